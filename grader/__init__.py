@@ -1,0 +1,41 @@
+"""grade: a grading harness for GPU-kernel exercises.
+
+The names below are what a specification (`reference/<exercise>/spec.py`) is written with.
+"""
+
+from grader.model.cases import Case, Cases, Choice, Size, Space
+from grader.model.exercise import (
+    Agrees,
+    Check,
+    Exercise,
+    Fresh,
+    Launches,
+    Limits,
+    Part,
+    SpeedBand,
+    Tolerance,
+    UsesKernels,
+    WorkModel,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Agrees",
+    "Case",
+    "Cases",
+    "Check",
+    "Choice",
+    "Exercise",
+    "Fresh",
+    "Launches",
+    "Limits",
+    "Part",
+    "Size",
+    "Space",
+    "SpeedBand",
+    "Tolerance",
+    "UsesKernels",
+    "WorkModel",
+    "__version__",
+]

@@ -1,0 +1,126 @@
+"""Places the inputs of a call in guarded memory on the device, and notices what the call did to it.
+
+Every tensor lies in a buffer of its own between two guard bands. Guards and the gaps of strided layouts hold 0xFF
+bytes, which are NaN in every floating-point type: a read outside an argument poisons the answer, a write shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+# Wider than any block that runs over an end by less than one block of 16384 four-byte elements.
+_GUARD_BYTES = 1 << 16
+# Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
+_ALIGNMENT = 256
+
+
+@dataclass
+class _Placed:
+    """One tensor argument: the buffer, the view handed out, and a private view to write it by."""
+
+    buffer: Tensor
+    view: Tensor
+    writer: Tensor
+    before: Tensor
+
+
+class Arguments:
+    """The arguments of the latest call on one device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._names: tuple[str, ...] = ()
+        self._values: list[object] = []
+        self._placed: dict[str, _Placed] = {}
+
+    def place(self, names: Sequence[str], values: Sequence[object], storage: Literal["new", "same"]) -> list[object]:
+        """The arguments to call with. "same" writes new bytes where the last call's tensors lie, behind their back."""
+        kept = self._placed if storage == "same" else {}
+        self._names, self._values, self._placed = tuple(names), list(values), {}
+        for i, (name, value) in enumerate(zip(names, values, strict=True)):
+            if isinstance(value, Tensor):
+                placed = kept.get(name) or _allocate(value, self._device)
+                _fill(placed, value)
+                self._placed[name] = placed
+                self._values[i] = placed.view
+        return list(self._values)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
+        return self._placed[name].writer
+
+    def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
+        changed, overrun = [], []
+        for name, placed in self._placed.items():
+            if torch.equal(placed.buffer, placed.before):
+                continue
+            inside = torch.zeros_like(placed.buffer)
+            _as_bytes(placed, inside).fill_(255)
+            differs = placed.buffer != placed.before
+            if name not in may_change and bool((differs & (inside != 0)).any()):
+                changed.append(name)
+            outside = differs & (inside == 0)
+            if bool(outside.any()):
+                overrun.append(_describe(name, placed, outside))
+        return tuple(changed), tuple(overrun)
+
+    def owner(self, tensor: Tensor) -> str:
+        """The argument in whose buffer a tensor lies, or an empty string."""
+        address = tensor.untyped_storage().data_ptr()
+        for name, placed in self._placed.items():
+            start = placed.buffer.data_ptr()
+            if start <= address < start + placed.buffer.numel():
+                return name
+        return ""
+
+
+def _allocate(value: Tensor, device: torch.device) -> _Placed:
+    itemsize = value.element_size()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    start = _GUARD_BYTES + (value.storage_offset() * itemsize) % _ALIGNMENT
+    size = start + max(span, 0) * itemsize + _GUARD_BYTES
+    buffer = torch.full((size,), 255, dtype=torch.uint8, device=device)
+
+    def view() -> Tensor:
+        storage = buffer.untyped_storage()
+        return torch.empty(0, dtype=value.dtype, device=device).set_(
+            storage, start // itemsize, value.shape, value.stride()
+        )
+
+    return _Placed(buffer, view(), view(), buffer)
+
+
+def _fill(placed: _Placed, value: Tensor) -> None:
+    placed.buffer.fill_(255)
+    placed.writer.copy_(value)
+    placed.before = placed.buffer.clone()
+
+
+def _as_bytes(placed: _Placed, marks: Tensor) -> Tensor:
+    """The bytes of the view's elements within `marks`, a buffer of the same size: [*shape, itemsize]."""
+    view = placed.writer
+    itemsize = view.element_size()
+    sizes = (*view.shape, itemsize)
+    strides = (*(stride * itemsize for stride in view.stride()), 1)
+    return marks.as_strided(sizes, strides, view.storage_offset() * itemsize)
+
+
+def _describe(name: str, placed: _Placed, outside: Tensor) -> str:
+    touched = outside.nonzero().flatten()
+    view = placed.writer
+    start = view.storage_offset() * view.element_size()
+    end = placed.buffer.numel() - _GUARD_BYTES
+    first = int(touched[0])
+    if first < start:
+        where = f"{start - first} bytes before its start"
+    elif first >= end:
+        where = f"{first - end} bytes after its end"
+    else:
+        where = "in the gaps between its rows"
+    return f"{touched.numel()} bytes outside {name}, the first {where}"

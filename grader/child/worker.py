@@ -1,0 +1,234 @@
+"""Runs the submission: loads its file, answers calls, reports what happened. Its reports are claims, not verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import mmap
+import os
+import socket
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader import tensors
+from grader.child.arguments import Arguments
+from grader.child.evidence import Probe, fill_uninitialised_memory, interpret_autotuned_kernels
+from grader.protocol.decode import decode
+from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
+from grader.protocol.messages import Call, Form, Frame, Loaded, Raised, Recipe, Returned, Slot, Start
+
+_KEPT_RESULTS = 8
+_MOST_FRAMES = 6
+_MOST_TEXT = 2000
+
+
+def preload() -> None:
+    """Import, in the fork server, what every child needs; nothing here may start a thread or touch a GPU."""
+    import triton  # noqa: F401
+    import triton.language
+
+    torch.set_num_threads(1)
+    # The first of each pays for a lazy import that every child would pay again.
+    torch.empty(0).set_(torch.empty(1).untyped_storage(), 0, (1,), (1,))
+
+
+def serve(channel: socket.socket, scratch: str, isolation: tuple[str, ...]) -> None:
+    """Answer the grader until it closes the channel."""
+    message, _ = receive(channel, TRUSTED_BYTES)
+    worker = Worker(decode(Start, message), scratch, isolation)
+    _answer(channel, worker.load())
+    while True:
+        try:
+            message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
+        except Closed:
+            return
+        _answer(channel, worker.call(decode(Call, message), descriptors[0]))
+
+
+def _answer(channel: socket.socket, answer: Loaded | Returned | Raised) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    send(channel, dataclasses.asdict(answer))
+
+
+class Worker:
+    """One submission in one process."""
+
+    def __init__(self, start: Start, scratch: str, isolation: tuple[str, ...]) -> None:
+        self._start = start
+        self._path = str(Path(scratch, start.submission_name))
+        self._isolation = isolation
+        interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+        self._device = torch.device("cpu" if interpreted else "cuda")
+        self._arguments = Arguments(self._device)
+        self._results: list[Tensor] = []
+        self._probe = Probe()
+        self._probe.install()
+        if interpreted:
+            interpret_autotuned_kernels()
+        fill_uninitialised_memory()
+        self._builders = _module_from_text("grade_inputs", start.inputs)
+        self._submission = types.ModuleType("submission")
+
+    def load(self) -> Loaded | Raised:
+        """Execute the submission's file and say which functions it defines."""
+        Path(self._path).write_text(self._start.submission, encoding="utf-8")
+        # Where the grader runs from a checkout, its root must not offer solutions as importable modules.
+        root = str(Path(__file__).resolve().parents[2])
+        sys.path[:] = [entry for entry in sys.path if entry and str(Path(entry).resolve()) != root]
+        name = Path(self._path).stem
+        spec = importlib.util.spec_from_file_location(name, self._path)
+        assert spec is not None
+        assert spec.loader is not None
+        self._submission = importlib.util.module_from_spec(spec)
+        sys.modules[name] = self._submission
+        try:
+            spec.loader.exec_module(self._submission)
+        except BaseException as raised:
+            return self._raised(raised, loading=True)
+        public = [
+            found
+            for found, value in vars(self._submission).items()
+            if callable(value) and not found.startswith("_") and getattr(value, "__module__", "") == name
+        ]
+        defined = tuple(found for found in self._start.functions if callable(getattr(self._submission, found, None)))
+        others = tuple(found[:80] for found in public if found not in defined)[:20]
+        return Loaded("loaded", defined, others, self._isolation, str(self._device))
+
+    def call(self, call: Call, memory_fd: int) -> Returned | Raised:
+        """Run one function once and copy its outputs into the memory file."""
+        try:
+            function: Callable[..., object] = getattr(self._submission, call.recipe.part)
+            values = self._build(call.recipe)
+            arguments = self._arguments.place(call.arguments, values, call.storage)
+            try:
+                with self._probe.watch(skip=call.kernels == "skip") as seen:
+                    result = function(*arguments)
+                    self._synchronise()
+            except BaseException as raised:
+                return self._raised(raised, loading=False)
+            returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
+            outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
+            forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
+            changed, overrun = self._arguments.disturbed(call.mutates)
+            launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
+            return Returned("returned", forms, changed, overrun, launches, operators)
+        finally:
+            os.close(memory_fd)
+
+    def _build(self, recipe: Recipe) -> tuple[object, ...]:
+        builder = getattr(self._builders, recipe.part)
+        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed)
+
+    def _synchronise(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def _copy_out(self, outputs: list[object], slots: tuple[Slot, ...], memory_fd: int, returned: int) -> tuple[Form, ...]:
+        forms = []
+        memory = mmap.mmap(memory_fd, 0) if slots else None
+        for i, output in enumerate(outputs[:16]):
+            alias = self._alias(output) if i < returned else ""
+            form = _form(output, alias)
+            if memory is not None and i < len(slots) and form.kind == "tensor" and _fits(form, slots[i]):
+                assert isinstance(output, Tensor)
+                raw = output.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
+                memory[slots[i].offset : slots[i].offset + slots[i].nbytes] = raw.tobytes()
+                form = dataclasses.replace(form, copied=True)
+            forms.append(form)
+        kept = [output for output in outputs[:returned] if isinstance(output, Tensor)]
+        self._results = [*self._results, *kept][-_KEPT_RESULTS:]
+        return tuple(forms)
+
+    def _alias(self, output: object) -> str:
+        if type(output) is not Tensor or output.numel() == 0:
+            return ""
+        if owner := self._arguments.owner(output):
+            return f"argument {owner}"
+        address = output.untyped_storage().data_ptr()
+        if any(earlier.untyped_storage().data_ptr() == address for earlier in self._results):
+            return "an earlier result"
+        return ""
+
+    def _raised(self, raised: BaseException, *, loading: bool) -> Raised:
+        origin = _origin(raised)
+        frames = self._frames(raised)
+        verdict = _verdict(origin, loading=loading, from_submission=self._in_submission(origin))
+        fatal = "CUDA error" in str(raised) or type(origin).__name__ == "AcceleratorError"
+        return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal)
+
+    def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
+        """The lines of the submission's file on the way to the error, outermost first, over the whole chain of causes."""
+        if isinstance(raised, SyntaxError) and raised.filename == self._path:
+            return (Frame(raised.lineno or 0, "<module>", (raised.text or "").strip()[:200]),)
+        found: dict[tuple[int, str], Frame] = {}
+        link: BaseException | None = raised
+        while link is not None and len(found) < _MOST_FRAMES:
+            for entry in traceback.extract_tb(link.__traceback__):
+                if entry.filename == self._path:
+                    frame = Frame(entry.lineno or 0, entry.name[:80], (entry.line or "")[:200])
+                    found.setdefault((frame.line, frame.function), frame)
+            link = link.__cause__
+        return tuple(found.values())[-_MOST_FRAMES:]
+
+    def _in_submission(self, raised: BaseException) -> bool:
+        entries = traceback.extract_tb(raised.__traceback__)
+        return bool(entries) and entries[-1].filename == self._path
+
+
+def _module_from_text(name: str, text: str) -> types.ModuleType:
+    module = types.ModuleType(name)
+    exec(compile(text, f"<{name}>", "exec"), vars(module))
+    return module
+
+
+def _form(output: object, alias: str) -> Form:
+    # A subclass, or a tensor with attributes of its own, could compute only when it is looked at.
+    if type(output) is not Tensor or vars(output):
+        return Form(type(output).__name__[:80])
+    if output.layout is not torch.strided:
+        return Form(f"tensor with layout {output.layout}")
+    dtype = str(output.dtype).removeprefix("torch.")
+    return Form("tensor", dtype, tuple(output.shape), output.device.type, alias)
+
+
+def _fits(form: Form, slot: Slot) -> bool:
+    return form.dtype == slot.dtype and form.shape == slot.shape
+
+
+def _origin(raised: BaseException) -> BaseException:
+    """The exception behind triton's wrappers, which repeat it as text."""
+    while type(raised).__name__ == "InterpreterError" and raised.__cause__ is not None:
+        raised = raised.__cause__
+    return raised
+
+
+def _message(raised: BaseException) -> str:
+    try:
+        text = str(raised)
+    except Exception as broken:
+        text = f"(its message raised {type(broken).__name__})"
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
+
+
+_COMPILE_ERRORS = {"CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "OutOfResources", "PTXASError"}
+
+
+def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> Any:
+    name = type(raised).__name__
+    if isinstance(raised, NotImplementedError) and from_submission and not loading:
+        return "not_implemented"
+    if loading and isinstance(raised, SyntaxError | ImportError):
+        return "invalid_submission"
+    if isinstance(raised, MemoryError) or "out of memory" in str(raised) or "can't allocate memory" in str(raised):
+        return "oom"
+    if name in _COMPILE_ERRORS:
+        return "compile_error"
+    return "crash"

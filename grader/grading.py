@@ -1,0 +1,246 @@
+"""Grades one submission against one exercise: plan in, record out. Does no input or output of its own.
+
+Each part runs in a fresh process. A check that fails is shrunk to its smallest failing case; a process that dies is
+replaced and the remaining checks go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from time import monotonic
+
+from grader import __version__, machine
+from grader.catalogue import Entry
+from grader.judge.bench import Bench
+from grader.judge.causes import Failure, missing_function, why_not_finished
+from grader.judge.rules import Ruling, decide, failure_of, shrinkable
+from grader.judge.truth import Truth
+from grader.model.exercise import Part, SpeedBand, WorkModel
+from grader.plan import Plan, PlannedCase, PlannedCheck, ReplayToken
+from grader.protocol.messages import Loaded, Start
+from grader.record import (
+    SCHEMA,
+    UNJUDGED,
+    Cause,
+    CheckResult,
+    Counterexample,
+    ExerciseInfo,
+    PartInfo,
+    PrintedOutput,
+    Record,
+    Status,
+    SubmissionInfo,
+    Tool,
+    clean,
+    verdict_of,
+)
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Finished, Session
+from grader.shrink import smallest
+
+_SHRINK_CHECK_S = 2.0
+_SHRINK_TOTAL_S = 5.0
+# A part that ran out of time this often is not waited for again.
+_MOST_TIMEOUTS = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """One grading: what is graded, against what, by which plan. `path` is shown; `source` is what runs."""
+
+    entry: Entry
+    path: str
+    source: str
+    plan: Plan
+    command: str
+    graded_at: str
+    shrink: bool = True
+    student: str = ""
+
+
+def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None] = lambda result: None) -> Record:
+    """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided."""
+    started = monotonic()
+    exercise = job.entry.exercise
+    truth = Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"))
+    start = Start(
+        submission_name=f"{job.entry.name}.py",
+        submission=job.source,
+        inputs=job.entry.source("inputs.py"),
+        functions=tuple(part.name for part in exercise.parts),
+    )
+    results: list[CheckResult] = []
+    with Session(server, start, exercise.limits) as session:
+        grading = _Grading(job, session, truth)
+        for part, planned in groupby(job.plan.checks, key=lambda check: check.part):
+            for result in grading.part(part, list(planned)):
+                results.append(result)
+                on_result(result)
+        isolation = session.loaded.isolation if session.loaded else ()
+    checks = tuple(results)
+    return Record(
+        schema=SCHEMA,
+        tool=Tool("grade", __version__),
+        exercise=ExerciseInfo(job.entry.id, job.entry.name, exercise.title, exercise.version, job.entry.sha256()),
+        submission=SubmissionInfo(job.path, hashlib.sha256(job.source.encode()).hexdigest(), job.student),
+        env=machine.environment(server.mode, isolation),
+        seed=f"{job.plan.seed:#x}",
+        command=job.command,
+        verdict=verdict_of(checks),
+        score=sum(check.points for check in checks),
+        judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
+        max_score=sum(check.max_points for check in checks),
+        parts=tuple(PartInfo(part.name, part.title) for part, _ in groupby(job.plan.checks, key=lambda one: one.part)),
+        checks=checks,
+        printed=PrintedOutput(clean(session.printed.text, 12000), session.printed.total_bytes, session.printed.cut_bytes),
+        graded_at=job.graded_at,
+        duration_s=round(monotonic() - started, 3),
+    )
+
+
+class _Grading:
+    """The state of one grading: whether the file loads, and how much time shrinking has left."""
+
+    def __init__(self, job: Job, session: Session, truth: Truth) -> None:
+        self._job = job
+        self._session = session
+        self._truth = truth
+        self._load_failure: Failure | None = None
+        self._shrink_left_s = _SHRINK_TOTAL_S
+
+    def part(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
+        """Judge the checks of one part, one after another, in a process of its own."""
+        self._session.restart()
+        blocked: Failure | None = self._load(part)
+        timeouts: list[str] = []
+        bench = Bench(self._session, self._truth, part, self._job.path, self._device())
+        for check in planned:
+            if check.cases == ():
+                yield _unjudged(check, self._session)
+            elif blocked is not None:
+                yield _result(check, blocked)
+            elif len(timeouts) >= _MOST_TIMEOUTS:
+                reason = f"not run because {' and '.join(timeouts)} ran out of time"
+                yield _result(check, None, status="skipped_dependency", reason=reason)
+            else:
+                result = self._check(bench, check)
+                if result.status == "timeout":
+                    timeouts.append(check.id)
+                if result.status == "not_implemented" and result.cause:
+                    blocked = Failure("not_implemented", result.cause)
+                yield result
+
+    def _device(self) -> str:
+        loaded = self._session.loaded
+        return loaded.device.partition(":")[0] if loaded else "cpu"
+
+    def _load(self, part: Part) -> Failure | None:
+        if self._load_failure is None:
+            loaded = self._session.load()
+            if isinstance(loaded, Loaded):
+                return None if part.name in loaded.functions else missing_function(part.name, loaded.others)
+            assert not isinstance(loaded, Finished)
+            self._load_failure = why_not_finished(loaded, self._job.path)
+        return self._load_failure
+
+    def _check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+        started = monotonic()
+        try:
+            ruling = decide(bench, planned)
+            failure, counterexample = ruling.failure, None
+            if ruling.failure and ruling.failing:
+                failure, counterexample = self._shrunk(bench, planned, ruling.failure, ruling.failing)
+            return _result(planned, failure, counterexample, ruling, monotonic() - started)
+        except Exception as fault:
+            # The one place where whatever goes wrong in our own code becomes a verdict that costs the learner nothing.
+            cause = Cause("grader_error", "The grader failed", f"{type(fault).__name__}: {fault}", "This is not your fault.")
+            self._session.restart()
+            return _result(planned, Failure("grader_error", cause), duration_s=monotonic() - started)
+
+    def _shrunk(
+        self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
+    ) -> tuple[Failure, Counterexample | None]:
+        """The failure on the smallest case that fails in the same way, and that case in words."""
+        if failure.status == "not_implemented":
+            return failure, None
+        budget_s = min(_SHRINK_CHECK_S, self._shrink_left_s)
+        if planned.space is None or not self._job.shrink or not shrinkable(planned, failure) or budget_s <= 0:
+            return failure, self._counterexample(planned, failing)
+        evidence, started = list(bench.evidence), monotonic()
+
+        def fails(case: object) -> bool:
+            found = failure_of(bench, planned, replace(failing, case=case))
+            return found is not None and found.status == failure.status
+
+        found = smallest(planned.space, failing.case, fails, budget_s)
+        least = replace(failing, case=found.case)
+        again = failure_of(bench, planned, least)
+        # What shrinking ran is no evidence of how the part works on the planned cases.
+        bench.evidence[:] = evidence
+        self._shrink_left_s -= monotonic() - started
+        if again is None or again.status != failure.status:
+            return failure, self._counterexample(planned, failing)
+        shrunk_from = failing.case.words() if found.case != failing.case else ""
+        counterexample = self._counterexample(planned, least, found.passes, shrunk_from, found.tried)
+        return _with_picture_of(again, failure), counterexample
+
+    def _counterexample(
+        self, planned: PlannedCheck, one: PlannedCase, passes: str = "", shrunk_from: str = "", tried: int = 0
+    ) -> Counterexample:
+        token = ReplayToken(self._job.entry.id, planned.id, one.case, one.seed)
+        return Counterexample(dict(one.case), one.case.words(), str(token), passes, shrunk_from, tried)
+
+
+def _with_picture_of(failure: Failure, larger: Failure) -> Failure:
+    """The failure on the smallest case, with the larger case's picture: one element has no pattern to show."""
+    small, large = failure.cause.mismatch, larger.cause.mismatch
+    if small is None or large is None or large.picture is None:
+        return failure
+    pictured = replace(small, picture=large.picture, pattern=large.pattern, tile=small.tile or large.tile)
+    return replace(failure, cause=replace(failure.cause, mismatch=pictured))
+
+
+def _result(
+    planned: PlannedCheck,
+    failure: Failure | None,
+    counterexample: Counterexample | None = None,
+    ruling: Ruling | None = None,
+    duration_s: float = 0.0,
+    *,
+    status: Status = "pass",
+    reason: str = "",
+) -> CheckResult:
+    decided: Status = failure.status if failure else status
+    return CheckResult(
+        id=planned.id,
+        part=planned.part.name,
+        title=planned.check.title,
+        objective=planned.check.objective,
+        status=decided,
+        points=planned.check.points if decided == "pass" else 0.0,
+        max_points=planned.check.points,
+        duration_s=round(duration_s, 4),
+        reason=failure.cause.rationale if failure else reason,
+        notes=planned.notes,
+        cause=failure.cause if failure else None,
+        counterexample=counterexample,
+        evidence=ruling.evidence if ruling else {},
+        metrics=ruling.metrics if ruling else {},
+    )
+
+
+def _unjudged(planned: PlannedCheck, session: Session) -> CheckResult:
+    """A check that runs no cases of its own: what this version cannot judge yet, said in words."""
+    match planned.check.rule:
+        case SpeedBand() if not session.runs_on_gpu:
+            reason = "speed is judged on a GPU only, and none is used here"
+        case SpeedBand():
+            reason = "this version of grade does not time kernels yet"
+        case WorkModel():
+            reason = "this version of grade does not count memory traffic yet"
+        case _:
+            reason = "no case of this check can run on this machine"
+    return _result(planned, None, status="skipped_environment", reason=reason)

@@ -1,0 +1,69 @@
+"""Where a part is put to the test: runs calls, examines them, and keeps the evidence of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from grader.judge.causes import Failure, check_device, examine
+from grader.judge.truth import Expected, Truth, slots_for
+from grader.model.cases import Case
+from grader.model.exercise import Part
+from grader.protocol.messages import Call, Launch, Recipe
+from grader.sandbox.session import Finished, Outcome, Session
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one."""
+
+    recipe: Recipe
+    outcome: Outcome
+    expected: tuple[Expected, ...]
+    failure: Failure | None
+    worst: float
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The kernels that the call launched."""
+        return self.outcome.answer.launches if isinstance(self.outcome, Finished) else ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one returned call did."""
+
+    case: Case
+    launches: tuple[Launch, ...]
+    operators: tuple[str, ...]
+
+
+@dataclass
+class Bench:
+    """One part of one submission: a session with its process, and the truth."""
+
+    session: Session
+    truth: Truth
+    part: Part
+    path: str
+    device: str
+    evidence: list[Evidence] = field(default_factory=list)
+
+    def try_case(
+        self,
+        case: Case,
+        seed: int,
+        *,
+        patch_seed: int | None = None,
+        storage: Literal["new", "same"] = "new",
+        kernels: Literal["run", "skip"] = "run",
+    ) -> Trial:
+        """Run the part's function on one case and examine what it returned."""
+        recipe = Recipe(self.part.name, dict(case), seed, patch_seed)
+        expected = self.truth.expect(self.part, recipe)
+        call = Call(recipe, self.part.arguments, self.part.mutates, slots_for(expected), storage, kernels)
+        outcome = self.session.call(call)
+        if isinstance(outcome, Finished) and kernels == "run":
+            self.evidence.append(Evidence(case, outcome.answer.launches, outcome.answer.operators))
+        failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
+        return Trial(recipe, outcome, expected, check_device(outcome, self.device) or failure, worst)

@@ -1,0 +1,209 @@
+"""From what happened to what the learner reads: a status, and the cause in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grader.judge.compare import Comparison, compare, describe, tensor_of
+from grader.judge.truth import Expected
+from grader.protocol.messages import Form, Raised
+from grader.record import Cause, Status, clean
+from grader.sandbox.session import Died, Finished, Garbled, OutOfMemory, Outcome, TimedOut
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A status other than pass, and why."""
+
+    status: Status
+    cause: Cause
+
+
+def why_not_finished(outcome: Raised | Died | TimedOut | OutOfMemory | Garbled, path: str) -> Failure:
+    """The failure behind an outcome without an answer. `path` is the learner's file, for the traceback."""
+    match outcome:
+        case Raised():
+            return _raised(outcome, path)
+        case TimedOut(limit_s):
+            return _stopped(
+                "timeout",
+                "No answer in time",
+                f"The call did not return within {limit_s:g} s and was ended.",
+                "Look for a loop whose bound never arrives, or a grid with far too many programs.",
+            )
+        case OutOfMemory(limit_bytes, peak_bytes):
+            return _stopped(
+                "oom",
+                "Too much memory",
+                f"The process grew to {_gib(peak_bytes)}; {_gib(limit_bytes)} beyond its start are allowed.",
+                "Which temporary is larger than the inputs and outputs together?",
+            )
+        case Died(how):
+            return _stopped(
+                "crash",
+                "The process ended",
+                f"The submission's process {how}.",
+                "Nothing that it printed counts as an answer; the grader went on in a fresh process.",
+            )
+        case Garbled(why):
+            return _stopped("crash", "No answer", f"The submission's process sent something that is no answer: {clean(why, 200)}.", "")
+
+
+def _stopped(status: Status, title: str, rationale: str, help_text: str) -> Failure:
+    return Failure(status, Cause(status, title, rationale, help_text))
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+_RAISED_TITLES: dict[str, tuple[str, str]] = {
+    "not_implemented": ("Not implemented yet", "Replace the `raise NotImplementedError` by your own code."),
+    "invalid_submission": ("The file cannot be loaded", "Nothing could be judged; this costs no attempt."),
+    "compile_error": ("The kernel does not compile", "The line below is where the compiler stopped."),
+    "oom": ("Out of memory", "Which temporary is larger than the inputs and outputs together?"),
+    "crash": ("Your code raised an exception", ""),
+}
+
+
+def _raised(raised: Raised, path: str) -> Failure:
+    title, help_text = _RAISED_TITLES[raised.verdict]
+    message = clean(raised.message, 1200).strip()
+    last = raised.frames[-1] if raised.frames else None
+    where = f" (line {last.line})" if last else ""
+    summary = message.splitlines()[0] if message else "no message"
+    trace = [f'  File "{path}", line {frame.line}, in {clean(frame.function)}\n    {clean(frame.code)}' for frame in raised.frames]
+    text = "\n".join([*trace, f"{clean(raised.kind)}: {message}"])
+    rationale = f"{clean(raised.kind)}{where}: {summary}"
+    if "0 active drivers" in message:
+        help_text = "There is no GPU driver here: ask x.device for the device, and torch.cuda only where x.is_cuda."
+    return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
+
+
+def missing_function(name: str, others: Sequence[str]) -> Failure:
+    """The file defines no function of the part's name."""
+    listed = ", ".join(clean(other) for other in others) or "no public function"
+    cause = Cause(
+        "missing_function",
+        "The function is missing",
+        f"The file must define `{name}`; it defines {listed}.",
+        "Keep the stub's function names and argument order: the grader calls them.",
+        expected=name,
+        actual=listed,
+    )
+    return Failure("not_implemented", cause)
+
+
+def examine(
+    outcome: Outcome, expected: Sequence[Expected], inputs: Sequence[object], path: str
+) -> tuple[Failure | None, float]:
+    """What is wrong with a call, or None; and the largest error in units of the allowed one.
+
+    In the order in which a learner should hear of it: no answer, wrong form, wrong values, then what else the call did.
+    """
+    if not isinstance(outcome, Finished):
+        return why_not_finished(outcome, path), 0.0
+    forms = outcome.answer.outputs
+    if len(forms) != len(expected):
+        wanted = ", ".join(output.name for output in expected)
+        return _wrong_form("count", f"{len(expected)} ({wanted})", f"{len(forms)}", "number of outputs"), 0.0
+    for form, output in zip(forms, expected, strict=True):
+        if failure := _check_form(form, output):
+            return failure, 0.0
+    worst = 0.0
+    for raw, output in zip(outcome.outputs, expected, strict=True):
+        if raw is None:
+            return _wrong_form("bytes", f"{output.nbytes} bytes", "none", f"{output.name}'s data"), 0.0
+        comparison = compare(tensor_of(raw, output), output)
+        worst = max(worst, comparison.worst)
+        if not comparison.agrees:
+            return _wrong_values(comparison, output, inputs, outcome), worst
+    return _side_effect(outcome), worst
+
+
+def _check_form(form: Form, output: Expected) -> Failure | None:
+    if form.kind != "tensor":
+        return _wrong_form("type", "torch.Tensor", clean(form.kind), f"the type of {output.name}")
+    wanted_shape, wanted_dtype = list(output.value.shape), str(output.dtype).removeprefix("torch.")
+    if list(form.shape) != wanted_shape:
+        return _wrong_form("shape", str(wanted_shape), str(list(form.shape)), f"the shape of {output.name}")
+    if form.dtype != wanted_dtype:
+        return _wrong_form("dtype", wanted_dtype, clean(form.dtype), f"the dtype of {output.name}")
+    return None
+
+
+def check_device(outcome: Outcome, device: str) -> Failure | None:
+    """Outputs must lie on the device that the inputs came on."""
+    if isinstance(outcome, Finished):
+        for form in outcome.answer.outputs:
+            if form.kind == "tensor" and form.device != device:
+                return _wrong_form("device", device, clean(form.device), "the device of an output")
+    return None
+
+
+def _wrong_form(kind: str, expected: str, actual: str, what: str) -> Failure:
+    title = "Nothing was returned" if kind == "count" and actual == "0" else f"Wrong {kind}"
+    rationale = f"{what[0].upper()}{what[1:]} must be {expected}, got {actual}."
+    return Failure("fail", Cause(f"wrong_{kind}", title, rationale, "", expected, actual))
+
+
+def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[object], outcome: Finished) -> Failure:
+    mismatch = describe(comparison, output, outcome.answer.launches)
+    kind, title, help_text = _recognise(comparison, output, inputs, mismatch.pattern)
+    share = "every element" if mismatch.count == mismatch.total else f"{mismatch.count} of {mismatch.total} elements"
+    worst = mismatch.worst_index
+    rationale = f"{output.name}: {share} wrong"
+    if worst:
+        rationale += f"; the worst is {output.name}{list(worst)}"
+    expected, actual = _at(output.value, worst), _at(comparison.got, worst)
+    rationale += f", expected {expected}, got {actual}."
+    return Failure("fail", Cause(kind, title, rationale, help_text, expected, actual, mismatch=mismatch))
+
+
+def _at(values: Tensor, index: tuple[int, ...]) -> str:
+    return f"{float(values[index]):.6g}"
+
+
+def _recognise(comparison: Comparison, output: Expected, inputs: Sequence[object], pattern: str) -> tuple[str, str, str]:
+    """(kind, title, help) of a mismatch that has a look of its own; a plain mismatch otherwise."""
+    got, wrong = comparison.got, comparison.wrong
+    if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
+        return (
+            "unwritten",
+            "Looks like elements that were never written",
+            "Memory starts out as NaN here: these elements were not stored to, or NaN was read from beyond an input.",
+        )
+    if not bool(got.any()):
+        return "zeros", "The output is all zeros", "It looks as if the store never ran, or stored nothing but zeros."
+    for i, value in enumerate(inputs):
+        if isinstance(value, Tensor) and value.shape == got.shape and value.dtype == got.dtype and torch.equal(value, got):
+            return "copy_of_input", "The output is one of the inputs", f"It equals argument {i} bit for bit."
+    if pattern.startswith("tail"):
+        return (
+            "tail",
+            "Looks like a wrong mask: only the end is wrong",
+            "Which lanes of the last program have no data, and what do they do?",
+        )
+    return "mismatch", "Wrong values", ""
+
+
+def _side_effect(outcome: Finished) -> Failure | None:
+    answer = outcome.answer
+    if answer.changed:
+        names = ", ".join(clean(name) for name in answer.changed)
+        cause = Cause("input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}.")
+        return Failure("fail", cause)
+    if answer.overrun:
+        where = clean(answer.overrun[0])
+        cause = Cause(
+            "out_of_bounds",
+            "A store outside the tensors",
+            f"The call wrote {where}.",
+            "Every store needs a mask that covers what the last tile has too much.",
+        )
+        return Failure("fail", cause)
+    return None

@@ -1,0 +1,163 @@
+"""Compares an output's bytes with what was expected, element by element, and says where and how it differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grader.judge.truth import Expected
+from grader.protocol.messages import Launch
+from grader.record import Difference, Mismatch, Picture, number
+
+_FIRST = 5
+_PICTURE_ROWS = 24
+_PICTURE_COLUMNS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """`worst` is the largest error in units of the allowed one, 1 and below being right; `wrong` marks the elements."""
+
+    got: Tensor
+    wrong: Tensor
+    error: Tensor
+    worst: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every element is within its tolerance."""
+        return not bool(self.wrong.any())
+
+
+def tensor_of(raw: bytes, expected: Expected) -> Tensor:
+    """An output's raw bytes as a tensor of the expected form."""
+    if not raw:
+        return torch.empty(expected.value.shape, dtype=expected.dtype)
+    return torch.frombuffer(bytearray(raw), dtype=expected.dtype).reshape(expected.value.shape)
+
+
+def raw_bytes(value: object) -> bytes:
+    """A tensor's elements as the child copies them: contiguous, in the tensor's own dtype."""
+    assert isinstance(value, Tensor)
+    return bytes(value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+
+
+def compare(got: Tensor, expected: Expected) -> Comparison:
+    """Every element against the oracle. NaN and infinities match only where rounding the oracle's value gives them."""
+    if not expected.dtype.is_floating_point:
+        error = (got.double() - expected.value.double()).abs()
+        wrong = got != expected.value.to(expected.dtype)
+        return Comparison(got, wrong, error, math.inf if bool(wrong.any()) else 0.0)
+    value, wide = expected.value, got.double()
+    target = value.to(expected.dtype).double()
+    same = (wide == target) | (wide.isnan() & target.isnan())
+    # Next to the largest finite number, one honest rounding may overflow where another does not.
+    largest = torch.finfo(expected.dtype).max
+    edge = value.isfinite() & (value.abs() + expected.allowed >= largest) & (wide * value.sign() >= largest)
+    error = (wide - value).abs()
+    ratio = torch.where(same | edge, 0.0, error / expected.allowed)
+    # Equal after rounding is right by definition, yet its rounding error still says how much room is left.
+    ratio = torch.where(same & error.isfinite(), error / expected.allowed, ratio).nan_to_num(math.inf, math.inf)
+    wrong = (ratio > 1) & ~same
+    worst = float(ratio.max()) if ratio.numel() else 0.0
+    return Comparison(got, wrong, error, worst)
+
+
+def describe(comparison: Comparison, expected: Expected, launches: Sequence[Launch] = ()) -> Mismatch:
+    """The mismatch in numbers, words and a picture."""
+    wrong, error = comparison.wrong, comparison.error
+    indices = wrong.nonzero() if wrong.dim() else torch.zeros(1, 0, dtype=torch.int64)
+    score = torch.where(wrong, (error / expected.allowed).nan_to_num(math.inf, math.inf), -1.0)
+    worst = _unravel(int(score.argmax()), wrong.shape)
+    magnitude = expected.value.abs().clamp(min=1e-300)
+    first = tuple(_difference(tuple(int(i) for i in index), comparison, expected) for index in indices[:_FIRST])
+    return Mismatch(
+        output=expected.name,
+        count=int(wrong.sum()),
+        total=wrong.numel(),
+        max_abs=number(float(torch.where(wrong, error, 0.0).max())),
+        max_rel=number(float(torch.where(wrong, error / magnitude, 0.0).max())),
+        worst_index=worst,
+        pattern=pattern_of(wrong),
+        first=first,
+        tile=_tile(first[0].index, tuple(wrong.shape), launches),
+        picture=picture_of(wrong),
+    )
+
+
+def pattern_of(wrong: Tensor) -> str:
+    """Where the wrong elements lie: all, tail, head, rows, columns, or scattered."""
+    if bool(wrong.all()):
+        return "all"
+    if wrong.dim() == 0:
+        return "all"
+    last = wrong.reshape(-1, wrong.shape[-1])
+    columns = last.any(0)
+    if bool((last == columns).all()) and wrong.shape[-1] > 1:
+        return _run(columns) or "columns"
+    rows = last.any(1)
+    if bool((last == rows[:, None]).all()):
+        run = _run(rows)
+        return f"{run} rows" if run else "rows"
+    return _run(columns) or "scattered"
+
+
+def _run(marks: Tensor) -> str:
+    """"tail" when the marks are the last few of a row, "head" when they are the first few."""
+    count = int(marks.sum())
+    if count == marks.numel():
+        return ""
+    if bool(marks[-count:].all()):
+        return "tail"
+    return "head" if bool(marks[:count].all()) else ""
+
+
+def picture_of(wrong: Tensor) -> Picture:
+    """The wrong elements as a grid of at most 24 × 64 cells; leading axes become rows."""
+    flat = wrong.reshape(-1, wrong.shape[-1]) if wrong.dim() else wrong.reshape(1, 1)
+    rows, columns = flat.shape
+    tall, broad = -(-rows // _PICTURE_ROWS), -(-columns // _PICTURE_COLUMNS)
+    padded = torch.nn.functional.pad(flat.double(), (0, -columns % broad, 0, -rows % tall))
+    counted = torch.nn.functional.pad(torch.ones_like(flat).double(), (0, -columns % broad, 0, -rows % tall))
+
+    def per_cell(values: Tensor) -> Tensor:
+        return values.reshape(padded.shape[0] // tall, tall, padded.shape[1] // broad, broad).sum((1, 3))
+
+    share = torch.ceil(9 * per_cell(padded) / per_cell(counted)).int()
+    return Picture(tuple(tuple(row) for row in share.tolist()), tall, broad, tuple(wrong.shape))
+
+
+def _difference(index: tuple[int, ...], comparison: Comparison, expected: Expected) -> Difference:
+    return Difference(
+        index,
+        number(float(expected.value[index])),
+        number(float(comparison.got[index])),
+        number(float(expected.allowed[index])),
+    )
+
+
+def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
+    index: list[int] = []
+    for size in reversed(shape):
+        index.insert(0, position % size)
+        position //= size
+    return tuple(index)
+
+
+def _tile(index: tuple[int, ...], shape: tuple[int, ...], launches: Sequence[Launch]) -> str:
+    """Which program's tile an element lies in, where a launch's grid and block sizes reveal the tiling."""
+    for launch in launches:
+        found = []
+        for axis, (size, position) in enumerate(zip(shape, index, strict=True)):
+            for name, block in launch.constants.items():
+                count = -(-size // block) if block > 1 else 0
+                if count > 1 and count in launch.grid:
+                    found.append(f"tile {position // block} of {count} along axis {axis} ({name}={block})")
+                    break
+        if found:
+            return ", ".join(found)
+    return ""

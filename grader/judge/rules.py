@@ -1,0 +1,278 @@
+"""The rules that decide a check: each takes the part's bench and the planned cases, and gives a Ruling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from grader.judge.bench import Bench, Evidence, Trial
+from grader.judge.causes import Failure
+from grader.judge.compare import compare, raw_bytes, tensor_of
+from grader.model.cases import Case
+from grader.model.exercise import Agrees, Fresh, Launches, UsesKernels
+from grader.plan import PlannedCase, PlannedCheck
+from grader.protocol.messages import Launch
+from grader.record import Cause, Number, Status, clean, number
+from grader.sandbox.session import Finished
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A rule's decision. `failing` is the case to shrink, for rules in which smaller cases may fail alike."""
+
+    failure: Failure | None
+    failing: PlannedCase | None = None
+    evidence: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, Number] = field(default_factory=dict)
+
+
+def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
+    """Run the check's rule on its planned cases."""
+    match planned.check.rule:
+        case Agrees():
+            return agrees(bench, planned.cases)
+        case Fresh():
+            return _first_failure(planned.cases, lambda one: fresh(bench, one))
+        case UsesKernels(allowed_operators=allowed):
+            return uses_kernels(bench, planned.cases, allowed)
+        case Launches(most=most):
+            return _first_failure(planned.cases, lambda one: launches(bench, one, most))
+        case other:
+            raise TypeError(f"a rule must run cases, got {other}")
+
+
+def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure | None:
+    """What the check's rule says of a single case: what shrinking and replaying ask again and again."""
+    return decide(bench, replace(planned, cases=(one,))).failure
+
+
+def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
+    """Every output agrees with the oracle on every case; stops at the first that does not."""
+    worst = 0.0
+    for tried, one in enumerate(cases, start=1):
+        trial = bench.try_case(one.case, one.seed)
+        worst = max(worst, trial.worst)
+        metrics: dict[str, Number] = {"cases_run": tried, "cases_planned": len(cases), "worst_error_over_allowed": number(worst)}
+        if trial.failure:
+            return Ruling(trial.failure, one, metrics=metrics)
+    return Ruling(None, metrics=metrics)
+
+
+def _first_failure(cases: Sequence[PlannedCase], judge: Callable[[PlannedCase], Failure | None]) -> Ruling:
+    metrics: dict[str, Number] = {"cases_planned": len(cases)}
+    for one in cases:
+        if failure := judge(one):
+            return Ruling(failure, one, metrics=metrics)
+    return Ruling(None, metrics=metrics)
+
+
+# -- fresh -----------------------------------------------------------------------------------------------------------
+
+
+def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
+    """Four calls that a remembered answer cannot survive.
+
+    1. some bytes; 2. other bytes behind the same pointers and version counters; 3. the same again with only the
+    middle changed, which a fingerprint of the ends does not see; 4. the first bytes again, elsewhere in memory.
+    """
+    other = _other_seed(one.seed)
+    first = bench.try_case(one.case, one.seed)
+    if first.failure:
+        return first.failure
+    second = bench.try_case(one.case, other, storage="same")
+    third = bench.try_case(one.case, other, patch_seed=one.seed, storage="same")
+    fourth = bench.try_case(one.case, one.seed)
+    for trial, earlier, what in (
+        (second, first, "the bytes behind the same pointers had changed"),
+        (third, second, "the middle of the inputs had changed"),
+        (fourth, third, "the inputs were those of an earlier call, in new memory"),
+    ):
+        if failure := _stale(trial, earlier, what) or trial.failure:
+            return failure
+    return _alias(first, second, third, fourth) or _repeats(bench, first, fourth)
+
+
+def _other_seed(seed: int) -> int:
+    return (seed * 6364136223846793005 + 1442695040888963407) % 2**63
+
+
+def _stale(trial: Trial, earlier: Trial, what: str) -> Failure | None:
+    """A wrong answer that is the right answer to the call before."""
+    if not trial.failure or not isinstance(trial.outcome, Finished):
+        return None
+    answered = [
+        raw is not None and compare(tensor_of(raw, output), output).agrees
+        for raw, output in zip(trial.outcome.outputs, earlier.expected, strict=False)
+    ]
+    if not answered or not all(answered):
+        return None
+    return Failure(
+        "fail",
+        Cause(
+            "stale_result",
+            "An earlier answer was returned again",
+            f"In this call {what}, yet the answer is that of the call before.",
+            "Results must be computed from the inputs at every call; do not remember them by pointer, shape or content.",
+        ),
+    )
+
+
+def _alias(*trials: Trial) -> Failure | None:
+    for trial in trials:
+        if not isinstance(trial.outcome, Finished):
+            continue
+        for form, output in zip(trial.outcome.answer.outputs, trial.expected, strict=False):
+            if form.alias:
+                return Failure(
+                    "fail",
+                    Cause(
+                        "alias",
+                        "A result shares memory",
+                        f"{output.name} must be memory of its own, but it shares that of {clean(form.alias, 80)}.",
+                        "Allocate the output in every call: the caller may still hold, or change, what it shares.",
+                    ),
+                )
+    return None
+
+
+def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
+    if first.launches and not again.launches:
+        return Failure(
+            "fail",
+            Cause(
+                "stale_result",
+                "A call computed nothing",
+                "Given the inputs of an earlier call again, the function returned without launching a kernel.",
+                "Results must be computed from the inputs at every call; do not remember them by content.",
+            ),
+        )
+    same = (
+        isinstance(first.outcome, Finished)
+        and isinstance(again.outcome, Finished)
+        and first.outcome.outputs == again.outcome.outputs
+    )
+    if bench.part.deterministic and not same:
+        return Failure(
+            "fail",
+            Cause(
+                "not_repeatable",
+                "Two calls on equal inputs disagree",
+                "This part promises the same bits for the same inputs.",
+                "Look for memory that is read before it is written, or for programs that race for one address.",
+            ),
+        )
+    return None
+
+
+# -- technique -------------------------------------------------------------------------------------------------------
+
+
+def uses_kernels(bench: Bench, cases: Sequence[PlannedCase], allowed: Sequence[str]) -> Ruling:
+    """The learner's kernels do the work: by what ran in all calls of the part so far, and by running without them."""
+    for one in cases:
+        trial = bench.try_case(one.case, one.seed)
+        if trial.failure and trial.failure.status != "fail":
+            return Ruling(trial.failure, one)
+    evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
+    failure = _by_evidence(bench.evidence, allowed)
+    for one in cases:
+        failure = failure or _without_kernels(bench, one)
+    return Ruling(failure, evidence=evidence)
+
+
+def _by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
+    for seen in evidence:
+        if not seen.launches:
+            return _policy(
+                "no_kernel",
+                "No kernel was launched",
+                f"For {seen.case.words()} an answer came without any kernel of yours being launched.",
+            )
+        computing = [name for name in seen.operators if name not in allowed]
+        if computing:
+            listed = ", ".join(clean(name, 60) for name in computing[:5])
+            return _policy(
+                "library_call",
+                "A library did part of the work",
+                f"For {seen.case.words()} these ran beside your kernels: {listed}.",
+            )
+    return None
+
+
+def _without_kernels(bench: Bench, one: PlannedCase) -> Failure | None:
+    """With every launch replaced by nothing, the answer must be wrong, and must know nothing of the inputs."""
+    answers = []
+    for seed in (one.seed, _other_seed(one.seed)):
+        trial = bench.try_case(one.case, seed, kernels="skip")
+        if not isinstance(trial.outcome, Finished):
+            return None
+        if trial.failure is None:
+            return _policy(
+                "decoy_kernel",
+                "The kernels do nothing that matters",
+                "With every kernel launch taken out, the answer was still right: something else computes it.",
+            )
+        answers.append(_knowledge(bench, trial))
+    if answers[0] != answers[1]:
+        return _policy(
+            "outside_kernels",
+            "Part of the answer is computed outside the kernels",
+            "With every kernel launch taken out, the answer still depends on the inputs' values.",
+        )
+    return None
+
+
+def _knowledge(bench: Bench, trial: Trial) -> tuple[object, ...]:
+    """What an answer without kernels consists of; of arguments changed in place, only whether they still are."""
+    assert isinstance(trial.outcome, Finished)
+    returned = len(trial.outcome.outputs) - len(bench.part.mutates)
+    before = dict(zip(bench.part.arguments, bench.truth.inputs(trial.recipe), strict=True))
+    unchanged = tuple(
+        raw == raw_bytes(before[name])
+        for name, raw in zip(bench.part.mutates, trial.outcome.outputs[returned:], strict=True)
+    )
+    return (*trial.outcome.outputs[:returned], *unchanged)
+
+
+def _policy(kind: str, title: str, rationale: str) -> Failure:
+    help_text = "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'."
+    return Failure("policy", Cause(kind, title, rationale, help_text))
+
+
+def _kernels_seen(evidence: Sequence[Evidence]) -> str:
+    names = dict.fromkeys(clean(launch.kernel, 80) for seen in evidence for launch in seen.launches)
+    return ", ".join(names) or "none"
+
+
+def _operators_seen(evidence: Sequence[Evidence]) -> str:
+    names = dict.fromkeys(clean(name, 60) for seen in evidence for name in seen.operators)
+    return ", ".join(names) or "none"
+
+
+# -- launches --------------------------------------------------------------------------------------------------------
+
+
+def launches(bench: Bench, one: PlannedCase, most: int) -> Failure | None:
+    """No more than `most` launches in one call, and at least one; the values are other checks' business."""
+    trial = bench.try_case(one.case, one.seed)
+    if trial.failure and trial.failure.status != "fail":
+        return trial.failure
+    count = len(trial.launches)
+    if 1 <= count <= most:
+        return None
+    title = "Too many launches" if count else "No kernel was launched"
+    wanted = "one launch" if most == 1 else f"at most {most} launches"
+    rationale = f"For {one.case.words()} {wanted} should do, got {count}{_listed(trial.launches)}."
+    help_text = "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
+    status: Status = "fail"
+    return Failure(status, Cause("launches", title, rationale, help_text, wanted, str(count)))
+
+
+def _listed(seen: Sequence[Launch]) -> str:
+    names = ", ".join(clean(launch.kernel, 80) for launch in seen[:6])
+    return f" ({names})" if names else ""
+
+
+def shrinkable(planned: PlannedCheck, failure: Failure) -> bool:
+    """Whether smaller cases are worth trying: not for what waits for its time limit, nor where size does not matter."""
+    return isinstance(planned.check.rule, Agrees) and failure.status in ("fail", "crash", "compile_error")

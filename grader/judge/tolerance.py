@@ -1,0 +1,47 @@
+"""Derived tolerances: how far each element may lie from the oracle, from what honest implementations do on that case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from grader.model.exercise import Tolerance
+
+
+def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
+    """The distance between neighbouring numbers of `dtype` at each |value|, float64; at least the smallest subnormal."""
+    limits = torch.finfo(dtype)
+    magnitude = value.abs().nan_to_num(0.0, limits.max, limits.max).clamp(limits.tiny, limits.max)
+    _, exponent = torch.frexp(magnitude)
+    return limits.eps * torch.exp2((exponent - 1).double())
+
+
+def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | None, tolerance: Tolerance) -> Tensor:
+    """The error allowed at each element, float64, in the shape of `value`. Integer outputs allow none.
+
+    `value` is the oracle's, `honest` are same-precision results in the output's dtype, `magnitude` is the oracle of
+    the inputs' absolute values (for sums), or None.
+    """
+    dtype = honest[0].dtype
+    if not dtype.is_floating_point:
+        return torch.zeros(value.shape, dtype=torch.float64)
+    allowed = tolerance.result_ulps * ulp(value, dtype)
+    errors = torch.stack([(result.double() - value).abs() for result in honest]).amax(0)
+    # Where the oracle or an honest result is not finite, no error is measured: such elements must match exactly.
+    allowed = allowed + tolerance.factor * _group_maximum(errors.nan_to_num(0.0, 0.0, 0.0), tolerance.group)
+    if magnitude is not None:
+        allowed = allowed + tolerance.accumulation_ulps * ulp(magnitude.expand(value.shape), torch.float32)
+    return allowed
+
+
+def _group_maximum(errors: Tensor, group: int) -> Tensor:
+    """Each element's largest error among its `group` neighbours on the last axis (0: its whole row)."""
+    if errors.dim() == 0 or errors.numel() == 0:
+        return errors
+    length = errors.shape[-1]
+    size = group or length
+    padded = torch.nn.functional.pad(errors, (0, -length % size))
+    blocks = padded.reshape(*errors.shape[:-1], -1, size)
+    return blocks.amax(-1, keepdim=True).expand(blocks.shape).reshape(padded.shape)[..., :length]

@@ -1,0 +1,117 @@
+"""What a call should have returned: the oracle's values and how far an answer may lie from each."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader import tensors
+from grader.errors import GradeError
+from grader.judge.tolerance import allowed_error
+from grader.model.exercise import Part
+from grader.protocol.messages import Recipe, Slot
+
+
+# The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
+_MOST_KNOWN = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed."""
+
+    name: str
+    value: Tensor
+    dtype: torch.dtype
+    allowed: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        """The size of an output of this form."""
+        return self.value.numel() * torch.empty(0, dtype=self.dtype).element_size()
+
+
+class Truth:
+    """The inputs and expected outputs of an exercise's cases, computed in this process, on the CPU, in float64."""
+
+    def __init__(self, inputs_source: str, oracle_source: str) -> None:
+        self._inputs = _module("inputs.py", inputs_source)
+        self._oracle = _module("oracle.py", oracle_source)
+        self._known: dict[tuple[object, ...], tuple[Expected, ...]] = {}
+
+    def inputs(self, recipe: Recipe) -> tuple[object, ...]:
+        """The arguments of a call, bit for bit those that the submission's process builds."""
+        builder = _function(self._inputs, recipe.part)
+        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed)
+
+    def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
+        """The expected outputs: the returned ones, then the arguments that the part changes in place."""
+        key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
+        if key not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._compute(part, recipe)
+        return self._known[key]
+
+    def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
+        oracle = _function(self._oracle, part.name)
+        honest = _function(self._oracle, f"{part.name}_honest")
+        wide = [_wide(value) for value in self.inputs(recipe)]
+        values = _listed(oracle(*wide))
+        # Each variant gets inputs of its own: a part that works in place changes them.
+        variants = [_listed(result) for result in honest(*self.inputs(recipe))]
+        magnitudes: Sequence[Tensor | None] = [None] * len(values)
+        if part.tolerance.accumulation_ulps:
+            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in self.inputs(recipe)]))
+        names = (*part.outputs, *part.mutates)
+        if not variants or len(values) != len(names):
+            raise GradeError(f"oracle.py: {part.name} must return {len(names)} outputs ({', '.join(names)}), got {len(values)}")
+        return tuple(
+            Expected(
+                name,
+                value,
+                variants[0][i].dtype,
+                allowed_error(value, [variant[i] for variant in variants], magnitudes[i], part.tolerance),
+            )
+            for i, (name, value) in enumerate(zip(names, values, strict=True))
+        )
+
+
+def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
+    """Where in the memory file each output's bytes go, one after another at multiples of 64 bytes."""
+    slots, offset = [], 0
+    for output in expected:
+        dtype = str(output.dtype).removeprefix("torch.")
+        slots.append(Slot(dtype, tuple(output.value.shape), offset, output.nbytes))
+        offset += -(-output.nbytes // 64) * 64
+    return tuple(slots)
+
+
+def _module(name: str, source: str) -> types.ModuleType:
+    module = types.ModuleType(name.removesuffix(".py"))
+    exec(compile(source, name, "exec"), vars(module))
+    return module
+
+
+def _function(module: types.ModuleType, name: str) -> Any:
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise GradeError(f"{module.__name__}.py must define the function {name}, got {found!r}")
+    return found
+
+
+def _listed(result: object) -> list[Tensor]:
+    return list(result) if isinstance(result, tuple | list) else [result]  # type: ignore[list-item]
+
+
+def _wide(value: object) -> object:
+    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def _absolute(value: object) -> object:
+    return value.abs() if isinstance(value, Tensor) and value.is_floating_point() else value

@@ -1,0 +1,225 @@
+"""What an exercise is: frozen data that checks itself when it is built.
+
+    Exercise ─┬─ Part ─┬─ Check ── one rule: Agrees | Fresh | UsesKernels | Launches | WorkModel | SpeedBand
+              │        └─ Tolerance
+              └─ Limits
+
+A bad specification raises SpecError and names the field. Nobody subclasses anything to add an exercise, and nothing
+here imports torch: reading every specification takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from grader.errors import require
+from grader.model.cases import Cases
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output may lie from the float64 oracle. Derived on every case, never a constant:
+
+        allowed = factor × honest error + result_ulps × ulp(expected) + accumulation_ulps × ulp32(oracle(|inputs|))
+
+    The honest error is the largest that the oracle's `<part>_honest` variants, plain computations in the working
+    precision, make on that very case, within `group` consecutive elements of the last axis (0: the whole row), so that
+    a row of small numbers is not judged by a row of large ones. The last term is a componentwise rounding bound for
+    sums: it keeps a lucky honest error of zero from failing another summation order.
+    """
+
+    factor: float = 4.0
+    result_ulps: float = 1.0
+    accumulation_ulps: float = 0.0
+    group: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.factor >= 0, "Tolerance.factor", "be at least 0", self.factor)
+        require(self.result_ulps >= 0.5, "Tolerance.result_ulps", "be at least 0.5 (one correct rounding)", self.result_ulps)
+        require(self.accumulation_ulps >= 0, "Tolerance.accumulation_ulps", "be at least 0", self.accumulation_ulps)
+        require(self.group >= 0, "Tolerance.group", "be at least 0", self.group)
+
+
+@dataclass(frozen=True)
+class Agrees:
+    """Passes when every output agrees with the oracle on every case."""
+
+    cases: Cases
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Passes when every call computes anew: new bytes in the same storage, one changed stretch, the same bytes again.
+
+    Results may not alias an input or an earlier result, and repeated calls agree: to the bit where the part says so.
+    """
+
+    cases: Cases
+
+
+@dataclass(frozen=True)
+class UsesKernels:
+    """Passes when the learner's kernels do the work, judged by what ran.
+
+    Kernels were launched in every call; no ATen operator computed; and with the launches replaced by no-ops the
+    answer is wrong and no longer depends on the inputs. `allowed_operators` names ATen operators (such as "aten.sum")
+    that this part permits beyond allocation, fills, views, copies and dtype casts.
+    """
+
+    cases: Cases
+    allowed_operators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Passes when no call launches more than `most` kernels."""
+
+    cases: Cases
+    most: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.most >= 1, "Launches.most", "be at least 1", self.most)
+
+
+@dataclass(frozen=True)
+class WorkModel:
+    """The memory traffic that the part needs, in elements, as a formula over the case's axes ("3 * N").
+
+    `slack` is how many times the compulsory traffic a pass may move.
+    """
+
+    elements: str
+    slack: float = 1.1
+
+    def __post_init__(self) -> None:
+        require(bool(self.elements.strip()), "WorkModel.elements", "be a formula such as '3 * N'", self.elements)
+        require(self.slack >= 1, "WorkModel.slack", "be at least 1", self.slack)
+
+
+@dataclass(frozen=True)
+class SpeedBand:
+    """Speed relative to a baseline: no points at or below the `floor` ratio, all at `full`, linear between."""
+
+    baseline: str
+    floor: float
+    full: float
+    shown_beside: tuple[str, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        require(bool(self.baseline), "SpeedBand.baseline", "name a baseline", self.baseline)
+        require(0 <= self.floor < self.full, "SpeedBand.floor", f"lie in 0 … full ({self.full})", self.floor)
+
+
+Rule = Agrees | Fresh | UsesKernels | Launches | WorkModel | SpeedBand
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the scorecard: a sentence about behaviour, its points, and the rule that decides it."""
+
+    name: str
+    title: str
+    points: float
+    objective: str
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        require(self.name.isidentifier() and len(self.name) <= 32, "Check.name", "be an identifier of at most 32 characters", self.name)
+        require(bool(self.title.strip()), "Check.title", "be a sentence", self.title)
+        require(self.points >= 0, "Check.points", "be at least 0", self.points)
+        require(bool(self.objective.strip()), "Check.objective", "name a learning objective", self.objective)
+        require(isinstance(self.rule, Rule), "Check.rule", "be one of the rules of grader.model.exercise", self.rule)
+
+    @property
+    def cases(self) -> Cases | None:
+        """The cases that the rule runs, or None for a rule that runs none of its own."""
+        match self.rule:
+            case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases):
+                return cases
+            case _:
+                return None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One function of the stub: how it is called, what it is judged by, and three hints from vague to plain.
+
+    `mutates` names arguments that the contract changes in place: their contents after the call are outputs, listed
+    after the returned ones. `deterministic` promises equal bits for equal inputs.
+    """
+
+    name: str
+    title: str
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tolerance: Tolerance
+    checks: tuple[Check, ...]
+    hints: tuple[str, str, str]
+    mutates: tuple[str, ...] = ()
+    deterministic: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
+        require(len(self.arguments) > 0, f"Part {self.name}: arguments", "name at least one argument", self.arguments)
+        require(len(self.outputs) + len(self.mutates) > 0, f"Part {self.name}: outputs", "name at least one output", self.outputs)
+        require(set(self.mutates) <= set(self.arguments), f"Part {self.name}: mutates", "name arguments", self.mutates)
+        require(len(self.hints) == 3 and all(self.hints), f"Part {self.name}: hints", "be three sentences", self.hints)
+        require(len(self.checks) > 0, f"Part {self.name}: checks", "hold at least one check", self.checks)
+        names = [check.name for check in self.checks]
+        require(len(set(names)) == len(names), f"Part {self.name}: checks", "have distinct names", names)
+
+    @property
+    def points(self) -> float:
+        """The points of all its checks."""
+        return sum(check.points for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission process may use; a call beyond its time ends as `timeout`, beyond its memory as `oom`."""
+
+    load_s: float = 20.0
+    call_s: float = 10.0
+    memory_bytes: int = 4 << 30
+    processes: int = 64
+    file_bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        for name in ("load_s", "call_s", "memory_bytes", "processes", "file_bytes"):
+            require(getattr(self, name) > 0, f"Limits.{name}", "be positive", getattr(self, name))
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A stub's parts and how each is judged; all points together make 100."""
+
+    title: str
+    version: str
+    parts: tuple[Part, ...]
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        require(bool(self.title.strip()), "Exercise.title", "be a title", self.title)
+        require(bool(self.version.strip()), "Exercise.version", "be a version", self.version)
+        require(len(self.parts) > 0, "Exercise.parts", "hold at least one part", self.parts)
+        names = [part.name for part in self.parts]
+        require(len(set(names)) == len(names), "Exercise.parts", "have distinct names", names)
+        total = sum(part.points for part in self.parts)
+        require(abs(total - 100) < 1e-9, "Exercise.parts", "carry 100 points together", total)
+
+    def checks(self) -> Iterator[tuple[Part, Check]]:
+        """Every check with its part, in the order of the stub."""
+        for part in self.parts:
+            for check in part.checks:
+                yield part, check
+
+    def part(self, name: str) -> Part | None:
+        """The part of that name, or None."""
+        return next((part for part in self.parts if part.name == name), None)
+
+
+def check_id(part: Part, check: Check) -> str:
+    """The check's name within its exercise: "vector_add.tail"."""
+    return f"{part.name}.{check.name}"

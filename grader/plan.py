@@ -1,0 +1,221 @@
+"""The plan: which cases every check runs, with which seeds. Drawn by Hypothesis before any submission is loaded.
+
+The same exercise, seed and mode give the same plan. A plan holds names and numbers only; a single case of it travels
+as a replay token, `ex_15:vector_add.tail:N=65,dtype=float16:0x5f`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis import strategies as st
+
+from grader.errors import SpecError, UsageError
+from grader.model.cases import Case, Cases, Choice, Domain, Size, Space, Value
+from grader.model.exercise import Check, Exercise, Part, check_id
+
+_PRIMES = (2, 3, 5, 7, 13, 31, 61, 127, 251, 509, 1021, 2039, 4093, 8191, 16381)
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """One case and the seed of its inputs."""
+
+    case: Case
+    seed: int
+
+
+@dataclass(frozen=True)
+class PlannedCheck:
+    """What one check runs, and what this machine's mode made it leave out."""
+
+    part: Part
+    check: Check
+    cases: tuple[PlannedCase, ...]
+    space: Space | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The check's name within the exercise."""
+        return check_id(self.part, self.check)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that one grading will run."""
+
+    seed: int
+    checks: tuple[PlannedCheck, ...]
+
+
+def default_seed(exercise_id: str) -> int:
+    """The seed of an exercise when none is given: the same for everybody, so that everybody gets the same plan."""
+    return _digest(exercise_id) & 0xFFFF_FFFF
+
+
+def draw(exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None) -> Plan:
+    """The plan of an exercise (or of the named parts). Without a GPU, values that need one are left out and noted."""
+    checks = tuple(
+        _draw_check(part, check, seed, gpu=gpu) for part, check in exercise.checks() if parts is None or part.name in parts
+    )
+    return Plan(seed, checks)
+
+
+def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedCheck:
+    if check.cases is None:
+        return PlannedCheck(part, check, (), None)
+    name = check_id(part, check)
+    space = check.cases.space if gpu else check.cases.space.without_gpu()
+    kept = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
+    drawn = _generate(space, check.cases.generated, _digest(f"{seed}/{name}"), without=frozenset(kept))
+    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate([*kept, *drawn]))
+    return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
+
+
+def case_seed(seed: int, name: str, index: int) -> int:
+    """The seed of one case's inputs: 63 bits that depend on the run's seed, the check, and the case's place."""
+    return _digest(f"{seed}/{name}/{index}") & (2**63 - 1)
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def _left_out(cases: Cases) -> tuple[str, ...]:
+    needing = [
+        f"{name}={value}"
+        for name, domain in cases.space.axes.items()
+        if isinstance(domain, Choice)
+        for value in domain.gpu_only
+    ]
+    return (f"not judged here: {', '.join(needing)} (needs a GPU)",) if needing else ()
+
+
+def _generate(space: Space, count: int, seed: int, without: frozenset[Case]) -> list[Case]:
+    """Up to `count` distinct cases of the space, none of them in `without`."""
+    found: dict[Case, None] = {}
+    if count == 0:
+        return []
+
+    # Hypothesis starts at the simplest case and repeats itself in small spaces: ask for more than are needed.
+    @hypothesis_seed(seed)
+    @settings(
+        max_examples=4 * count + 4,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy(space))
+    def collect(case: Case) -> None:
+        if case not in without:
+            found.setdefault(case)
+
+    collect()
+    return list(found)[-count:]
+
+
+def strategy(space: Space) -> st.SearchStrategy[Case]:
+    """The space as a Hypothesis strategy for drawing: sizes at primes, powers of two and their neighbours."""
+    return _cases(space, {name: _drawn(domain) for name, domain in space.axes.items()})
+
+
+def shrinking_strategy(space: Space) -> st.SearchStrategy[Case]:
+    """The space as a Hypothesis strategy for shrinking: every axis moves freely towards its simplest value."""
+    return _cases(space, {name: _ordered(domain) for name, domain in space.axes.items()})
+
+
+def _cases(space: Space, axes: Mapping[str, st.SearchStrategy[Value]]) -> st.SearchStrategy[Case]:
+    return st.fixed_dictionaries(dict(axes)).map(Case).filter(space.allows)
+
+
+def _drawn(domain: Domain) -> st.SearchStrategy[Value]:
+    if isinstance(domain, Size):
+        awkward = [size for size in _awkward_sizes(domain.high) if size in domain]
+        return st.one_of(st.sampled_from(awkward), _ordered(domain)) if awkward else _ordered(domain)
+    return _ordered(domain)
+
+
+def _ordered(domain: Domain) -> st.SearchStrategy[Value]:
+    if isinstance(domain, Choice):
+        return st.sampled_from(domain.values)
+    step = domain.multiple_of
+    return st.integers(domain.low // step, domain.high // step).map(lambda count: count * step)
+
+
+def _awkward_sizes(high: int) -> list[int]:
+    powers = [2**exponent + off for exponent in range(high.bit_length()) for off in (-1, 0, 1)]
+    return sorted({1, *_PRIMES, *powers})
+
+
+# -- replay tokens ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReplayToken:
+    """One recorded case: exercise, check, case, and the seed of its inputs."""
+
+    exercise_id: str
+    check: str
+    case: Case
+    seed: int
+
+    def __str__(self) -> str:
+        axes = ",".join(f"{name}={_spell(value)}" for name, value in self.case.items())
+        return f"{self.exercise_id}:{self.check}:{axes}:{self.seed:#x}"
+
+
+_TOKEN = re.compile(r"(?P<exercise>\w+):(?P<check>\w+\.\w+):(?P<axes>[^:]*):(?P<seed>0x[0-9a-fA-F]{1,16})")
+
+
+def parse_token(text: str) -> ReplayToken:
+    """The token in `text`. Raises UsageError."""
+    match = _TOKEN.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"a replay token must look like ex_15:vector_add.tail:N=65,dtype=float16:0x5f, got {text[:200]!r}")
+    case = Case(dict(_parse_axis(axis) for axis in match["axes"].split(",") if axis))
+    return ReplayToken(match["exercise"], match["check"], case, int(match["seed"], 16))
+
+
+def replay_plan(exercise: Exercise, token: ReplayToken) -> Plan:
+    """The plan that runs the token's one case. Raises UsageError when the exercise has no such check or case."""
+    for part, check in exercise.checks():
+        if check_id(part, check) == token.check:
+            if check.cases is None:
+                raise UsageError(f"a replayed check must run cases, got {token.check}")
+            try:
+                case = check.cases.space.case(**token.case)
+            except SpecError as outside:
+                raise UsageError(f"{token.check}: {outside}") from outside
+            planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
+            return Plan(token.seed, (planned,))
+    known = ", ".join(check_id(part, check) for part, check in exercise.checks())
+    raise UsageError(f"the check must be one of {known}, got {token.check!r}")
+
+
+def _spell(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parse_axis(text: str) -> tuple[str, Value]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageError(f"an axis of a replay token must look like N=65, got {text[:80]!r}")
+    return name, _parse_value(value)
+
+
+def _parse_value(text: str) -> Value:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,91 @@
+"""Length-checked frames of JSON over a Unix stream socket, with file descriptors beside them where a message needs one.
+
+A frame is the four bytes b"grd1", the payload's length (unsigned, 4 bytes, big-endian) and the payload: one JSON
+object in UTF-8. A reader states the largest payload it accepts before it allocates anything.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+_HEADER = struct.Struct(">4sI")
+_MAGIC = b"grd1"
+
+# What a trusted process may send (source files travel in it), and what it accepts from a submission's.
+TRUSTED_BYTES = 16 << 20
+UNTRUSTED_BYTES = 1 << 20
+
+
+class FrameError(ValueError):
+    """The bytes on the channel are no frame, or the frame is no JSON object within the limit."""
+
+
+class Closed(EOFError):
+    """The other side closed the channel, between frames or in the middle of one."""
+
+
+def send(channel: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """Send one message; the descriptors travel with its first byte."""
+    payload = json.dumps(message).encode()
+    data = memoryview(_HEADER.pack(_MAGIC, len(payload)) + payload)
+    if descriptors:
+        sent = socket.send_fds(channel, [data], list(descriptors))
+        data = data[sent:]
+    channel.sendall(data)
+
+
+def receive(
+    channel: socket.socket, limit: int, descriptors: int = 0, deadline: float | None = None
+) -> tuple[dict[str, Any], list[int]]:
+    """The next message and the descriptors that came with it. Raises Closed, FrameError, or TimeoutError.
+
+    `deadline` (time.monotonic) bounds the whole frame: a writer that dribbles gains nothing.
+    """
+    header, received = _read_header(channel, descriptors, deadline)
+    magic, length = _HEADER.unpack(header)
+    if magic != _MAGIC:
+        raise FrameError(f"a frame must start with {_MAGIC!r}, got {magic!r}")
+    if length > limit:
+        raise FrameError(f"a frame must hold at most {limit} bytes, got {length}")
+    payload = _read(channel, length, deadline)
+    try:
+        message = json.loads(payload, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as broken:
+        raise FrameError(f"a frame must hold JSON: {str(broken)[:80]}") from broken
+    if not isinstance(message, dict):
+        raise FrameError(f"a frame must hold a JSON object, got {type(message).__name__}")
+    return message, received
+
+
+def _read_header(channel: socket.socket, descriptors: int, deadline: float | None) -> tuple[bytes, list[int]]:
+    if not descriptors:
+        return _read(channel, _HEADER.size, deadline), []
+    start, received, _, _ = socket.recv_fds(channel, _HEADER.size, descriptors)
+    if not start:
+        raise Closed
+    return start + _read(channel, _HEADER.size - len(start), deadline), list(received)
+
+
+def _read(channel: socket.socket, size: int, deadline: float | None) -> bytes:
+    chunks = []
+    while size:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            channel.settimeout(left)
+        chunk = channel.recv(min(size, 1 << 16))
+        if not chunk:
+            raise Closed
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,276 @@
+"""The record of one grading, `grade/result/v1`: everything that any renderer or exporter shows.
+
+Documented field by field in docs/record.md. Records are frozen, hold only JSON values, and survive a round trip
+through `to_json` and `from_json`. Text that came from a submission is cleaned here, once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from grader.protocol.decode import decode
+
+SCHEMA = "grade/result/v1"
+
+Status = Literal[
+    "pass",
+    "fail",
+    "not_implemented",
+    "compile_error",
+    "crash",
+    "timeout",
+    "oom",
+    "policy",
+    "invalid_submission",
+    "skipped_dependency",
+    "skipped_environment",
+    "inconclusive",
+    "grader_error",
+]
+
+# Statuses that are nobody's fault: their points are neither given nor lost.
+UNJUDGED: frozenset[Status] = frozenset({"skipped_environment", "inconclusive", "grader_error"})
+
+# A finite number, or "inf", "-inf", "nan": JSON has no other way to say these.
+Number = float | str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What graded."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class ExerciseInfo:
+    """What was graded against: id ("ex_15"), name ("ex_15_triton_basics"), and a hash of the whole folder."""
+
+    id: str
+    name: str
+    title: str
+    version: str
+    spec_sha256: str
+
+
+@dataclass(frozen=True)
+class SubmissionInfo:
+    """The file that was graded: absolute path and SHA-256 of its bytes."""
+
+    path: str
+    sha256: str
+    student: str = ""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where it was graded. mode: "gpu" (compiled kernels) or "interpret" (TRITON_INTERPRET=1 on the CPU)."""
+
+    mode: Literal["gpu", "interpret"]
+    gpu: str
+    driver: str
+    capability: str
+    python: str
+    torch: str
+    triton: str
+    numpy: str
+    isolation: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One wrong element: its index, the oracle's value, the submission's, and how far it was allowed to lie."""
+
+    index: tuple[int, ...]
+    expected: Number
+    got: Number
+    allowed: Number
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where an output is wrong, as a small grid: each cell 0 (all right) … 9 (all wrong).
+
+    `rows` and `columns` say how many elements of the output one cell covers; `tile` names the tile length along the
+    last axis when the launch revealed one.
+    """
+
+    cells: tuple[tuple[int, ...], ...]
+    rows_per_cell: int
+    columns_per_cell: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How an output differs. `pattern` names where: all, tail, head, rows, columns, scattered."""
+
+    output: str
+    count: int
+    total: int
+    max_abs: Number
+    max_rel: Number
+    worst_index: tuple[int, ...]
+    pattern: str
+    first: tuple[Difference, ...]
+    tile: str = ""
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a check did not pass: a kind for programs, a title and one sentence for the learner, what to do next."""
+
+    kind: str
+    title: str
+    rationale: str
+    help: str = ""
+    expected: str = ""
+    actual: str = ""
+    traceback: str = ""
+    mismatch: Mismatch | None = None
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """The smallest failing case found. `passes` is a neighbour that passes, in words; `shrunk_from` the first failure."""
+
+    case: dict[str, int | float | bool | str]
+    words: str
+    replay: str
+    passes: str = ""
+    shrunk_from: str = ""
+    tried: int = 0
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One line of the scorecard. `reason` is a sentence for every status but pass; `notes` what was left out."""
+
+    id: str
+    part: str
+    title: str
+    objective: str
+    status: Status
+    points: float
+    max_points: float
+    duration_s: float = 0.0
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    cause: Cause | None = None
+    counterexample: Counterexample | None = None
+    evidence: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartInfo:
+    """A part's heading on the scorecard."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class PrintedOutput:
+    """What the submission printed, both ends kept; `cut_bytes` says how much is missing in between."""
+
+    text: str = ""
+    total_bytes: int = 0
+    cut_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One grading of one submission against one exercise."""
+
+    schema: Literal["grade/result/v1"]
+    tool: Tool
+    exercise: ExerciseInfo
+    submission: SubmissionInfo
+    env: Environment
+    seed: str
+    command: str
+    verdict: Status
+    score: float
+    judged_score: float
+    max_score: float
+    parts: tuple[PartInfo, ...]
+    checks: tuple[CheckResult, ...]
+    printed: PrintedOutput
+    graded_at: str
+    duration_s: float
+    submitted_at: str = ""
+
+
+def verdict_of(checks: tuple[CheckResult, ...]) -> Status:
+    """The one word for a whole grading: the worst of its checks, unjudged ones aside."""
+    statuses: set[Status] = {check.status for check in checks}
+    order: tuple[Status, ...] = (
+        "grader_error",
+        "invalid_submission",
+        "timeout",
+        "oom",
+        "crash",
+        "compile_error",
+        "policy",
+        "fail",
+        "not_implemented",
+        "skipped_dependency",
+        "pass",
+        "inconclusive",
+        "skipped_environment",
+    )
+    return next((status for status in order if status in statuses), "skipped_environment")
+
+
+def headline(record: Record) -> str:
+    """What was judged and what was not, in one sentence that never claims more than was run."""
+    passed = sum(check.status == "pass" for check in record.checks)
+    unjudged = [check for check in record.checks if check.status in UNJUDGED]
+    judged = len(record.checks) - len(unjudged)
+    text = f"{_points(record.score)} of {_points(record.judged_score)} points that could be judged here"
+    text += f" ({passed} of {judged} checks passed)"
+    if unjudged:
+        missing = _points(record.max_score - record.judged_score)
+        word = "check was" if len(unjudged) == 1 else "checks were"
+        text += f"; {missing} more points are not judged: {len(unjudged)} {word} not run"
+    return text + "."
+
+
+def _points(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def number(value: float) -> Number:
+    """A float as JSON can hold it."""
+    return value if math.isfinite(value) else str(value)
+
+
+# C0 and C1 controls except newline and tab, bidirectional overrides, and lone surrogates.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-_])")
+
+
+def clean(text: str, most: int = 4000) -> str:
+    """Text from a submission without terminal escapes and control characters, its middle cut (and said so) beyond `most`."""
+    text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"
+
+
+def to_json(record: Record) -> str:
+    """The record as a JSON document; raises ValueError if a number is not finite."""
+    return json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> Record:
+    """The record in a JSON document; raises ValueError (DecodeError) naming the field that is wrong."""
+    return decode(Record, json.loads(text), "record")

@@ -1,0 +1,1 @@
+"""Renderers: each turns a record into text and does nothing else (`render(record) -> str`)."""

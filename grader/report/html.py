@@ -1,0 +1,191 @@
+"""A record as one self-contained page: nothing to load, nothing to run, every value escaped by the template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from grader.record import CheckResult, PartInfo, Picture, Record, headline
+from grader.report import picture, view
+from grader.report.status import LOOKS, Look
+
+MOST_BYTES = 1_500_000
+_ROWS, _COLUMNS = 48, 96
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How much one page shows. `text`: characters of a quotation; `cards`: whether causes and details are shown."""
+
+    text: int
+    differences: int
+    entries: int
+    checks: int
+    cards: bool
+
+
+# Tried in order until the page is small enough; the first one is meant to be enough for every real submission.
+_LEVELS = (
+    _Limits(text=20_000, differences=16, entries=40, checks=1000, cards=True),
+    _Limits(text=2_000, differences=4, entries=10, checks=1000, cards=True),
+    _Limits(text=300, differences=1, entries=3, checks=300, cards=True),
+    _Limits(text=100, differences=0, entries=0, checks=300, cards=False),
+)
+
+
+@dataclass(frozen=True)
+class CheckView:
+    """A check with what the page adds to it. `same_as` is an earlier check of the part with the same cause."""
+
+    result: CheckResult
+    look: Look
+    anchor: str
+    points: str
+    open: bool
+    same_as: CheckView | None
+
+
+@dataclass(frozen=True)
+class PartView:
+    """A part, its checks, and its points in words."""
+
+    info: PartInfo
+    anchor: str
+    points: str
+    checks: tuple[CheckView, ...]
+
+
+@dataclass(frozen=True)
+class ObjectiveView:
+    """A learning objective, the checks that are evidence for it, and its points in words."""
+
+    name: str
+    points: str
+    checks: tuple[CheckView, ...]
+
+
+def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
+    """The whole page. Where it would exceed `most_bytes` it is cut further, and says so."""
+    page = ""
+    for level, limits in enumerate(_LEVELS):
+        page = _page(record, limits, level)
+        if len(page.encode("utf-8", "replace")) <= most_bytes:
+            break
+    return page
+
+
+def _page(record: Record, limits: _Limits, level: int) -> str:
+    parts = _parts(record, limits)
+    checks = [check for part in parts for check in part.checks]
+    sums = view.tally(record.checks)
+    cut_checks = len(record.checks) - len(checks)
+    return (
+        _environment(limits)
+        .get_template("scorecard.html.j2")
+        .render(
+            record=record,
+            limits=limits,
+            parts=parts,
+            objectives=_objectives(checks),
+            headline=headline(record),
+            step=view.next_step(record),
+            verdict=LOOKS[record.verdict],
+            verdict_words=view.verdict_words(record),
+            device=view.device(record.env),
+            segments=_segments(sums),
+            shortened=level > 0 or cut_checks > 0,
+            cut_checks=cut_checks,
+        )
+    )
+
+
+def _environment(limits: _Limits) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., object]] = {
+        "line": lambda text, most=400: view.line(text, min(most, max(limits.text, 80))),
+        "block": lambda text: view.block(text, limits.text),
+        "points": view.points,
+        "number": view.number,
+        "pair": lambda difference: view.pair(difference.expected, difference.got),
+        "measured": view.measured,
+        "index": view.index,
+        "how_wrong": view.how_wrong,
+        "replay": view.replay_command,
+        "draw": _draw,
+        "cell_size": lambda drawn: picture.cell_size(drawn, rows=_ROWS, columns=_COLUMNS),
+        "spaced": lambda name: view.line(name, 100).replace("_", " "),
+    }
+    environment.filters.update(filters)
+    return environment
+
+
+def _draw(drawn: Picture, name: str) -> Markup:
+    return picture.draw(drawn, name, rows=_ROWS, columns=_COLUMNS)
+
+
+def _anchor(kind: str, name: str) -> str:
+    return f"{kind}-{re.sub('[^A-Za-z0-9_.-]', '-', view.line(name, 100))}"
+
+
+def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
+    kept = record.checks[: limits.checks]
+    parts = []
+    for part in record.parts:
+        checks = [check for check in kept if check.part == part.name]
+        points = view.tally_points(view.tally(check for check in record.checks if check.part == part.name))
+        parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks)))
+    return tuple(parts)
+
+
+def _checks(checks: list[CheckResult]) -> tuple[CheckView, ...]:
+    views: list[CheckView] = []
+    first: dict[tuple[str, ...], CheckView] = {}
+    for check in checks:
+        same_as = first.get(view.cause_key(check)) if check.status != "pass" else None
+        # What one card says needs no second card; a smallest failing case of its own does.
+        opened = check.status in view.LEARNERS and (same_as is None or check.counterexample is not None)
+        shown = CheckView(
+            check, LOOKS[check.status], _anchor("check", check.id), view.check_points(check), opened, same_as
+        )
+        first.setdefault(view.cause_key(check), shown)
+        views.append(shown)
+    return tuple(views)
+
+
+def _objectives(checks: list[CheckView]) -> tuple[ObjectiveView, ...]:
+    groups: dict[str, list[CheckView]] = {}
+    for check in checks:
+        groups.setdefault(check.result.objective, []).append(check)
+    return tuple(
+        ObjectiveView(name, view.tally_points(view.tally(check.result for check in group)), tuple(group))
+        for name, group in groups.items()
+    )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of the points bar; `tone` names its colour and hatching."""
+
+    tone: str
+    word: str
+    value: float
+
+
+def _segments(sums: view.Tally) -> tuple[Segment, ...]:
+    segments = (
+        Segment("earned", "earned", sums.earned),
+        Segment("lost", "lost", sums.lost),
+        Segment("unjudged", "not judged", sums.unjudged),
+    )
+    return tuple(segment for segment in segments if segment.value > 0)

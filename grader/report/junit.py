@@ -1,0 +1,142 @@
+"""A record as JUnit XML, in the dialect that CI services read (the one pytest writes)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Literal
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from grader.record import CheckResult, Record, Status
+from grader.report import view
+from grader.report.status import LOOKS
+
+Child = Literal["failure", "error", "skipped"]
+
+# failure: the check said no; error: something broke; skipped: nobody knows.
+CHILDREN: dict[Status, Child | None] = {
+    "pass": None,
+    "fail": "failure",
+    "policy": "failure",
+    "not_implemented": "failure",
+    "invalid_submission": "failure",
+    "compile_error": "error",
+    "crash": "error",
+    "timeout": "error",
+    "oom": "error",
+    "grader_error": "error",
+    "skipped_dependency": "skipped",
+    "skipped_environment": "skipped",
+    "inconclusive": "skipped",
+}
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(record: Record) -> str:
+    """One suite with one case per check; attributes count what the suite holds."""
+    counts = Counter(CHILDREN[check.status] for check in record.checks)
+    totals = {
+        "tests": str(len(record.checks)),
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "skipped": str(counts["skipped"]),
+        "time": _seconds(record.duration_s),
+    }
+    root = Element("testsuites", {"name": "grade", **totals})
+    suite = SubElement(
+        root,
+        "testsuite",
+        {
+            "name": _attribute(record.exercise.id),
+            **totals,
+            "timestamp": _attribute(record.graded_at).removesuffix("Z"),
+            "file": _attribute(record.submission.path),
+        },
+    )
+    _properties(
+        suite,
+        {
+            "seed": record.seed,
+            "gpu": record.env.gpu or "none",
+            "mode": record.env.mode,
+            "score": view.points(record.score),
+            "judged_score": view.points(record.judged_score),
+            "max_score": view.points(record.max_score),
+        },
+    )
+    for check in record.checks:
+        _case(suite, record, check)
+    if record.printed.text:
+        SubElement(suite, "system-out").text = _content(_printed(record))
+    ElementTree.indent(root, " ")
+    return "<?xml version='1.0' encoding='UTF-8'?>\n" + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: Element, record: Record, check: CheckResult) -> None:
+    case = SubElement(
+        suite,
+        "testcase",
+        {
+            "name": _attribute(check.id),
+            "classname": _attribute(f"grade.{record.exercise.name}"),
+            "time": _seconds(check.duration_s),
+        },
+    )
+    _properties(case, {"points": view.points(check.points), "max_points": view.points(check.max_points)})
+    kind = CHILDREN[check.status]
+    if kind is None:
+        return
+    message = check.cause.title if check.cause else view.why(check)
+    word = LOOKS[check.status].word
+    if kind == "skipped":
+        SubElement(case, kind, {"message": _attribute(f"{word}: {view.why(check)}" if check.reason else word)})
+    else:
+        child = SubElement(case, kind, {"type": check.status, "message": _attribute(message or word)})
+        child.text = _content(_details(check))
+
+
+def _details(check: CheckResult) -> str:
+    """Everything that helps to repair it, one thing per line."""
+    lines = [check.title, view.why(check)]
+    if check.cause is not None:
+        lines += [check.cause.rationale] if check.cause.rationale != check.reason else []
+        if check.cause.expected or check.cause.actual:
+            lines.append(f"Expected: {view.line(check.cause.expected)}; got: {view.line(check.cause.actual)}")
+        if check.cause.mismatch is not None:
+            lines.append(view.how_wrong(check.cause.mismatch))
+    if check.counterexample is not None:
+        lines.append(f"Smallest failing case: {view.line(check.counterexample.words)}")
+        if check.counterexample.passes:
+            lines.append(f"Passes: {view.line(check.counterexample.passes)}")
+    if check.cause is not None and check.cause.help:
+        lines.append(f"Help: {view.line(check.cause.help)}")
+    if check.counterexample is not None:
+        lines.append(f"Replay: {view.replay_command(check.counterexample)}")
+    text = "\n".join(view.line(entry) for entry in lines if entry)
+    return f"{text}\n\n{view.block(check.cause.traceback)}" if check.cause and check.cause.traceback else text
+
+
+def _printed(record: Record) -> str:
+    text = view.block(record.printed.text, 20_000)
+    cut = record.printed.cut_bytes
+    return f"{text}\n({cut} of {record.printed.total_bytes} bytes were cut from the middle)" if cut else text
+
+
+def _properties(parent: Element, values: dict[str, str]) -> None:
+    properties = SubElement(parent, "properties")
+    for name, value in values.items():
+        SubElement(properties, "property", {"name": name, "value": _attribute(value)})
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _attribute(text: str) -> str:
+    return _FORBIDDEN.sub("\ufffd", view.line(text, 1000))
+
+
+def _content(text: str) -> str:
+    return _FORBIDDEN.sub("\ufffd", text)

@@ -1,0 +1,145 @@
+"""Where an output is wrong, as a small inline SVG and as rows of characters."""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import Markup
+
+from grader.record import Picture
+
+SHADES = "░▒▓█"
+ASCII_SHADES = ".-+#"
+
+# Units of the SVG's own coordinates: small enough that a 360 px screen shows it at nearly full size.
+_WIDTH, _HEIGHT = 288, 160
+_LEFT, _BELOW = 44, 32
+_BARE_LEFT = 4
+
+
+def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple[tuple[tuple[int, ...], ...], int, int]:
+    """At most that many rows and columns of cells, each as bad as its worst; and how many were merged each way."""
+    height, width = len(cells), max(map(len, cells), default=0)
+    down, across = max(1, math.ceil(height / rows)), max(1, math.ceil(width / columns))
+    merged = tuple(
+        tuple(
+            max((value for row in cells[top : top + down] for value in row[left : left + across]), default=0)
+            for left in range(0, width, across)
+        )
+        for top in range(0, height, down)
+    )
+    return merged, down, across
+
+
+def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: str = SHADES) -> list[str]:
+    """The picture as lines of four shades: the first all right, the last all wrong."""
+    cells, _, _ = shrink(picture.cells, rows, columns)
+    return ["".join(shades[_shade(value)] for value in row) for row in cells]
+
+
+def _shade(value: int) -> int:
+    # Only 0 is the palest and only 9 the darkest, so that a single wrong element still shows.
+    return 0 if value <= 0 else 3 if value >= 9 else 1 if value <= 4 else 2
+
+
+def cell_size(picture: Picture, *, rows: int, columns: int) -> str:
+    """What one drawn cell covers, in words: "4 rows × 64 columns", or "64 elements" of a vector."""
+    _, down, across = shrink(picture.cells, rows, columns)
+    tall, wide = picture.rows_per_cell * down, picture.columns_per_cell * across
+    if len(picture.shape) < 2:
+        return _count(tall * wide, "element")
+    return f"{_count(tall, 'row')} × {_count(wide, 'column')}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> Markup:
+    """The picture as an inline SVG; `name` makes its ids unique. Colours come from the page (.heat, .h1 … .h9)."""
+    cells, _, _ = shrink(picture.cells, rows, columns)
+    height, width = len(cells), len(cells[0]) if cells else 0
+    if not width:
+        return Markup("")
+    step_x, step_y = min(24.0, _WIDTH / width), max(3.0, min(18.0, _HEIGHT / height))
+    grid_width, grid_height = step_x * width, step_y * height
+    left = _LEFT if height > 1 else _BARE_LEFT
+    # Room for the axis title, however few cells there are.
+    total_width, total_height = left + max(grid_width, 120) + _BARE_LEFT, grid_height + _BELOW
+    return Markup(
+        '<svg class="heat" role="img" aria-labelledby="{name}-t {name}-d" viewBox="0 0 {w} {h}" width="{px}">'
+        '<title id="{name}-t">Where the output is wrong</title><desc id="{name}-d">{words}</desc>'
+        '<rect class="h0" x="{x}" y="0" width="{gw}" height="{gh}"/>{cells}{labels}</svg>'
+    ).format(
+        name=name,
+        w=_units(total_width),
+        h=_units(total_height),
+        px=_units(total_width * 1.5),
+        words=_words(picture, cells),
+        x=left,
+        gw=_units(grid_width),
+        gh=_units(grid_height),
+        cells=_rectangles(cells, left, step_x, step_y),
+        labels=_labels(picture, left, grid_width, grid_height, height),
+    )
+
+
+def _rectangles(cells: tuple[tuple[int, ...], ...], left: int, step_x: float, step_y: float) -> Markup:
+    parts: list[Markup] = []
+    for row, values in enumerate(cells):
+        start = 0
+        while start < len(values):
+            end = start
+            while end < len(values) and values[end] == values[start]:
+                end += 1
+            if values[start] > 0:
+                parts.append(
+                    Markup('<rect class="h{}" x="{}" y="{}" width="{}" height="{}"/>').format(
+                        min(values[start], 9),
+                        _units(left + start * step_x),
+                        _units(row * step_y),
+                        _units((end - start) * step_x),
+                        _units(step_y),
+                    )
+                )
+            start = end
+    return Markup("").join(parts)
+
+
+def _labels(picture: Picture, left: int, width: float, height: float, rows: int) -> Markup:
+    last_row, last_column = _extent(picture)
+    along = "column" if len(picture.shape) > 1 else "element"
+    texts = [
+        _label(left, height + 12, "start", "0"),
+        _label(left + max(width, 120) / 2, height + 27, "middle", along),
+    ]
+    if last_column > 0:
+        texts.append(_label(left + max(width, 24), height + 12, "end", str(last_column)))
+    if rows > 1:
+        texts += [_label(left - 5, 9, "end", "0"), _label(left - 5, height, "end", str(last_row))]
+        # The name lies along the axis; it needs some height to do so.
+        if height >= 60:
+            turned = Markup('<text transform="translate(10 {}) rotate(-90)" text-anchor="middle">row</text>')
+            texts.append(turned.format(_units(height / 2)))
+    return Markup("").join(texts)
+
+
+def _label(x: float, y: float, anchor: str, text: str) -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(_units(x), _units(y), anchor, text)
+
+
+def _extent(picture: Picture) -> tuple[int, int]:
+    """The last row and the last column of the output; rows are all axes but the last, taken together."""
+    rows, columns = math.prod(picture.shape[:-1]), picture.shape[-1] if picture.shape else 1
+    return rows - 1, columns - 1
+
+
+def _words(picture: Picture, cells: tuple[tuple[int, ...], ...]) -> str:
+    wrong = sum(value > 0 for row in cells for value in row)
+    total = sum(map(len, cells))
+    shape = " × ".join(map(str, picture.shape)) or "one element"
+    return f"Output of shape {shape}, drawn as {len(cells)} × {len(cells[0])} cells: {wrong} of {total} hold wrong elements."
+
+
+def _units(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,38 @@
+"""How each status looks and reads: the one table that the terminal and the scorecard share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.record import Status
+
+# good: earned; bad: lost; todo: nothing to judge yet; quiet: could not be judged; ours: the grader's own fault.
+Tone = Literal["good", "bad", "todo", "quiet", "ours"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A status for the eye: a symbol, the same in ASCII, a word that stands without colour, and a tone."""
+
+    symbol: str
+    ascii: str
+    word: str
+    tone: Tone
+
+
+LOOKS: dict[Status, Look] = {
+    "pass": Look("✓", "+", "passed", "good"),
+    "fail": Look("✗", "x", "failed", "bad"),
+    "not_implemented": Look("○", "o", "not implemented", "todo"),
+    "compile_error": Look("✗", "x", "compile error", "bad"),
+    "crash": Look("✗", "x", "crashed", "bad"),
+    "timeout": Look("✗", "x", "timed out", "bad"),
+    "oom": Look("✗", "x", "out of memory", "bad"),
+    "policy": Look("✗", "x", "rule broken", "bad"),
+    "invalid_submission": Look("✗", "x", "invalid file", "bad"),
+    "skipped_dependency": Look("↷", ">", "not reached", "todo"),
+    "skipped_environment": Look("–", "-", "not run here", "quiet"),
+    "inconclusive": Look("≈", "~", "inconclusive", "quiet"),
+    "grader_error": Look("!", "!", "grader error", "ours"),
+}

@@ -1,0 +1,320 @@
+"""A record for a terminal: what passed, one card per cause, and the next command, on one screen if possible.
+
+Nothing from a record is ever read as markup: every piece becomes a rich Text, control characters are taken out first,
+and no printed line can be a workflow command of a CI service.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, headline
+from grader.report import view
+from grader.report.picture import ASCII_SHADES, SHADES, cell_size, shade_rows
+from grader.report.status import LOOKS, Tone
+
+_STYLES: dict[Tone, str] = {"good": "green", "bad": "red", "todo": "yellow", "quiet": "cyan", "ours": "magenta"}
+
+_WORD_WIDTH = max(len(look.word) for look in LOOKS.values())
+_DIFFERENCES = 3
+_PICTURE = (4, 60)
+_TRACEBACK_LINES = 6
+_PRINTED_LINES = 6
+_NOTES = 4
+
+_SAID_IN_ASCII = str.maketrans(
+    {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "“": '"', "”": '"', "’": "'"}
+)
+_STYLE_CODES = "(?:\x1b\\[[0-9;]*m)*"
+_COMMAND_AT_START = re.compile(f"(?m)^([ \t]*{_STYLE_CODES}[ \t]*{_STYLE_CODES}):(?={_STYLE_CODES}:)")
+
+
+@dataclass(frozen=True)
+class _Ink:
+    """Turns strings into Text, in ASCII where asked."""
+
+    ascii_only: bool
+
+    def __call__(self, text: str, style: str = "") -> Text:
+        if self.ascii_only:
+            text = text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+        return Text(text, style=style, overflow="fold")
+
+    def status(self, check: CheckResult) -> tuple[Text, Text]:
+        """Symbol and word of a check's status."""
+        look = LOOKS[check.status]
+        style = _STYLES[look.tone]
+        return self(look.ascii if self.ascii_only else look.symbol, f"bold {style}"), self(look.word, style)
+
+
+@dataclass(frozen=True)
+class _Quote:
+    """A submission's lines, each behind a bar even where it wraps: they cannot pass for the grader's own words."""
+
+    bar: Text
+    lines: tuple[Text, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for entry in self.lines:
+            for piece in entry.wrap(console, max(8, options.max_width - 2)) or [Text()]:
+                yield Text(" ").join([self.bar, piece])
+
+
+def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+    """The whole result as text that ends in a newline."""
+    ink = _Ink(ascii_only)
+    attention = any(check.status in view.LEARNERS for check in record.checks)
+    blocks: list[RenderableType] = [_header(ink, record), Text()]
+    blocks += [_part(ink, record, part, brief=attention) for part in record.parts]
+    blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+    return _to_text(Group(*blocks), width, colour)
+
+
+def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+    """One check as a single line without a line end, for showing progress."""
+    ink = _Ink(ascii_only)
+    symbol, word = ink.status(check)
+    word.pad_right(_WORD_WIDTH - len(word.plain))
+    tail = ink(f"  {view.check_points(check)}  {check.duration_s:.1f} s", "dim")
+    title = ink(view.line(check.title))
+    room = max(4, width - _WORD_WIDTH - 5 - tail.cell_len)
+    if title.cell_len > room:
+        dots = ink("…")
+        title.truncate(room - dots.cell_len, overflow="crop")
+        title.append_text(dots)
+    return _to_text(Text("  ").join([symbol, word, title]).append_text(tail), width, colour).split("\n", 1)[0]
+
+
+def _to_text(content: RenderableType, width: int, colour: bool) -> str:
+    # An empty environment: what is printed depends on the arguments alone, not on COLUMNS or NO_COLOR.
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        height=50,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    with console.capture() as capture:
+        console.print(content)
+    text = "\n".join(entry.rstrip() for entry in capture.get().rstrip("\n").split("\n")) + "\n"
+    # GitHub's runner obeys "::error …" after leading blanks, and its older form "##[error]" anywhere.
+    return _COMMAND_AT_START.sub(r"\1: ", text).replace("##[", "## [")
+
+
+def _header(ink: _Ink, record: Record) -> RenderableType:
+    title = ink(view.line(record.exercise.title, 120), "bold").append_text(
+        ink(f"  {view.line(record.exercise.id, 60)}", "dim")
+    )
+    top = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    top.add_column(ratio=1)
+    top.add_column(justify="right", no_wrap=True)
+    top.add_row(title, ink(view.device(record.env)))
+    file = ink(view.line(record.submission.path, 600)).append_text(
+        ink(f"  sha256 {view.line(record.submission.sha256, 64)[:12]}", "dim")
+    )
+    return Group(top, file)
+
+
+def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
+    """A part's heading, its checks, and a card per cause. `brief`: a part without trouble takes a line or two."""
+    checks = [check for check in record.checks if check.part == part.name]
+    heading = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    heading.add_column(ratio=1)
+    heading.add_column(justify="right", no_wrap=True)
+    heading.add_row(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
+    rows = _rows()
+    unsaid = _first_of_each_reason(record.checks)
+    for group in _lines(checks, brief and all(check.status not in view.LEARNERS for check in checks)):
+        _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group))
+    cards = [_card(ink, group) for group in view.by_cause(check for check in checks if _has_card(check))]
+    return Group(heading, rows, *cards, Text())
+
+
+def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
+    """The checks whose reason is not a repetition: what a machine lacks is said once, not in every part."""
+    first: dict[str, str] = {}
+    return {
+        check.id
+        for check in checks
+        if check.status not in UNJUDGED or first.setdefault(view.why(check), check.id) == check.id
+    }
+
+
+def _rows() -> Table:
+    rows = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    rows.add_column(width=3, justify="right")
+    rows.add_column(width=_WORD_WIDTH)
+    rows.add_column(ratio=1)
+    rows.add_column(justify="right", no_wrap=True)
+    return rows
+
+
+def _has_card(check: CheckResult) -> bool:
+    return check.status in view.LEARNERS and check.status != "not_implemented"
+
+
+def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
+    """The checks by line: those that need no line of their own share one."""
+
+    def shared(check: CheckResult) -> bool:
+        return brief if check.status == "pass" else not _has_card(check)
+
+    together = [group for group in view.by_cause(check for check in checks if shared(check)) if len(group) > 1]
+    first = {group[0].id: group for group in together}
+    later = {check.id for group in together for check in group[1:]}
+    return [first.get(check.id, [check]) for check in checks if check.id not in later]
+
+
+def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, why: bool) -> None:
+    check = group[0]
+    symbol, word = ink.status(check)
+    if len(group) == 1:
+        title = ink(view.line(check.title, 300))
+    else:
+        title = ink(
+            "all its checks" if len(group) == total else f"{len(group)} checks: {', '.join(map(_short_name, group))}"
+        )
+    points = view.check_points(check)
+    if len(group) > 1:
+        sums = view.tally(group)
+        points = (
+            f"{view.points(sums.earned)}/{view.points(sums.judged)}"
+            if sums.judged
+            else f"–/{view.points(sums.unjudged)}"
+        )
+    rows.add_row(symbol, word, title, ink(points))
+    if why and check.status != "pass" and not _has_card(check) and view.why(check):
+        rows.add_row("", "", ink(view.why(check), "dim"), "")
+
+    if len(group) == 1 and check.metrics:
+        rows.add_row("", "", ink(view.measured(check), "dim"), "")
+
+
+def _short_name(check: CheckResult) -> str:
+    return view.line(check.id, 60).removeprefix(f"{check.part}.").replace("_", " ")
+
+
+def _card(ink: _Ink, group: list[CheckResult]) -> RenderableType:
+    """One cause: what it is, the smallest case that shows it, where the output is wrong, and how to see it again."""
+    check = group[0]
+    cause, example = check.cause, check.counterexample
+    symbol, _ = ink.status(check)
+    title = symbol.append_text(ink(f" {view.line(check.title, 200)}", "bold"))
+    lines: list[RenderableType] = []
+    if cause is None:
+        lines.append(ink(view.why(check)))
+    else:
+        title.append_text(ink(f" — {view.line(cause.title, 200)}", "bold"))
+        lines.append(ink(view.line(cause.rationale)))
+        if (cause.expected or cause.actual) and cause.mismatch is None:
+            lines.append(ink(f"Expected {view.line(cause.expected, 160)}, got {view.line(cause.actual, 160)}"))
+    if example is not None:
+        passes = f"   (passes: {view.line(example.passes, 160)})" if example.passes else ""
+        lines.append(_labelled(ink, "Smallest failing case: ", f"{view.line(example.words, 200)}{passes}"))
+    if cause is not None and cause.mismatch is not None:
+        lines += _mismatch(ink, cause.mismatch)
+    if cause is not None and cause.traceback:
+        lines += _last_lines(ink, cause.traceback, _TRACEBACK_LINES)
+    if cause is not None and cause.help:
+        lines.append(_labelled(ink, "Help: ", view.line(cause.help)))
+    if len(group) > 1:
+        lines.append(_labelled(ink, "Same cause: ", "; ".join(view.line(other.title, 120) for other in group[1:])))
+    if example is not None and example.replay:
+        lines.append(_labelled(ink, "Replay: ", view.replay_command(example), "bold"))
+    return Group(Text(), _indent(title, 2), *(_indent(entry, 4) for entry in lines))
+
+
+def _mismatch(ink: _Ink, mismatch: Mismatch) -> list[RenderableType]:
+    lines: list[RenderableType] = [ink(view.how_wrong(mismatch))]
+    if mismatch.first:
+        table = Table.grid(padding=(0, 3, 0, 0))
+        for _ in range(4):
+            table.add_column(justify="right", no_wrap=True)
+        table.add_row(*(ink(name, "dim") for name in ("index", "expected", "got", "allowed")))
+        for difference in mismatch.first[:_DIFFERENCES]:
+            expected, got = view.pair(difference.expected, difference.got)
+            table.add_row(*map(ink, (view.index(difference.index), expected, got, view.number(difference.allowed, 3))))
+        lines.append(Padding(table, (0, 0, 0, 2), expand=False))
+    if mismatch.picture is not None:
+        rows, columns = _PICTURE
+        size = cell_size(mismatch.picture, rows=rows, columns=columns)
+        shades = ASCII_SHADES if ink.ascii_only else SHADES
+        pictured = shade_rows(mismatch.picture, rows=rows, columns=columns, shades=shades)
+        alike = len(pictured) > 1 and len(set(pictured)) == 1
+        lines += [_indent(Text(row), 2) for row in pictured[: 1 if alike else None]]
+        legend = (
+            f"one sign = {size}{', all rows alike' if alike else ''}: {shades[0]} all right … {shades[3]} all wrong"
+        )
+        lines.append(_indent(ink(legend, "dim"), 2))
+    return lines
+
+
+def _last_lines(ink: _Ink, text: str, most: int) -> list[RenderableType]:
+    lines = view.block(text).split("\n")
+    cut = len(lines) - most
+    shown: list[RenderableType] = [ink(f"… {cut} lines above are cut …", "dim")] if cut > 0 else []
+    return [*shown, _quote(ink, lines[-most:])]
+
+
+def _printed(ink: _Ink, printed: PrintedOutput) -> RenderableType:
+    """What the submission printed, both ends of it."""
+    if not printed.text:
+        return Group()
+    title = f"Your code printed {printed.total_bytes} bytes"
+    title += f" ({printed.cut_bytes} of them are not in the record)" if printed.cut_bytes else ""
+    lines = view.block(printed.text).split("\n")
+    half, cut = _PRINTED_LINES // 2, len(lines) - _PRINTED_LINES
+    shown: list[RenderableType] = [_quote(ink, lines)]
+    if cut > 0:
+        shown = [_quote(ink, lines[:half]), ink(f"… {cut} lines cut …", "dim"), _quote(ink, lines[-half:])]
+    return Group(ink(title, "bold"), *(_indent(entry, 2) for entry in shown), Text())
+
+
+def _quote(ink: _Ink, lines: list[str]) -> _Quote:
+    return _Quote(ink("|" if ink.ascii_only else "│", "dim"), tuple(ink(_short(entry)) for entry in lines))
+
+
+def _short(text: str, most: int = 160) -> str:
+    return text if len(text) <= most else f"{text[:most]} … {len(text) - most} characters cut …"
+
+
+def _notes(ink: _Ink, checks: Iterable[CheckResult]) -> RenderableType:
+    """What was left out, each note said once with the number of checks that it concerns."""
+    counts: dict[str, int] = {}
+    for check in checks:
+        for note in check.notes:
+            counts[note] = counts.get(note, 0) + 1
+    lines: list[RenderableType] = []
+    for note, count in list(counts.items())[:_NOTES]:
+        times = "1 check" if count == 1 else f"{count} checks"
+        lines.append(_labelled(ink, "Left out: ", f"{view.line(note, 240)} ({times})"))
+    if len(counts) > _NOTES:
+        lines.append(ink(f"… {len(counts) - _NOTES} more notes are in the record …", "dim"))
+    return Group(*lines, Text()) if lines else Group()
+
+
+def _footer(ink: _Ink, record: Record) -> RenderableType:
+    step = view.next_step(record)
+    return Group(ink(headline(record), "bold"), _labelled(ink, f"Next: {step.words}: ", step.command, "bold"))
+
+
+def _labelled(ink: _Ink, label: str, text: str, style: str = "") -> Text:
+    return ink(label, "dim").append_text(ink(text, style))
+
+
+def _indent(content: RenderableType, columns: int) -> RenderableType:
+    return Padding(content, (0, 0, 0, columns), expand=False)

@@ -1,0 +1,198 @@
+"""What several renderers say in the same words: points, numbers, mismatches, the next command to type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.record import UNJUDGED, CheckResult, Counterexample, Environment, Mismatch, Number, Record, Status, clean
+from grader.report.status import LOOKS
+
+# The learner's own outcomes, the ones that a next step should be about.
+LEARNERS: frozenset[Status] = frozenset(
+    {"fail", "policy", "compile_error", "crash", "timeout", "oom", "invalid_submission", "not_implemented"}
+)
+
+_WHERE_WRONG = {
+    "all": "everywhere",
+    "tail": "only at the end",
+    "head": "only at the beginning",
+    "rows": "in whole rows",
+    "columns": "in whole columns",
+    "scattered": "scattered",
+}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Points of some checks: earned, lost, and not judged."""
+
+    earned: float
+    lost: float
+    unjudged: float
+
+    @property
+    def judged(self) -> float:
+        """The points that could be earned here."""
+        return self.earned + self.lost
+
+
+def tally(checks: Iterable[CheckResult]) -> Tally:
+    """The points of these checks."""
+    earned = lost = unjudged = 0.0
+    for check in checks:
+        if check.status in UNJUDGED:
+            unjudged += check.max_points
+        else:
+            earned += check.points
+            lost += check.max_points - check.points
+    return Tally(earned, lost, unjudged)
+
+
+def points(value: float) -> str:
+    """Points with at most two decimals: 4, 2.5, 0.33."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def check_points(check: CheckResult) -> str:
+    """A check's points: "3/4", or "–/4" where nothing was judged."""
+    earned = "–" if check.status in UNJUDGED else points(check.points)
+    return f"{earned}/{points(check.max_points)}"
+
+
+def tally_points(sums: Tally) -> str:
+    """Points of a part or an objective, unjudged ones apart: "12/15, 5 not judged"."""
+    if sums.unjudged and not sums.judged:
+        return f"{points(sums.unjudged)} not judged"
+    text = f"{points(sums.earned)}/{points(sums.judged)}"
+    return f"{text}, {points(sums.unjudged)} not judged" if sums.unjudged else text
+
+
+def line(text: str, most: int = 400) -> str:
+    """Text as one printable line; a cut is announced."""
+    return " ".join(clean(text, most).split())
+
+
+def block(text: str, most: int = 4000) -> str:
+    """Text as printable lines without surrounding blank ones; a cut is announced."""
+    return clean(text, most).expandtabs(4).strip("\n")
+
+
+def number(value: Number, digits: int = 6) -> str:
+    """A number as short as it stays telling; "nan" and "inf" as they are."""
+    return line(value, 40) if isinstance(value, str) else f"{value:.{digits}g}"
+
+
+def pair(expected: Number, got: Number) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to see that they differ."""
+    for digits in (6, 9, 17):
+        texts = number(expected, digits), number(got, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def index(where: tuple[int, ...]) -> str:
+    """An element's index: "[64, 0]"."""
+    return f"[{', '.join(map(str, where))}]"
+
+
+def share(count: int, total: int) -> str:
+    """A percentage that is 0 % or 100 % only when nothing or everything is meant."""
+    if count >= total or count <= 0:
+        return "100 %" if count > 0 else "0 %"
+    return f"{min(max(100 * count / total, 0.1), 99.9):.1f} %"
+
+
+def how_wrong(mismatch: Mismatch) -> str:
+    """How many elements differ, where, and by how much at worst."""
+    noun = "element" if mismatch.total == 1 else "elements"
+    verb = "differs" if mismatch.count == 1 else "differ"
+    where = _WHERE_WRONG.get(mismatch.pattern, line(mismatch.pattern, 60))
+    text = f"{mismatch.count} of {mismatch.total} {noun} of {line(mismatch.output, 60)} {verb}"
+    text += f" ({share(mismatch.count, mismatch.total)}), {where}"
+    if mismatch.tile:
+        text += f" (tile: {line(mismatch.tile, 60)})"
+    return (
+        f"{text}; worst at {index(mismatch.worst_index)}: off by {number(mismatch.max_abs)} ({ratio(mismatch.max_rel)})"
+    )
+
+
+def ratio(value: Number) -> str:
+    """A relative error in words."""
+    return f"relative {number(value, 3)}"
+
+
+def device(env: Environment) -> str:
+    """Where it ran: the GPU's name, or that the interpreter ran on the CPU."""
+    if env.mode == "gpu":
+        return f"GPU: {line(env.gpu, 60)}" if env.gpu else "GPU"
+    return "interpreter on the CPU, no GPU used"
+
+
+def verdict_words(record: Record) -> str:
+    """The verdict as a word that never claims more than was judged."""
+    word = LOOKS[record.verdict].word
+    if record.verdict == "pass" and any(check.status in UNJUDGED for check in record.checks):
+        return f"{word}, as far as judged here"
+    return word
+
+
+def replay_command(example: Counterexample) -> str:
+    """The command that runs one case again, whether the record holds it whole or only its token."""
+    replay = line(example.replay, 300)
+    return replay if not replay or replay.startswith("grade ") else f"grade replay {replay}"
+
+
+def cause_key(check: CheckResult) -> tuple[str, ...]:
+    """Equal for checks that stopped for the same reason."""
+    if check.cause is None:
+        return check.status, check.reason
+    return check.status, check.cause.kind, check.cause.title, check.cause.rationale
+
+
+def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
+    """The checks in groups of one cause, in order of their first members."""
+    groups: dict[tuple[str, ...], list[CheckResult]] = {}
+    for check in checks:
+        groups.setdefault(cause_key(check), []).append(check)
+    return list(groups.values())
+
+
+def why(check: CheckResult) -> str:
+    """One sentence on a check that did not pass."""
+    return line(check.reason or (check.cause.rationale if check.cause else ""))
+
+
+def measured(check: CheckResult, most: int = 4) -> str:
+    """The first of a check's metrics: "ratio 0.978 · median us 412.5"."""
+    entries = list(check.metrics.items())
+    text = " · ".join(f"{line(name, 60).replace('_', ' ')} {number(value, 4)}" for name, value in entries[:most])
+    return f"{text} · {len(entries) - most} more" if len(entries) > most else text
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next: a few words, then the command to type."""
+
+    words: str
+    command: str
+
+
+def next_step(record: Record) -> Step:
+    """The next command to type after reading this record."""
+    again = line(record.command, 300) or f"grade {line(record.exercise.id, 60)}"
+    blamed = [check for check in record.checks if check.status in LEARNERS]
+    failed = [check for check in blamed if check.status != "not_implemented"]
+    replays = [replay_command(check.counterexample) for check in failed if check.counterexample is not None]
+    command = next((replay for replay in replays if replay), "")
+    if command:
+        return Step("run the first failing case again", command)
+    if blamed:
+        return Step(f"edit {line(record.submission.path, 300)}, then", again)
+    statuses = {check.status for check in record.checks}
+    if statuses & {"grader_error", "inconclusive"}:
+        return Step("not your fault: try again", again)
+    if "skipped_environment" in statuses:
+        return Step("what was not run here, on a machine with a GPU", again)
+    return Step("pick the next exercise", "grade list")

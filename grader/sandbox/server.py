@@ -1,0 +1,147 @@
+"""The fork server as the grader sees it: started early, asked for children, told to end them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from grader.errors import GradeError
+from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
+from grader.protocol.messages import Reap, Spawn
+
+Mode = Literal["interpret", "gpu"]
+
+_START_TIMEOUT_S = 180.0
+# Nothing else of the grader's environment reaches a submission: no tokens, no paths into the user's home.
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
+_LAUNCHER = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from grader.child.forkserver import main; main(int(sys.argv[1]))"
+
+
+class _Gone(Exception):
+    """The server ended; the message is the last line that it wrote."""
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """A child that the fork server started: its pid, our end of its channel, the read end of its output."""
+
+    pid: int
+    channel: socket.socket
+    log_fd: int
+
+
+class ForkServer:
+    """A process with torch and triton preloaded. The constructor returns at once; the first spawn waits for it.
+
+    mode "interpret" runs kernels under TRITON_INTERPRET=1 on the CPU, "gpu" compiles them for the GPU.
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode: Mode = mode
+        self._start()
+
+    def _start(self) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the server
+        self._control, theirs = socket.socketpair()
+        self._control.settimeout(_START_TIMEOUT_S)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _LAUNCHER, str(theirs.fileno()), json.dumps(_import_path())],
+                pass_fds=[theirs.fileno()],
+                env=_environment(self.mode),
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+
+    def spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
+        """A fresh child, confined and waiting for its first message.
+
+        A server that a submission brought down is replaced once; raises GradeError when that one ends as well.
+        """
+        with contextlib.suppress(_Gone):
+            return self._spawn(scratch, uid, limits)
+        self._restart()
+        try:
+            return self._spawn(scratch, uid, limits)
+        except _Gone as gone:
+            raise GradeError(f"the fork server must answer, but it ended: {gone}") from gone
+
+    def _spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
+        ours, theirs = socket.socketpair()
+        log_read, log_write = os.pipe()
+        try:
+            with theirs:
+                answer = self._ask(Spawn("spawn", scratch, uid, limits), (theirs.fileno(), log_write))
+        except _Gone:
+            ours.close()
+            os.close(log_read)
+            raise
+        finally:
+            os.close(log_write)
+        return Spawned(int(answer["pid"]), ours, log_read)
+
+    def reap(self, pid: int, uid: int) -> int:
+        """End a child and everything it started; its wait status, or -1 if there was none to collect."""
+        try:
+            return int(self._ask(Reap("reap", pid, uid))["status"])
+        except _Gone:
+            # Its children have ended with it: that is what their parent-death signal is for.
+            self._restart()
+            return -1
+
+    def _restart(self) -> None:
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        """End the server and with it every child."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+    def _ask(self, question: Spawn | Reap, descriptors: tuple[int, ...] = ()) -> dict[str, Any]:
+        try:
+            send(self._control, dataclasses.asdict(question), descriptors)
+            return receive(self._control, TRUSTED_BYTES)[0]
+        except (Closed, FrameError, OSError) as gone:
+            raise _Gone(self._last_words()) from gone
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"no output, {self._process.poll()=}"
+
+
+def _environment(mode: Mode) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _ENVIRONMENT or name.startswith(_ENVIRONMENT_PREFIXES)
+    }
+    kept.pop("TRITON_INTERPRET", None)
+    if mode == "interpret":
+        # Hiding the GPU keeps a submission on the device that the grader judges it on.
+        kept |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def _import_path() -> list[str]:
+    """Our own import path for the isolated interpreter, the grader's folder first, the working directory never."""
+    root = str(Path(__file__).resolve().parents[2])
+    here = {"", ".", os.getcwd()}
+    return [root, *(entry for entry in sys.path if entry not in here and entry != root)]

@@ -1,0 +1,269 @@
+"""One submission's processes during one grading: loads it, calls it, watches it, and replaces it when it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import mmap
+import os
+import secrets
+import select
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.model.exercise import Limits
+from grader.protocol.decode import DecodeError
+from grader.protocol.frames import UNTRUSTED_BYTES, Closed, FrameError, receive, send
+from grader.protocol.messages import Answer, Call, Loaded, Raised, Returned, Start, decode_answer
+from grader.sandbox.server import ForkServer, Spawned
+
+_POLL_S = 0.05
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The call returned. `outputs` holds a private copy of each slot's bytes, None where the form did not fit."""
+
+    answer: Returned
+    outputs: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process ended before it answered; `how` says by which signal or exit status."""
+
+    how: str
+    signal: int = 0
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """No answer within the limit."""
+
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The process grew beyond the limit and was ended."""
+
+    limit_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Garbled:
+    """The process sent something that is no answer."""
+
+    why: str
+
+
+Outcome = Finished | Raised | Died | TimedOut | OutOfMemory | Garbled
+
+
+class Printed:
+    """What the submission's processes print: drained all the time, both ends kept, the middle counted."""
+
+    _KEPT = 4096
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total_bytes = 0
+
+    def drain(self, log_fd: int) -> threading.Thread:
+        """Read the pipe on a thread of its own until every writer is gone."""
+        thread = threading.Thread(target=self._read, args=(log_fd,), daemon=True)
+        thread.start()
+        return thread
+
+    def _read(self, log_fd: int) -> None:
+        with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
+            fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
+            while chunk := log.read(1 << 20):
+                self.total_bytes += len(chunk)
+                room = self._KEPT - len(self._head)
+                self._head += chunk[:room]
+                self._tail = (self._tail + chunk[room:])[-self._KEPT :]
+
+    @property
+    def cut_bytes(self) -> int:
+        """How many bytes between the two ends were not kept."""
+        return self.total_bytes - len(self._head) - len(self._tail)
+
+    @property
+    def text(self) -> str:
+        """Both ends, joined by a line that says what is missing."""
+        middle = f"\n… {self.cut_bytes} bytes cut …\n".encode() if self.cut_bytes else b""
+        return bytes(self._head + middle + self._tail).decode(errors="replace")
+
+
+@dataclass
+class _Child:
+    spawned: Spawned
+    drain: threading.Thread
+    baseline_bytes: int = 0
+
+
+class Session:
+    """Use as a context manager; on exit every process of the submission is gone and its scratch folder removed."""
+
+    def __init__(self, server: ForkServer, start: Start, limits: Limits) -> None:
+        self._server = server
+        self._start = start
+        self._limits = limits
+        self._child: _Child | None = None
+        # A grader that runs as root gives every submission a user of its own, far from any real one.
+        self._uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
+        self._scratch = tempfile.mkdtemp(prefix="grade-")
+        if self._uid:
+            os.chown(self._scratch, self._uid, self._uid)
+        self.printed = Printed()
+        self.loaded: Loaded | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restart()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @property
+    def runs_on_gpu(self) -> bool:
+        """Whether kernels are compiled and run on a GPU rather than interpreted."""
+        return self._server.mode == "gpu"
+
+    def load(self) -> Loaded | Outcome:
+        """Start a process if there is none and load the submission in it."""
+        if self._child is not None and self.loaded is not None:
+            return self.loaded
+        child = self._spawn()
+        try:
+            send(child.spawned.channel, dataclasses.asdict(self._start))
+        except OSError:
+            return self._bury()
+        answer = self._receive(self._limits.load_s)
+        if isinstance(answer, Loaded):
+            self.loaded = answer
+            child.baseline_bytes = _resident_bytes(child.spawned.pid)
+        elif isinstance(answer, Returned):
+            return self._garbled("a file was to be loaded, but a call was answered")
+        else:
+            self.restart()
+        return answer
+
+    def call(self, call: Call) -> Outcome:
+        """Load if needed, run one call, and copy its outputs at the instant of the answer."""
+        loaded = self.load()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        assert self._child is not None
+        size = sum(slot.nbytes for slot in call.slots)
+        memory_fd = _sealed_memory(max(size, 1))
+        try:
+            try:
+                send(self._child.spawned.channel, dataclasses.asdict(call), [memory_fd])
+            except OSError:
+                return self._bury()
+            answer = self._receive(self._limits.call_s)
+            if isinstance(answer, Returned):
+                return Finished(answer, _copied_slots(call, answer, memory_fd))
+            if isinstance(answer, Loaded):
+                return self._garbled("a call was to be answered, but a file was loaded")
+            if isinstance(answer, Raised) and answer.fatal:
+                self.restart()
+            return answer
+        finally:
+            os.close(memory_fd)
+
+    def restart(self) -> int:
+        """End the process, if there is one, and all that it started; the next call gets a fresh one."""
+        if self._child is None:
+            return -1
+        child, self._child = self._child, None
+        child.spawned.channel.close()
+        status = self._server.reap(child.spawned.pid, self._uid)
+        child.drain.join(2)
+        return status
+
+    def _spawn(self) -> _Child:
+        self.restart()
+        address_space = self._limits.memory_bytes if self._server.mode == "interpret" else 0
+        limits: dict[str, float] = {
+            "address_space_bytes": address_space,
+            "processes": self._limits.processes,
+            "file_bytes": self._limits.file_bytes,
+        }
+        spawned = self._server.spawn(self._scratch, self._uid, limits)
+        self._child = _Child(spawned, self.printed.drain(spawned.log_fd))
+        return self._child
+
+    def _receive(self, limit_s: float) -> Answer | Died | TimedOut | OutOfMemory | Garbled:
+        """The child's next answer, within the time and the memory it has."""
+        assert self._child is not None
+        channel, pid = self._child.spawned.channel, self._child.spawned.pid
+        deadline = time.monotonic() + limit_s
+        ceiling = self._child.baseline_bytes + self._limits.memory_bytes
+        while not select.select([channel], [], [], _POLL_S)[0]:
+            if time.monotonic() > deadline:
+                self.restart()
+                return TimedOut(limit_s)
+            resident = _resident_bytes(pid)
+            if resident > ceiling:
+                self.restart()
+                return OutOfMemory(self._limits.memory_bytes, resident)
+        try:
+            return decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline)[0])
+        except TimeoutError:
+            self.restart()
+            return TimedOut(limit_s)
+        except (Closed, OSError):
+            return self._bury()
+        except (FrameError, DecodeError) as broken:
+            return self._garbled(str(broken))
+
+    def _bury(self) -> Died:
+        status = self.restart()
+        if status >= 0 and os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return Died(f"was killed by {signal.Signals(number).name} ({signal.strsignal(number)})", number)
+        if status >= 0 and os.WIFEXITED(status):
+            return Died(f"ended with exit status {os.WEXITSTATUS(status)} before it answered")
+        return Died("ended before it answered")
+
+    def _garbled(self, why: str) -> Garbled:
+        self.restart()
+        return Garbled(why)
+
+
+def _sealed_memory(size: int) -> int:
+    """A memory file of that size which nobody can shrink or grow: reading it can then never fault."""
+    descriptor = os.memfd_create("grade-outputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor
+
+
+def _copied_slots(call: Call, answer: Returned, memory_fd: int) -> tuple[bytes | None, ...]:
+    if not call.slots:
+        return ()
+    with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
+        return tuple(
+            memory[slot.offset : slot.offset + slot.nbytes]
+            if i < len(answer.outputs) and answer.outputs[i].copied
+            else None
+            for i, slot in enumerate(call.slots)
+        )
+
+
+def _resident_bytes(pid: int) -> int:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    return 0

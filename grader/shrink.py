@@ -1,0 +1,85 @@
+"""The smallest failing case, found by Hypothesis over the same channel that found the first, within a budget."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import HypothesisException
+
+from grader.model.cases import Case, Choice, Size, Space
+from grader.plan import shrinking_strategy
+
+# Enough to find a failing case again and to halve every axis a dozen times; the clock is only the backstop.
+_MOST_TRIALS = 150
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """`case` fails; `passes` is a neighbour that does not, in words; `tried` counts the cases that were run."""
+
+    case: Case
+    passes: str
+    tried: int
+
+
+def smallest(space: Space, first: Case, fails: Callable[[Case], bool], budget_s: float) -> Smallest:
+    """Shrink `first` within the part of `space` in which no axis is harder. `fails` runs a case."""
+    known = {first: True}
+    deadline = monotonic() + budget_s
+
+    def still_fails(case: Case) -> bool:
+        if case not in known:
+            if len(known) > _MOST_TRIALS or monotonic() > deadline:
+                return False
+            known[case] = fails(case)
+        return known[case]
+
+    best = _find(space.up_to(first), still_fails) or _simplest(space, known)
+    passes = _passing_neighbour(space, best, still_fails, known)
+    return Smallest(best, passes, len(known) - 1)
+
+
+def _find(space: Space, still_fails: Callable[[Case], bool]) -> Case | None:
+    chosen = settings(
+        max_examples=_MOST_TRIALS,
+        phases=[Phase.generate, Phase.shrink],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        return find(shrinking_strategy(space), still_fails, settings=chosen, random=random.Random(0))
+    except HypothesisException:
+        # No failing case came up again before the budget ended, or the failure comes and goes.
+        return None
+
+
+def _simplest(space: Space, known: dict[Case, bool]) -> Case:
+    failing = [case for case, failed in known.items() if failed]
+    return min(failing, key=lambda case: [_rank(space, name, case) for name in space.axes])
+
+
+def _rank(space: Space, name: str, case: Case) -> int:
+    domain = space.axes[name]
+    return domain.values.index(case[name]) if isinstance(domain, Choice) else int(case[name])
+
+
+def _passing_neighbour(
+    space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, bool]
+) -> str:
+    """The nearest simpler case along each axis that passes, in words."""
+    words = []
+    for name, domain in space.axes.items():
+        if case[name] == domain.simplest:
+            continue
+        if isinstance(domain, Size):
+            neighbour = case.changed(**{name: int(case[name]) - domain.multiple_of})
+        else:
+            neighbour = case.changed(**{name: domain.values[domain.values.index(case[name]) - 1]})
+        if space.allows(neighbour) and not still_fails(neighbour) and neighbour in known:
+            words.append(f"{name}={neighbour[name]}")
+    return " and for ".join(words[:2])

@@ -1,0 +1,138 @@
+"""What `inputs.py` files build tensors with: families of values and memory layouts, from a seeded generator.
+
+Runs on both sides of the process boundary and must give the same bits on each, so everything is drawn on the CPU by a
+`torch.Generator`; the child moves the result to its device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Generator, Tensor
+
+
+def dtype_of(name: object) -> torch.dtype:
+    """The torch dtype of that name, such as "float16". Raises ValueError for anything else."""
+    found = getattr(torch, str(name), None)
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"a dtype must be named as in torch, got {name!r}")
+    return found
+
+
+def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: Generator) -> Tensor:
+    """A contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
+
+    normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs.
+    tiny: around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis,
+    zeros elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf and NaN. masked: normal with
+    -inf in up to half of each row, never in all of it. extreme: ±1e4.
+    """
+    try:
+        family_values = _FAMILIES[str(family)]
+    except KeyError:
+        raise ValueError(f"a family of values must be one of {', '.join(_FAMILIES)}, got {family!r}") from None
+    return family_values(tuple(shape), dtype, generator).to(dtype)
+
+
+def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    top = min(torch.finfo(dtype).max / 4, 1e30)
+    return (2 * torch.rand(shape, generator=generator) - 1) * top
+
+
+def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return _normal(shape, dtype, generator) * (8 * torch.finfo(dtype).tiny)
+
+
+def _constant(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return torch.randn((), generator=generator).expand(shape).clone()
+
+
+def _one_hot(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    zeros = torch.zeros(shape)
+    hot = torch.randint(shape[-1], (*shape[:-1], 1), generator=generator)
+    return zeros.scatter_(-1, hot, 1.0)
+
+
+def _shifted(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return _normal(shape, dtype, generator) + 100
+
+
+def _extreme(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return _normal(shape, dtype, generator).sign() * 1e4
+
+
+def _nonfinite(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    drawn = _normal(shape, dtype, generator)
+    dice = torch.rand(shape, generator=generator)
+    for share, value in ((0.06, math.nan), (0.04, -math.inf), (0.02, math.inf)):
+        drawn = torch.where(dice < share, torch.tensor(value), drawn)
+    return drawn
+
+
+def _masked(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    drawn = _normal(shape, dtype, generator)
+    hidden = torch.rand(shape, generator=generator) < 0.5 * torch.rand((*shape[:-1], 1), generator=generator)
+    hidden &= ~hidden.all(-1, keepdim=True)
+    return drawn.masked_fill(hidden, -math.inf)
+
+
+_FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]] = {
+    "normal": _normal,
+    "large": _large,
+    "tiny": _tiny,
+    "constant": _constant,
+    "one_hot": _one_hot,
+    "shifted": _shifted,
+    "extreme": _extreme,
+    "nonfinite": _nonfinite,
+    "masked": _masked,
+}
+
+
+def starting_at(vector: Tensor, offset: int) -> Tensor:
+    """The same vector [N], as a slice that starts `offset` elements into a larger tensor."""
+    longer = vector.new_empty(offset + vector.numel())
+    view = longer[offset:]
+    view.copy_(vector)
+    return view
+
+
+def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
+    """The same matrix [M, N], in memory whose rows lie N + gap elements apart."""
+    rows, columns = matrix.shape
+    view = matrix.new_empty(rows, columns + gap)[:, :columns]
+    view.copy_(matrix)
+    return view
+
+
+def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, ...]:
+    """`inputs` with the middle third of every floating-point tensor's elements taken from `other`, in place.
+
+    Changes what a fingerprint of the first and last elements would not see.
+    """
+    for tensor, source in zip(inputs, other, strict=True):
+        if isinstance(tensor, Tensor) and isinstance(source, Tensor) and tensor.is_floating_point():
+            count = tensor.numel()
+            middle = torch.arange(count // 3, max(count // 3 + 1, 2 * count // 3))
+            where = torch.unravel_index(middle, tensor.shape) if tensor.dim() else ()
+            tensor[where] = source[where]
+    return tuple(inputs)
+
+
+def build(
+    builder: Callable[[Mapping[str, object], Generator], Sequence[object]],
+    case: Mapping[str, object],
+    seed: int,
+    patch_seed: int | None = None,
+) -> tuple[object, ...]:
+    """The inputs of a case and a seed; with `patch_seed`, `patched` with those of that seed. Same bits everywhere."""
+    inputs = tuple(builder(case, Generator().manual_seed(seed)))
+    if patch_seed is None:
+        return inputs
+    return patched(inputs, builder(case, Generator().manual_seed(patch_seed)))

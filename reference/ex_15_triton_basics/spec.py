@@ -1,0 +1,283 @@
+"""ex_15: four memory-bound kernels, from a vector addition to a reduction.
+
+Axes: N elements in a vector; M rows of N columns. `offset` starts a 1-D input at that element of a larger tensor, so
+that its address is not 16-byte aligned; `stride` adds that many unused columns to every row.
+"""
+
+from grader import (
+    Agrees,
+    Case,
+    Cases,
+    Check,
+    Choice,
+    Exercise,
+    Fresh,
+    Launches,
+    Part,
+    Size,
+    Space,
+    SpeedBand,
+    Tolerance,
+    UsesKernels,
+    WorkModel,
+)
+
+WRITES = "writes Triton kernels"
+BANDWIDTH = "reasons about memory bandwidth"
+PROFILES = "profiles kernels against cuBLAS / FlashAttention"
+
+# The interpreter rounds and adds bfloat16 wrongly, so bfloat16 is judged on a GPU only.
+FLOATS = Choice(("float32", "float16", "bfloat16"), gpu_only=("bfloat16",))
+
+# Lengths that every usual block size divides, and lengths that none does.
+FULL = Size(8192, 16384, multiple_of=8192)
+RAGGED = Size(1, 5000)
+TAILS = ({"N": 1}, {"N": 127}, {"N": 1023}, {"N": 1025, "dtype": "float16"}, {"N": 4097})
+
+
+def vectors(values: tuple[str, ...], *, length: Size = RAGGED, offsets: tuple[int, ...] = (0,)) -> Space:
+    """Vectors of one length, dtype, family of values and starting element."""
+    return Space({"N": length, "dtype": FLOATS, "values": Choice(values), "offset": Choice(offsets)})
+
+
+ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite")
+CHAINABLE = (*ADDABLE, "cancelling")
+SUMMABLE = ("normal", "constant", "one_hot", "shifted")
+ROWS = ("normal", "large", "constant", "shifted", "masked")
+
+
+def elementwise(values: tuple[str, ...], points: tuple[float, float, float, float, float, float]) -> tuple[Check, ...]:
+    """The correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order."""
+    return (
+        Check(
+            "full_blocks",
+            "Right for lengths that fill every block",
+            points[0],
+            WRITES,
+            Agrees(Cases(vectors(("normal",), length=FULL), ({"N": 8192}, {"N": 8192, "dtype": "float16"}), generated=1)),
+        ),
+        Check(
+            "tail",
+            "Right for lengths that do not fill the last block",
+            points[1],
+            WRITES,
+            Agrees(Cases(vectors(("normal",)), TAILS, generated=5)),
+        ),
+        Check(
+            "values",
+            "Right for large, tiny, constant and other unusual values",
+            points[2],
+            WRITES,
+            Agrees(Cases(vectors(values), tuple({"N": 700, "values": kind} for kind in values[1:]), generated=5)),
+        ),
+        Check(
+            "slices",
+            "Right for vectors that start at any element of a larger tensor",
+            points[3],
+            WRITES,
+            Agrees(Cases(vectors(("normal",), offsets=(0, 1, 3, 7)), ({"N": 1000, "offset": 1}, {"N": 64, "offset": 7}), generated=3)),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call and returns memory of its own",
+            points[4],
+            WRITES,
+            Fresh(Cases(vectors(("normal",)), ({"N": 1000},), generated=0)),
+        ),
+        Check(
+            "kernels",
+            "Triton kernels do the work",
+            points[5],
+            WRITES,
+            UsesKernels(Cases(vectors(("normal",)), ({"N": 1000},), generated=0)),
+        ),
+    )
+
+
+def one_launch(points: float, most: int = 1) -> Check:
+    """The check that a vector part needs at most `most` launches."""
+    title = "One kernel launch does it all" if most == 1 else f"At most {most} kernel launches"
+    return Check("launches", title, points, BANDWIDTH, Launches(Cases(vectors(("normal",)), ({"N": 3000},), generated=0), most))
+
+
+VECTOR_ADD = Part(
+    name="vector_add",
+    title="Vector addition",
+    arguments=("x", "y"),
+    outputs=("z",),
+    tolerance=Tolerance(factor=1.0, result_ulps=0.5, group=32),
+    checks=(
+        *elementwise(ADDABLE, (2, 4, 2, 1, 1, 2)),
+        one_launch(1),
+        Check("traffic", "Moves no more than 3·N elements", 2, BANDWIDTH, WorkModel("3 * N")),
+        Check(
+            "speed",
+            "Speed relative to torch's addition",
+            5,
+            PROFILES,
+            SpeedBand("torch_eager", 0.5, 0.95, ("cuda_cpp", "torch_compile", "copy_roofline")),
+        ),
+    ),
+    hints=(
+        "Which program handles which elements? Start from `tl.program_id(0)` and the block size.",
+        "offsets = pid * BLOCK + tl.arange(0, BLOCK); the lanes with offsets >= n have no data and need a mask.",
+        "Load x and y with mask=offsets < n, add, and store with the same mask; launch cdiv(n, BLOCK) programs.",
+    ),
+)
+
+FUSED_MULTIPLY_ADD = Part(
+    name="fused_multiply_add",
+    title="A fused chain: x·y + z",
+    arguments=("x", "y", "z"),
+    outputs=("out",),
+    tolerance=Tolerance(factor=1.0, result_ulps=0.5, accumulation_ulps=1.0, group=32),
+    checks=(
+        *elementwise(CHAINABLE, (2, 4, 4, 1, 1, 2)),
+        one_launch(2),
+        Check("traffic", "Moves no more than 4·N elements (unfused: 6·N)", 2, BANDWIDTH, WorkModel("4 * N")),
+        Check(
+            "speed",
+            "Speed relative to eager x*y + z",
+            7,
+            PROFILES,
+            SpeedBand(
+                "torch_eager",
+                0.9,
+                1.35,
+                ("torch_compile", "copy_roofline"),
+                note="The bandwidth limit is 1.5: fusing saves 2 of 6 passes. The often-quoted 2-5x needs longer chains "
+                "or sizes where launches dominate.",
+            ),
+        ),
+    ),
+    hints=(
+        "One kernel can keep the product in registers: what would a second kernel have to read again?",
+        "Convert what you load to float32, multiply and add there, and round once when you store.",
+        "x.to(tl.float32) * y.to(tl.float32) + z.to(tl.float32), then tl.store: it converts to the output's dtype.",
+    ),
+)
+
+
+def few_elements(case: Case) -> bool:
+    """Keeps a generated matrix small enough for the interpreter."""
+    return int(case["M"]) * int(case["N"]) <= 1 << 15
+
+
+def matrices(values: tuple[str, ...], *, columns: Size = Size(1, 3000), strides: tuple[int, ...] = (0,)) -> Space:
+    """Matrices of M rows and N columns; the rows lie N + stride elements apart."""
+    return Space(
+        {"M": Size(1, 24), "N": columns, "dtype": FLOATS, "values": Choice(values), "stride": Choice(strides)},
+        where=few_elements,
+    )
+
+
+ROW_SOFTMAX = Part(
+    name="row_softmax",
+    title="Softmax over rows",
+    arguments=("x",),
+    outputs=("p",),
+    tolerance=Tolerance(factor=4.0, result_ulps=1.0),
+    checks=(
+        Check(
+            "powers_of_two",
+            "Right for rows as long as a block",
+            3,
+            WRITES,
+            Agrees(Cases(matrices(("normal",)), ({"M": 4, "N": 256}, {"M": 3, "N": 1024, "dtype": "float16"}, {"M": 1, "N": 16}), generated=0)),
+        ),
+        Check(
+            "tail",
+            "Right for rows that do not fill a block",
+            4,
+            WRITES,
+            Agrees(
+                Cases(
+                    matrices(("normal",)),
+                    ({"M": 3, "N": 1}, {"M": 2, "N": 3}, {"M": 4, "N": 127}, {"M": 3, "N": 1025, "dtype": "float16"}),
+                    generated=5,
+                )
+            ),
+        ),
+        Check(
+            "values",
+            "Stable for large scores, shifted rows and entries of -inf",
+            5,
+            WRITES,
+            Agrees(Cases(matrices(ROWS), tuple({"M": 5, "N": 100, "values": kind} for kind in ROWS[1:]), generated=5)),
+        ),
+        Check(
+            "strides",
+            "Right for rows that lie further apart than they are long",
+            3,
+            WRITES,
+            Agrees(Cases(matrices(("normal",), strides=(0, 1, 13, 64)), ({"M": 5, "N": 96, "stride": 13},), generated=4)),
+        ),
+        Check(
+            "long_rows",
+            "Right for rows of up to 16384 columns",
+            2,
+            WRITES,
+            Agrees(Cases(matrices(("normal",), columns=Size(1, 16384)), ({"M": 2, "N": 16384}, {"M": 1, "N": 12345}), generated=0)),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call and returns memory of its own",
+            1,
+            WRITES,
+            Fresh(Cases(matrices(("normal",)), ({"M": 4, "N": 200},), generated=0)),
+        ),
+        Check(
+            "kernels",
+            "Triton kernels do the work",
+            2,
+            WRITES,
+            UsesKernels(Cases(matrices(("normal",)), ({"M": 4, "N": 200},), generated=0)),
+        ),
+        Check(
+            "launches",
+            "One kernel launch does it all for rows of up to 8192 columns",
+            2,
+            BANDWIDTH,
+            Launches(Cases(matrices(("normal",)), ({"M": 6, "N": 500},), generated=0)),
+        ),
+        Check("traffic", "Moves no more than 2·M·N elements for rows of up to 8192 columns", 2, BANDWIDTH, WorkModel("2 * M * N")),
+        Check(
+            "speed",
+            "Share of the measured copy bandwidth",
+            7,
+            PROFILES,
+            SpeedBand("copy_roofline", 0.20, 0.85, ("torch_eager", "torch_compile")),
+        ),
+    ),
+    hints=(
+        "A row must be read once and written once: where can it live in between?",
+        "One program per row, BLOCK = next power of two of N; lanes beyond N must not take part in the maximum or the sum.",
+        "Load with other=-inf, subtract tl.max, tl.exp, divide by tl.sum, store with the same mask; rows start at row * stride.",
+    ),
+)
+
+GLOBAL_SUM = Part(
+    name="global_sum",
+    title="Sum of all elements",
+    arguments=("x",),
+    outputs=("s",),
+    tolerance=Tolerance(factor=4.0, result_ulps=1.0, accumulation_ulps=1.0),
+    deterministic=False,
+    checks=(
+        *elementwise(SUMMABLE, (2, 4, 4, 1, 1, 2)),
+        one_launch(1, most=2),
+        Check("traffic", "Reads every element once", 3, BANDWIDTH, WorkModel("N", slack=1.01)),
+        Check("speed", "Speed relative to torch.sum", 6, PROFILES, SpeedBand("torch_eager", 0.3, 0.9, ("torch_compile", "copy_roofline"))),
+    ),
+    hints=(
+        "No program sees every element: what can each one leave behind for the others?",
+        "Each program sums its block in float32; then the blocks' sums must meet, by atomics or in a second kernel.",
+        "Start from torch.zeros((), dtype=torch.float32) and let every program tl.atomic_add its sum; mask the tail with other=0.",
+    ),
+)
+
+EXERCISE = Exercise(
+    title="Triton basics",
+    version="1",
+    parts=(VECTOR_ADD, FUSED_MULTIPLY_ADD, ROW_SOFTMAX, GLOBAL_SUM),
+)

@@ -1,0 +1,7 @@
+"""global_sum.kernels policy: torch adds up the elements, no kernel is launched."""
+
+import torch
+
+
+def global_sum(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(dtype=torch.float32)

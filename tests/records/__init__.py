@@ -1,0 +1,1 @@
+"""Sample records for the renderers' tests."""

@@ -1,0 +1,210 @@
+"""The terminal's text: short, complete, and safe whatever a submission made the record say."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from grader.record import Counterexample, PrintedOutput, headline
+from grader.report import terminal, view
+from grader.report.status import LOOKS
+from tests.records import samples
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_failing_run_names_the_file_the_cause_the_case_and_the_replay() -> None:
+    text = flat(terminal.render(samples.failing()))
+
+    assert "/home/ada/course/exercises/ex_15_triton_basics.py sha256 51ab12cd34ef" in text
+    assert "✗ Right for rows that do not fill a block — wrong only in the last, partly filled tile" in text
+    assert "Smallest failing case: M=24, N=1025, float32 (passes: M=24, N=1024)" in text
+    assert "120 of 24600 elements of p differ (0.5 %), only at the end (tile: BLOCK=1024)" in text
+    assert "[0, 1024] 0.25 1.75 1.19e-07" in text
+    assert "░░░░░░░░░░░█" in text
+    assert "Replay: grade replay ex_15:row_softmax.tail:0x5f" in text
+
+
+def test_the_headline_stands_before_the_next_command() -> None:
+    for record in (samples.passing(), samples.failing(), samples.untouched()):
+        text = flat(terminal.render(record))
+
+        assert f"{headline(record)} Next: " in text
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("failing", "grade replay ex_15:row_softmax.tail:0x5f"),
+        ("untouched", "edit /home/ada/course/exercises/ex_15_triton_basics.py, then: grade ex_15"),
+        ("passing", "grade list"),
+    ],
+)
+def test_the_last_words_are_the_next_command(name: str, command: str) -> None:
+    assert flat(terminal.render(getattr(samples, name)())).endswith(command)
+
+
+def test_checks_that_stopped_for_the_same_reason_say_so_once() -> None:
+    text = terminal.render(samples.untouched())
+
+    assert text.count("vector_add raises NotImplementedError") == 1
+    assert text.count("○  not implemented  all its checks") == 4
+
+
+def test_checks_that_fail_for_one_cause_share_a_card() -> None:
+    cause = samples.vector_mismatch()
+    checks = tuple(
+        samples.check(
+            f"vector_add.{name}",
+            f"Right for {name}",
+            "fail",
+            cause=cause,
+            counterexample=Counterexample({}, f"N={name}", "t"),
+        )
+        for name in ("tails", "slices")
+    )
+    text = flat(terminal.render(samples.record(checks, (samples.VECTOR_ADD,))))
+
+    assert text.count("Elements 0 to 63 agree") == 1
+    assert "Same cause: Right for slices" in text
+    assert "Replay: grade replay t" in text
+
+
+def test_one_failure_fits_on_one_screen() -> None:
+    cause = samples.tail_mismatch()
+    names = ("full", "tail", "values", "slices", "fresh", "kernels", "launches")
+    parts = (samples.VECTOR_ADD, samples.CHAIN, samples.SOFTMAX, samples.SUM)
+    checks = tuple(
+        samples.check(f"{part.name}.{name}", f"Right for {name}", points=1)
+        if (part, name) != (samples.SOFTMAX, "tail")
+        else samples.check(
+            f"{part.name}.{name}",
+            "Right for tails",
+            "fail",
+            cause=cause,
+            counterexample=Counterexample({}, "N=65", "t", "N=64"),
+        )
+        for part in parts
+        for name in names
+    ) + tuple(
+        samples.check(f"{part.name}.speed", "Speed", "skipped_environment", reason=samples.NO_GPU) for part in parts
+    )
+
+    assert len(terminal.render(samples.record(checks, parts)).splitlines()) <= 44
+
+
+def test_every_status_is_a_word_beside_its_symbol() -> None:
+    text = terminal.render(samples.every_status())
+
+    for look in LOOKS.values():
+        assert re.search(rf"^ +{re.escape(look.symbol)}  {look.word} ", text, re.MULTILINE), look
+
+
+def test_ascii_is_only_ascii_and_keeps_every_symbol_apart() -> None:
+    text = terminal.render(samples.every_status(), ascii_only=True) + terminal.render(
+        samples.failing(), ascii_only=True
+    )
+
+    assert text.isascii()
+    assert "  x  failed " in text
+    assert "...........#" in text
+
+
+def test_without_colour_there_is_no_escape_and_with_colour_the_words_are_the_same() -> None:
+    plain, coloured = terminal.render(samples.failing()), terminal.render(samples.failing(), colour=True)
+
+    assert "\x1b" not in plain
+    assert "\x1b[" in coloured
+    assert flat(re.sub("\x1b\\[[0-9;]*m", "", coloured)) == flat(plain)
+
+
+def test_the_environment_of_the_process_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = terminal.render(samples.failing())
+    for name, value in (("COLUMNS", "40"), ("FORCE_COLOR", "1"), ("TERM", "dumb")):
+        monkeypatch.setenv(name, value)
+
+    assert terminal.render(samples.failing()) == before
+
+
+@pytest.mark.parametrize("width", [40, 63, 100, 200])
+def test_no_line_is_wider_than_asked(width: int) -> None:
+    for record in (samples.failing(), samples.passing(), samples.untouched(), samples.every_status()):
+        assert max(map(len, terminal.render(record, width=width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_hostile_text_reaches_the_terminal_without_control_characters(colour: bool, ascii_only: bool) -> None:
+    text = terminal.render(samples.hostile(), colour=colour, ascii_only=ascii_only)
+
+    assert not re.search("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
+    assert not re.search("\x1b(?!\\[[0-9;]*m)", text)
+    assert "[bold red]x[/]" in flat(text)
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("width", [30, 57, 100])
+def test_no_line_is_a_workflow_command(width: int, colour: bool) -> None:
+    text = re.sub("\x1b\\[[0-9;]*m", "", terminal.render(samples.hostile(), width=width, colour=colour))
+
+    assert not [entry for entry in text.splitlines() if entry.lstrip().startswith("::")]
+    assert "##[" not in text
+
+
+def test_printed_output_is_cut_in_the_middle_and_the_cut_is_announced() -> None:
+    text = flat(terminal.render(samples.failing()))
+
+    assert "Your code printed 98000 bytes (94000 of them are not in the record)" in text
+    assert "│ row 2: max=1.25 … 34 lines cut … │ row 37: max=1.25" in text
+
+
+def test_a_wrapped_line_of_the_submission_stays_behind_its_bar() -> None:
+    printed = PrintedOutput("100 of 100 points " * 8, 144, 0)
+    text = terminal.render(dataclasses.replace(samples.passing(), printed=printed), width=60)
+
+    assert all("│" in entry for entry in text.splitlines() if "100 of 100" in entry)
+
+
+def test_very_long_text_is_cut_and_says_so() -> None:
+    text = terminal.render(samples.hostile("word " * 100_000))
+
+    assert len(text) < 40_000
+    assert "characters cut …" in flat(text)
+
+
+def test_differences_show_enough_digits_to_differ() -> None:
+    assert view.pair(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
+    assert view.pair(0.25, 1.75) == ("0.25", "1.75")
+    assert view.pair("inf", "nan") == ("inf", "nan")
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "0.1 %"), (9_999, "99.9 %"), (10_000, "100 %"), (0, "0 %"), (1234, "12.3 %")]
+)
+def test_a_percentage_is_whole_only_when_everything_is_meant(count: int, words: str) -> None:
+    assert view.share(count, 10_000) == words
+
+
+def test_a_pass_with_unjudged_checks_never_claims_everything() -> None:
+    checks = (
+        samples.check("vector_add.tail", "Right", points=1),
+        samples.check("vector_add.speed", "Fast", "skipped_environment", reason=samples.NO_GPU),
+    )
+    record = samples.record(checks, (samples.VECTOR_ADD,))
+
+    assert view.verdict_words(record) == "passed, as far as judged here"
+    assert view.next_step(record).words == "what was not run here, on a machine with a GPU"
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_progress_is_one_line_of_the_asked_width(ascii_only: bool) -> None:
+    for check in (*samples.failing().checks, *samples.hostile("long title\n" * 900).checks):
+        text = terminal.render_check(check, width=60, ascii_only=ascii_only)
+
+        assert "\n" not in text
+        assert len(text) <= 60
+        assert LOOKS[check.status].word in text
