@@ -163,7 +163,7 @@ class _Grading:
     def _shrunk(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
     ) -> tuple[Failure, Counterexample | None]:
-        """The failure on the smallest case that fails in the same way, and that case in words."""
+        """The failure, and the smallest case that fails in the same way."""
         if failure.status == "not_implemented":
             return failure, None
         budget_s = min(_SHRINK_CHECK_S, self._shrink_left_s)
@@ -183,24 +183,12 @@ class _Grading:
         self._shrink_left_s -= monotonic() - started
         if again is None or again.status != failure.status:
             return failure, self._counterexample(planned, failing)
-        shrunk_from = failing.case.words() if found.case != failing.case else ""
-        counterexample = self._counterexample(planned, least, found.passes, shrunk_from, found.tried)
-        return _with_picture_of(again, failure), counterexample
+        plain = self._counterexample(planned, least)
+        return failure, replace(plain, rationale=again.cause.rationale, passes=found.passes, tried=found.tried)
 
-    def _counterexample(
-        self, planned: PlannedCheck, one: PlannedCase, passes: str = "", shrunk_from: str = "", tried: int = 0
-    ) -> Counterexample:
+    def _counterexample(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._job.entry.id, planned.id, one.case, one.seed)
-        return Counterexample(dict(one.case), one.case.words(), str(token), passes, shrunk_from, tried)
-
-
-def _with_picture_of(failure: Failure, larger: Failure) -> Failure:
-    """The failure on the smallest case, with the larger case's picture: one element has no pattern to show."""
-    small, large = failure.cause.mismatch, larger.cause.mismatch
-    if small is None or large is None or large.picture is None:
-        return failure
-    pictured = replace(small, picture=large.picture, pattern=large.pattern, tile=small.tile or large.tile)
-    return replace(failure, cause=replace(failure.cause, mismatch=pictured))
+        return Counterexample(dict(one.case), one.case.words(), str(token))
 
 
 def _result(

@@ -125,12 +125,16 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a check did not pass: a kind for programs, a title and one sentence for the learner, what to do next."""
+    """Why a check did not pass: a kind for programs, a title and one sentence for the learner, what to do next.
+
+    `case` names the case that the sentence and the numbers belong to, in words.
+    """
 
     kind: str
     title: str
     rationale: str
     help: str = ""
+    case: str = ""
     expected: str = ""
     actual: str = ""
     traceback: str = ""
@@ -139,13 +143,17 @@ class Cause:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """The smallest failing case found. `passes` is a neighbour that passes, in words; `shrunk_from` the first failure."""
+    """The smallest failing case found, and what happens there.
+
+    `passes` is a neighbour that passes, in words; `tried` counts the cases that were run to find it; `replay` is the
+    token that runs it again.
+    """
 
     case: dict[str, int | float | bool | str]
     words: str
     replay: str
+    rationale: str = ""
     passes: str = ""
-    shrunk_from: str = ""
     tried: int = 0
 
 
@@ -213,7 +221,6 @@ def verdict_of(checks: tuple[CheckResult, ...]) -> Status:
     """The one word for a whole grading: the worst of its checks, unjudged ones aside."""
     statuses: set[Status] = {check.status for check in checks}
     order: tuple[Status, ...] = (
-        "grader_error",
         "invalid_submission",
         "timeout",
         "oom",
@@ -223,6 +230,7 @@ def verdict_of(checks: tuple[CheckResult, ...]) -> Status:
         "fail",
         "not_implemented",
         "skipped_dependency",
+        "grader_error",
         "pass",
         "inconclusive",
         "skipped_environment",
@@ -238,9 +246,10 @@ def headline(record: Record) -> str:
     text = f"{_points(record.score)} of {_points(record.judged_score)} points that could be judged here"
     text += f" ({passed} of {judged} checks passed)"
     if unjudged:
-        missing = _points(record.max_score - record.judged_score)
-        word = "check was" if len(unjudged) == 1 else "checks were"
-        text += f"; {missing} more points are not judged: {len(unjudged)} {word} not run"
+        missing = record.max_score - record.judged_score
+        points = "1 more point is" if missing == 1 else f"{_points(missing)} more points are"
+        checks = "1 check was" if len(unjudged) == 1 else f"{len(unjudged)} checks were"
+        text += f"; {points} open: {checks} not judged"
     return text + "."
 
 
@@ -274,3 +283,19 @@ def to_json(record: Record) -> str:
 def from_json(text: str) -> Record:
     """The record in a JSON document; raises ValueError (DecodeError) naming the field that is wrong."""
     return decode(Record, json.loads(text), "record")
+
+
+def exit_code(record: Record) -> int:
+    """What the command line ends with: 0 all judged checks pass, 1 some fail, 3 nothing to judge in the submission,
+    4 nothing could be judged on this machine, 5 the grader failed."""
+    match record.verdict:
+        case "pass":
+            return 0
+        case "not_implemented" | "invalid_submission":
+            return 3
+        case "skipped_environment" | "inconclusive":
+            return 4
+        case "grader_error":
+            return 5
+        case _:
+            return 1

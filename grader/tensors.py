@@ -119,9 +119,9 @@ def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, 
     for tensor, source in zip(inputs, other, strict=True):
         if isinstance(tensor, Tensor) and isinstance(source, Tensor) and tensor.is_floating_point():
             count = tensor.numel()
-            middle = torch.arange(count // 3, max(count // 3 + 1, 2 * count // 3))
-            where = torch.unravel_index(middle, tensor.shape) if tensor.dim() else ()
-            tensor[where] = source[where]
+            place = torch.arange(count).reshape(tensor.shape)
+            middle = (place >= count // 3) & (place <= max(count // 3, 2 * count // 3))
+            tensor.copy_(torch.where(middle, source, tensor))
     return tuple(inputs)
 
 

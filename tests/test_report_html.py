@@ -140,7 +140,7 @@ def test_only_failed_checks_are_open() -> None:
 
     # The mismatch, the crash, and the first of three checks that are not implemented.
     assert opened == 3
-    assert "Same cause as Right for lengths that fill every block." in page.text
+    assert "Same cause as Right for lengths that fill every block ." in page.text
 
 
 def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> None:
@@ -158,6 +158,12 @@ def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> N
         "94000 bytes are cut from the middle.",
     ):
         assert words in text, words
+
+
+def test_a_check_of_an_unlisted_part_is_shown_all_the_same() -> None:
+    checks = (samples.check("file", "The file can be graded", "invalid_submission", reason="Line 3: invalid syntax."),)
+
+    assert "Line 3: invalid syntax." in Page(html.render(samples.record(checks, ()))).text
 
 
 def test_the_environment_names_seed_versions_hashes_and_times() -> None:

@@ -23,7 +23,7 @@ def test_a_failing_run_names_the_file_the_cause_the_case_and_the_replay() -> Non
     assert "/home/ada/course/exercises/ex_15_triton_basics.py sha256 51ab12cd34ef" in text
     assert "✗ Right for rows that do not fill a block — wrong only in the last, partly filled tile" in text
     assert "Smallest failing case: M=24, N=1025, float32 (passes: M=24, N=1024)" in text
-    assert "120 of 24600 elements of p differ (0.5 %), only at the end (tile: BLOCK=1024)" in text
+    assert "120 of 24600 elements of p differ (0.5%), only at the end (tile: BLOCK=1024)" in text
     assert "[0, 1024] 0.25 1.75 1.19e-07" in text
     assert "░░░░░░░░░░░█" in text
     assert "Replay: grade replay ex_15:row_softmax.tail:0x5f" in text
@@ -95,6 +95,21 @@ def test_one_failure_fits_on_one_screen() -> None:
     )
 
     assert len(terminal.render(samples.record(checks, parts)).splitlines()) <= 44
+
+
+def test_a_check_of_an_unlisted_part_is_shown_all_the_same() -> None:
+    checks = (samples.check("file", "The file can be graded", "invalid_submission", reason="Line 3: invalid syntax."),)
+
+    assert "Line 3: invalid syntax." in terminal.render(samples.record(checks, ()))
+
+
+def test_what_the_machine_lacks_is_said_once() -> None:
+    parts = (samples.VECTOR_ADD, samples.SUM)
+    checks = tuple(
+        samples.check(f"{part.name}.speed", "Speed", "skipped_environment", reason=samples.NO_GPU) for part in parts
+    )
+
+    assert terminal.render(samples.record(checks, parts)).count(samples.NO_GPU) == 1
 
 
 def test_every_status_is_a_word_beside_its_symbol() -> None:
@@ -183,7 +198,7 @@ def test_differences_show_enough_digits_to_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(1, "0.1 %"), (9_999, "99.9 %"), (10_000, "100 %"), (0, "0 %"), (1234, "12.3 %")]
+    ("count", "words"), [(1, "0.1%"), (9_999, "99.9%"), (10_000, "100%"), (0, "0%"), (1234, "12.3%")]
 )
 def test_a_percentage_is_whole_only_when_everything_is_meant(count: int, words: str) -> None:
     assert view.share(count, 10_000) == words

@@ -31,12 +31,11 @@ _MOST_TEXT = 2000
 
 def preload() -> None:
     """Import, in the fork server, what every child needs; nothing here may start a thread or touch a GPU."""
-    import triton  # noqa: F401
-    import triton.language
+    from grader.child.warmup import double
 
     torch.set_num_threads(1)
-    # The first of each pays for a lazy import that every child would pay again.
-    torch.empty(0).set_(torch.empty(1).untyped_storage(), 0, (1,), (1,))
+    if _interpreted():
+        double(torch.ones(1))
 
 
 def serve(channel: socket.socket, scratch: str, isolation: tuple[str, ...]) -> None:
@@ -52,6 +51,10 @@ def serve(channel: socket.socket, scratch: str, isolation: tuple[str, ...]) -> N
         _answer(channel, worker.call(decode(Call, message), descriptors[0]))
 
 
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
 def _answer(channel: socket.socket, answer: Loaded | Returned | Raised) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
@@ -65,13 +68,12 @@ class Worker:
         self._start = start
         self._path = str(Path(scratch, start.submission_name))
         self._isolation = isolation
-        interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-        self._device = torch.device("cpu" if interpreted else "cuda")
+        self._device = torch.device("cpu" if _interpreted() else "cuda")
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
         self._probe = Probe()
         self._probe.install()
-        if interpreted:
+        if _interpreted():
             interpret_autotuned_kernels()
         fill_uninitialised_memory()
         self._builders = _module_from_text("grade_inputs", start.inputs)

@@ -18,7 +18,7 @@ from grader.sandbox.session import Finished
 
 @dataclass(frozen=True)
 class Ruling:
-    """A rule's decision. `failing` is the case to shrink, for rules in which smaller cases may fail alike."""
+    """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay."""
 
     failure: Failure | None
     failing: PlannedCase | None = None
@@ -47,15 +47,37 @@ def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure
 
 
 def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
-    """Every output agrees with the oracle on every case; stops at the first that does not."""
-    worst = 0.0
-    for tried, one in enumerate(cases, start=1):
+    """Every output agrees with the oracle on every case; an exception or a death ends the check at once."""
+    worst, run = 0.0, 0
+    failed: list[tuple[PlannedCase, Failure]] = []
+    for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        worst = max(worst, trial.worst)
-        metrics: dict[str, Number] = {"cases_run": tried, "cases_planned": len(cases), "worst_error_over_allowed": number(worst)}
+        worst, run = max(worst, trial.worst), run + 1
         if trial.failure:
-            return Ruling(trial.failure, one, metrics=metrics)
-    return Ruling(None, metrics=metrics)
+            failed.append((one, trial.failure))
+            if trial.failure.status != "fail":
+                break
+    metrics: dict[str, Number] = {
+        "cases_planned": len(cases),
+        "cases_run": run,
+        "cases_failed": len(failed),
+        "worst_error_over_allowed": number(worst),
+    }
+    if not failed:
+        return Ruling(None, metrics=metrics)
+    return Ruling(_most_telling(failed), failed[0][0], metrics=metrics)
+
+
+def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> Failure:
+    """The failure with the largest output, where a pattern can be seen, among those of the first one's status."""
+    status = failed[0][1].status
+
+    def size(entry: tuple[PlannedCase, Failure]) -> int:
+        mismatch = entry[1].cause.mismatch
+        return mismatch.total if mismatch and entry[1].status == status else -1
+
+    one, failure = max(failed, key=size) if size(failed[0]) >= 0 else failed[0]
+    return replace(failure, cause=replace(failure.cause, case=one.case.words()))
 
 
 def _first_failure(cases: Sequence[PlannedCase], judge: Callable[[PlannedCase], Failure | None]) -> Ruling:

@@ -141,7 +141,7 @@ def _anchor(kind: str, name: str) -> str:
 def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
     kept = record.checks[: limits.checks]
     parts = []
-    for part in record.parts:
+    for part in view.parts_of(record):
         checks = [check for check in kept if check.part == part.name]
         points = view.tally_points(view.tally(check for check in record.checks if check.part == part.name))
         parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks)))

@@ -138,7 +138,8 @@ def _words(picture: Picture, cells: tuple[tuple[int, ...], ...]) -> str:
     wrong = sum(value > 0 for row in cells for value in row)
     total = sum(map(len, cells))
     shape = " × ".join(map(str, picture.shape)) or "one element"
-    return f"Output of shape {shape}, drawn as {len(cells)} × {len(cells[0])} cells: {wrong} of {total} hold wrong elements."
+    drawn = f"drawn as {len(cells)} × {len(cells[0])} cells"
+    return f"Output of shape {shape}, {drawn}: {wrong} of {total} hold wrong elements."
 
 
 def _units(value: float) -> str:

@@ -73,7 +73,7 @@ def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only
     ink = _Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
     blocks: list[RenderableType] = [_header(ink, record), Text()]
-    blocks += [_part(ink, record, part, brief=attention) for part in record.parts]
+    blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
     blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
     return _to_text(Group(*blocks), width, colour)
 
@@ -84,7 +84,7 @@ def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, 
     symbol, word = ink.status(check)
     word.pad_right(_WORD_WIDTH - len(word.plain))
     tail = ink(f"  {view.check_points(check)}  {check.duration_s:.1f} s", "dim")
-    title = ink(view.line(check.title))
+    title = ink(f"{view.line(check.part, 60)}: {view.line(check.title)}")
     room = max(4, width - _WORD_WIDTH - 5 - tail.cell_len)
     if title.cell_len > room:
         dots = ink("…")
@@ -140,7 +140,7 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     unsaid = _first_of_each_reason(record.checks)
     for group in _lines(checks, brief and all(check.status not in view.LEARNERS for check in checks)):
         _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group))
-    cards = [_card(ink, group) for group in view.by_cause(check for check in checks if _has_card(check))]
+    cards = [_card(ink, group) for group in view.by_kind(check for check in checks if _has_card(check))]
     return Group(heading, rows, *cards, Text())
 
 
@@ -200,9 +200,6 @@ def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, w
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add_row("", "", ink(view.why(check), "dim"), "")
 
-    if len(group) == 1 and check.metrics:
-        rows.add_row("", "", ink(view.measured(check), "dim"), "")
-
 
 def _short_name(check: CheckResult) -> str:
     return view.line(check.id, 60).removeprefix(f"{check.part}.").replace("_", " ")
@@ -219,11 +216,12 @@ def _card(ink: _Ink, group: list[CheckResult]) -> RenderableType:
         lines.append(ink(view.why(check)))
     else:
         title.append_text(ink(f" — {view.line(cause.title, 200)}", "bold"))
-        lines.append(ink(view.line(cause.rationale)))
+        shown = f" ({view.line(cause.case, 160)})" if cause.case else ""
+        lines.append(ink(f"{view.line(cause.rationale)}{shown}"))
         if (cause.expected or cause.actual) and cause.mismatch is None:
             lines.append(ink(f"Expected {view.line(cause.expected, 160)}, got {view.line(cause.actual, 160)}"))
     if example is not None:
-        passes = f"   (passes: {view.line(example.passes, 160)})" if example.passes else ""
+        passes = f"; passes for {view.line(example.passes, 160)}" if example.passes else ""
         lines.append(_labelled(ink, "Smallest failing case: ", f"{view.line(example.words, 200)}{passes}"))
     if cause is not None and cause.mismatch is not None:
         lines += _mismatch(ink, cause.mismatch)
@@ -232,10 +230,16 @@ def _card(ink: _Ink, group: list[CheckResult]) -> RenderableType:
     if cause is not None and cause.help:
         lines.append(_labelled(ink, "Help: ", view.line(cause.help)))
     if len(group) > 1:
-        lines.append(_labelled(ink, "Same cause: ", "; ".join(view.line(other.title, 120) for other in group[1:])))
+        lines.append(_labelled(ink, "Alike: ", "; ".join(map(_in_passing, group[1:]))))
     if example is not None and example.replay:
         lines.append(_labelled(ink, "Replay: ", view.replay_command(example), "bold"))
     return Group(Text(), _indent(title, 2), *(_indent(entry, 4) for entry in lines))
+
+
+def _in_passing(check: CheckResult) -> str:
+    """A check that failed like the one whose card this is: its title and its own smallest case."""
+    words = f" ({view.line(check.counterexample.words, 120)})" if check.counterexample else ""
+    return f"{view.line(check.title, 120)}{words}"
 
 
 def _mismatch(ink: _Ink, mismatch: Mismatch) -> list[RenderableType]:

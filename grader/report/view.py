@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.record import UNJUDGED, CheckResult, Counterexample, Environment, Mismatch, Number, Record, Status, clean
+from grader.record import (
+    UNJUDGED,
+    CheckResult,
+    Counterexample,
+    Environment,
+    Mismatch,
+    Number,
+    PartInfo,
+    Record,
+    Status,
+    clean,
+)
 from grader.report.status import LOOKS
 
 # The learner's own outcomes, the ones that a next step should be about.
@@ -21,6 +32,13 @@ _WHERE_WRONG = {
     "columns": "in whole columns",
     "scattered": "scattered",
 }
+
+
+def parts_of(record: Record) -> list[PartInfo]:
+    """The record's parts, and one more for every part that only a check names, so that no check goes unshown."""
+    known = {part.name for part in record.parts}
+    others = dict.fromkeys(check.part for check in record.checks if check.part not in known)
+    return [*record.parts, *(PartInfo(name, line(name, 100).replace("_", " ") or "The file") for name in others)]
 
 
 @dataclass(frozen=True)
@@ -98,10 +116,10 @@ def index(where: tuple[int, ...]) -> str:
 
 
 def share(count: int, total: int) -> str:
-    """A percentage that is 0 % or 100 % only when nothing or everything is meant."""
+    """A percentage that is 0% or 100% only when nothing or everything is meant."""
     if count >= total or count <= 0:
-        return "100 %" if count > 0 else "0 %"
-    return f"{min(max(100 * count / total, 0.1), 99.9):.1f} %"
+        return "100%" if count > 0 else "0%"
+    return f"{min(max(100 * count / total, 0.1), 99.9):.1f}%"
 
 
 def how_wrong(mismatch: Mismatch) -> str:
@@ -113,9 +131,9 @@ def how_wrong(mismatch: Mismatch) -> str:
     text += f" ({share(mismatch.count, mismatch.total)}), {where}"
     if mismatch.tile:
         text += f" (tile: {line(mismatch.tile, 60)})"
-    return (
-        f"{text}; worst at {index(mismatch.worst_index)}: off by {number(mismatch.max_abs)} ({ratio(mismatch.max_rel)})"
-    )
+    text += f"; worst at {index(mismatch.worst_index)}"
+    # Where NaN was returned, there is no distance to speak of.
+    return text if mismatch.max_abs == "nan" else f"{text}: off by {number(mismatch.max_abs)} ({ratio(mismatch.max_rel)})"
 
 
 def ratio(value: Number) -> str:
@@ -156,6 +174,14 @@ def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
     groups: dict[tuple[str, ...], list[CheckResult]] = {}
     for check in checks:
         groups.setdefault(cause_key(check), []).append(check)
+    return list(groups.values())
+
+
+def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
+    """The checks in groups of one status and kind of cause, in order of their first members."""
+    groups: dict[tuple[str, str], list[CheckResult]] = {}
+    for check in checks:
+        groups.setdefault((check.status, check.cause.kind if check.cause else check.reason), []).append(check)
     return list(groups.values())
 
 

@@ -1,4 +1,4 @@
-"""fused_multiply_add.fresh fail: results are remembered by length and dtype, so other values of that length go unseen."""
+"""fused_multiply_add.fresh fail: results are remembered by length and dtype, so new values go unseen."""
 
 import torch
 import triton

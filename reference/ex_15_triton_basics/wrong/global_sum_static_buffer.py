@@ -6,7 +6,6 @@ import triton.language as tl
 
 BLOCK = 1024
 
-
 _buffers: dict[torch.device, torch.Tensor] = {}
 
 

@@ -4,7 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
-CHUNK = 4096
+WHOLE_ROW = 8192
+CHUNK = 512
 
 
 @triton.jit
@@ -34,6 +35,7 @@ def softmax_kernel(x_ptr, p_ptr, n_columns, stride_xm, stride_pm, CHUNKS: tl.con
 def row_softmax(x: torch.Tensor) -> torch.Tensor:
     n_rows, n_columns = x.shape
     p = torch.empty((n_rows, n_columns), dtype=x.dtype, device=x.device)
-    chunks = triton.cdiv(n_columns, CHUNK)
-    softmax_kernel[(n_rows,)](x, p, n_columns, x.stride(0), p.stride(0), CHUNKS=chunks, CHUNK=CHUNK, num_warps=8)
+    chunk = triton.next_power_of_2(n_columns) if n_columns <= WHOLE_ROW else CHUNK
+    chunks = triton.cdiv(n_columns, chunk)
+    softmax_kernel[(n_rows,)](x, p, n_columns, x.stride(0), p.stride(0), CHUNKS=chunks, CHUNK=chunk, num_warps=8)
     return p

@@ -1,4 +1,4 @@
-"""row_softmax.long_rows fail: the block is at most 8192 wide, so columns beyond that are neither counted nor written."""
+"""row_softmax.long_rows fail: the block is at most 8192 wide, so columns beyond that are left out."""
 
 import torch
 import triton

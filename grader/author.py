@@ -1,0 +1,221 @@
+"""The author's gate: proof that an exercise is sound.
+
+The untouched stub is `not_implemented` throughout, the solution earns every point that can be judged here, every
+planted mistake is caught by the check that it names, every honest variant passes, and no trivial answer (zeros, ones,
+the mean, a copy of an input, the next lower precision) passes a correctness check.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from grader.catalogue import Entry
+from grader.errors import SpecError
+from grader.grading import Job, grade
+from grader.judge.compare import compare
+from grader.judge.truth import Expected, Truth
+from grader.model.exercise import Agrees, check_id
+from grader.plan import Plan, PlannedCheck, draw
+from grader.protocol.messages import Recipe
+from grader.record import UNJUDGED, CheckResult, Record
+from grader.sandbox.server import ForkServer
+
+_CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the gate: what was tried, what came out, and whether it is what must (None: not judged here)."""
+
+    subject: str
+    holds: bool | None
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How much room a part's tolerance leaves: the worst honest error and the cheapest caught one, both in units of
+    the allowed error, and the files that they come from."""
+
+    part: str
+    worst_honest: float
+    honest_file: str
+    cheapest_cheat: float
+    cheat_file: str
+
+
+@dataclass
+class Gate:
+    """What the gate found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    margins: list[Margin] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that could be judged here came out as it must."""
+        return all(finding.holds is not False for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a planted mistake says of itself, in the first line of its docstring."""
+
+    check: str
+    status: str
+    why: str
+
+
+def claim_of(path: Path) -> Claim:
+    """The claim of a file in wrong/. Raises SpecError."""
+    first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    match = _CLAIM.fullmatch(first)
+    if match is None:
+        raise SpecError(f"{path.name}: the docstring must begin '<part>.<check> <status>: <what is wrong>', got {first!r}")
+    return Claim(match["check"], match["status"], match["why"])
+
+
+def parts_in(path: Path, entry: Entry) -> frozenset[str]:
+    """The parts of the exercise that a file defines."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return frozenset(part.name for part in entry.exercise.parts if part.name in defined)
+
+
+def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Finding], None]) -> Gate:
+    """Run the whole gate; `heard` gets every finding as it is made."""
+    gate = Gate()
+    gpu = server.mode == "gpu"
+    honest: dict[str, tuple[float, str]] = {}
+    cheats: dict[str, tuple[float, str]] = {}
+
+    def note(finding: Finding) -> None:
+        gate.findings.append(finding)
+        heard(finding)
+
+    def graded(path: Path, parts: frozenset[str] | None) -> Record:
+        plan = draw(entry.exercise, seed, gpu=gpu, parts=parts)
+        source = path.read_text(encoding="utf-8")
+        return grade(Job(entry, str(path), source, plan, f"grade {entry.id} --submission {path}", "", shrink=False), server)
+
+    note(_stub(graded(entry.pristine_stub, None)))
+    for path in (entry.solution, *entry.honest):
+        parts = parts_in(path, entry)
+        record = graded(path, parts)
+        note(_all_pass(path, parts, record))
+        for result in record.checks:
+            _keep(honest, result, path.name, max)
+    for path in entry.wrong:
+        claim = claim_of(path)
+        record = graded(path, frozenset({claim.check.partition(".")[0]}))
+        note(_caught(path, claim, record))
+        for result in record.checks:
+            if result.id == claim.check and result.status == "fail":
+                _keep(cheats, result, path.name, min)
+    for finding in trivial_answers(entry, draw(entry.exercise, seed, gpu=gpu)):
+        note(finding)
+    for part in entry.exercise.parts:
+        gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
+    return gate
+
+
+def _keep(
+    best: dict[str, tuple[float, str]], result: CheckResult, file: str, choose: Callable[[float, float], float]
+) -> None:
+    """Keep the part's largest or smallest error; results that measured none, or nothing finite, say nothing."""
+    error = result.metrics.get("worst_error_over_allowed", 0.0)
+    if not isinstance(error, float) or not error:
+        return
+    if result.part not in best or choose(error, best[result.part][0]) != best[result.part][0]:
+        best[result.part] = (error, file)
+
+
+def _stub(record: Record) -> Finding:
+    others = [result for result in record.checks if result.status not in ("not_implemented", *UNJUDGED)]
+    outcome = _sentence(others) if others else "every part not_implemented"
+    return Finding("stub", not others, outcome)
+
+
+def _all_pass(path: Path, parts: frozenset[str], record: Record) -> Finding:
+    judged = [result for result in record.checks if result.status not in UNJUDGED or result.status == "grader_error"]
+    failed = [result for result in judged if result.status != "pass"]
+    outcome = _sentence(failed) if failed else f"passes {len(judged)} checks of {', '.join(sorted(parts)) or 'no part'}"
+    return Finding(_named(path), bool(judged) and not failed, outcome)
+
+
+def _caught(path: Path, claim: Claim, record: Record) -> Finding:
+    named = next((result for result in record.checks if result.id == claim.check), None)
+    if named is None:
+        return Finding(_named(path), False, f"names {claim.check}, which is no check")
+    if named.status in UNJUDGED:
+        return Finding(_named(path), None, f"{claim.check}: {named.reason}")
+    holds = named.status == claim.status
+    outcome = f"{claim.check}: {named.status}"
+    if not holds:
+        outcome += f", must be {claim.status}; {_sentence([one for one in record.checks if one.status not in ('pass', *UNJUDGED)])}"
+    return Finding(_named(path), holds, outcome)
+
+
+def _named(path: Path) -> str:
+    return path.stem if path.parent.name not in ("wrong", "honest") else f"{path.parent.name}/{path.stem}"
+
+
+def _sentence(results: Sequence[CheckResult]) -> str:
+    return "; ".join(f"{result.id}: {result.status}: {result.reason}" for result in results[:3]) or "everything passed"
+
+
+# -- trivial answers -------------------------------------------------------------------------------------------------
+
+_LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, torch.bfloat16: torch.float8_e4m3fn}
+
+
+def trivial_answers(entry: Entry, plan: Plan) -> Iterator[Finding]:
+    """For every correctness check: does some answer that computes nothing, or too coarsely, pass all of its cases?"""
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    for planned in plan.checks:
+        if isinstance(planned.check.rule, Agrees):
+            passing = _passing_models(planned, truth)
+            outcome = f"passed by {', '.join(sorted(passing))}" if passing else "no trivial answer passes"
+            yield Finding(check_id(planned.part, planned.check), not passing, outcome)
+
+
+def _passing_models(planned: PlannedCheck, truth: Truth) -> set[str]:
+    surviving: set[str] | None = None
+    for one in planned.cases:
+        recipe = Recipe(planned.part.name, dict(one.case), one.seed)
+        expected = truth.expect(planned.part, recipe)
+        models = _models(expected, truth.inputs(recipe), planned.part.arguments)
+        right = {name for name, outputs in models.items() if _all_agree(outputs, expected)}
+        surviving = right if surviving is None else surviving & right
+    return surviving or set()
+
+
+def _all_agree(outputs: Sequence[Tensor], expected: Sequence[Expected]) -> bool:
+    return all(compare(got, output).agrees for got, output in zip(outputs, expected, strict=True))
+
+
+def _models(
+    expected: Sequence[Expected], inputs: Sequence[object], names: Sequence[str]
+) -> dict[str, tuple[Tensor, ...]]:
+    """Outputs that nobody had to compute, by name."""
+    models = {
+        "zeros": tuple(torch.zeros(one.value.shape, dtype=one.dtype) for one in expected),
+        "ones": tuple(torch.ones(one.value.shape, dtype=one.dtype) for one in expected),
+    }
+    if all(one.value.numel() > 1 for one in expected):
+        models["the mean"] = tuple(one.value.double().mean().expand(one.value.shape).to(one.dtype) for one in expected)
+    if all(one.dtype in _LOWER for one in expected):
+        models["the next lower precision"] = tuple(
+            one.value.float().to(_LOWER[one.dtype]).float().to(one.dtype) for one in expected
+        )
+    for name, value in zip(names, inputs, strict=True):
+        if isinstance(value, Tensor) and all(value.shape == one.value.shape for one in expected):
+            models[f"a copy of {name}"] = tuple(value.to(one.dtype) for one in expected)
+    return models

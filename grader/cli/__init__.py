@@ -1,0 +1,5 @@
+"""The command line: the only room that prints, reads a clock, or writes a file.
+
+Imports at the top of these modules stay light, so that `grade list` answers at once and the fork server starts loading
+torch before anything else does.
+"""

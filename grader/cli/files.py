@@ -1,0 +1,80 @@
+"""Reading what is graded and writing what is shown. Errors come before any work is done; writes are atomic."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from grader.errors import UsageError
+
+_MOST_BYTES = 1 << 20
+
+
+def read_submission(path: Path) -> str:
+    """The text of a submission. Raises UsageError for what cannot be one."""
+    if path.is_dir():
+        raise UsageError(f"a submission must be a file, got the directory {path}")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"a submission must exist, got {path}") from None
+    except OSError as refused:
+        raise UsageError(f"a submission must be readable, got {path}: {refused.strerror}") from refused
+    if not data.strip():
+        raise UsageError(f"a submission must not be empty, got {path}")
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"a submission must hold at most {_MOST_BYTES} bytes, got {len(data)} in {path}")
+    if b"\0" in data:
+        raise UsageError(f"a submission must be text, got a NUL byte at offset {data.index(0)} in {path}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as broken:
+        raise UsageError(f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}") from None
+
+
+def parse_seed(text: str) -> int:
+    """A seed from the command line: 0 … 2^64-1, decimal or 0x…. Raises UsageError."""
+    try:
+        seed = int(text, 0)
+    except ValueError:
+        raise UsageError(f"a seed must be a number such as 17 or 0x5f, got {text!r}") from None
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"a seed must lie in 0 … 2^64-1, got {text}")
+    return seed
+
+
+def check_writable(path: Path) -> None:
+    """Raise UsageError unless a file can be written there; leaves what is there alone."""
+    if path.is_dir():
+        raise UsageError(f"an output must be a file, got the directory {path}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".grade-"):
+            pass
+    except OSError as refused:
+        raise UsageError(f"an output must be writable, got {path}: {refused.strerror}") from refused
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file in one step: a reader sees the old text or the new, never half."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".grade-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as refused:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise UsageError(f"an output must be writable, got {path}: {refused.strerror}") from refused
+
+
+def write_or_print(target: str, text: str) -> None:
+    """Write to a file, or to stdout for "-"."""
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        write(Path(target), text)

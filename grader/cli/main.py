@@ -1,0 +1,137 @@
+"""Entry point: finds the command, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from grader import __version__
+from grader.errors import GradeError
+
+app = typer.Typer(
+    name="grade",
+    help="Grades GPU-kernel exercises. `grade ex_15` grades your file; `grade list` shows what there is.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Exercise = Annotated[str, typer.Argument(help="ex_15, 15, the full name, or a path to a file of that name")]
+Submission = Annotated[Optional[str], typer.Option(help="the file to grade instead of the stub in exercises/")]  # noqa: UP045
+Seed = Annotated[Optional[str], typer.Option(help="draws another plan: a number, decimal or 0x…")]  # noqa: UP045
+Cpu = Annotated[bool, typer.Option("--cpu", help="use the interpreter even where there is a GPU")]
+Output = Annotated[Optional[str], typer.Option(help="a file to write, or - for stdout")]  # noqa: UP045
+
+
+@app.command("run", help="Grade one exercise. `grade ex_15` is short for `grade run ex_15`.")
+def run_command(
+    exercise: Exercise,
+    submission: Submission = None,
+    part: Annotated[Optional[list[str]], typer.Option(help="grade only this part (repeatable)")] = None,  # noqa: UP045
+    seed: Seed = None,
+    cpu: Cpu = False,
+    json: Output = None,
+    html: Output = None,
+    junit: Output = None,
+    open_card: Annotated[bool, typer.Option("--open", help="open the scorecard in a browser")] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="end with 0 whenever grading itself worked")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+) -> None:
+    """Grade one exercise and write its scorecard."""
+    from grader.cli.run import Outputs, run
+
+    outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card)
+    code = run(exercise, submission, tuple(part or ()), seed, cpu=cpu, outputs=outputs, quiet=quiet)
+    raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
+
+
+@app.command("replay", help="Run exactly one recorded case and show it.")
+def replay_command(
+    token: Annotated[str, typer.Argument(help="as shown beside a failure: ex_15:vector_add.tail:N=65,…:0x5f")],
+    submission: Submission = None,
+    cpu: Cpu = False,
+) -> None:
+    """Run one recorded case."""
+    from grader.cli.run import replay
+
+    raise typer.Exit(replay(token, submission, cpu=cpu))
+
+
+@app.command("list", help="The exercises, and how far you are.")
+def list_command(
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """List the exercises."""
+    from grader.cli.shelf import list_exercises
+
+    list_exercises(as_json=json)
+
+
+@app.command("reset", help="Restore an exercise's stub, after a backup of your file.")
+def reset_command(
+    exercise: Exercise, yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False
+) -> None:
+    """Restore a stub."""
+    from grader.cli.shelf import reset
+
+    raise typer.Exit(reset(exercise, yes=yes))
+
+
+@app.command("check", help="Prove that an exercise is sound: stub, solution, planted mistakes, honest variants.")
+def check_command(
+    exercise: Annotated[Optional[str], typer.Argument()] = None,  # noqa: UP045
+    every: Annotated[bool, typer.Option("--all", help="every exercise")] = False,
+    seed: Seed = None,
+    cpu: Cpu = False,
+    write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins beside the spec")] = False,
+) -> None:
+    """Run the author's gate."""
+    from grader.cli.author import check
+
+    raise typer.Exit(check(exercise, every=every, seed=seed, cpu=cpu, write_probe=write_probe))
+
+
+@app.command("doctor", help="What this machine can judge, and how to get what is missing.")
+def doctor_command() -> None:
+    """Try a real kernel in each mode of this machine."""
+    from grader.cli.doctor import doctor
+
+    raise typer.Exit(doctor())
+
+
+COMMANDS = ("run", "replay", "list", "reset", "check", "doctor")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(dispatch(given))
+
+
+def dispatch(given: list[str]) -> int:
+    """Run one command; its exit code. Errors become one line on stderr."""
+    if given in (["--version"], ["-V"]):
+        print(f"grade {__version__}")
+        return 0
+    # `grade ex_15` is the main job: whatever is no command is what to grade.
+    if given and given[0] not in COMMANDS and given[0] not in ("--help", "-h"):
+        given = ["run", *given]
+    try:
+        return int(app(given, prog_name="grade", standalone_mode=False) or 0)
+    except GradeError as error:
+        print(f"grade: {error}", file=sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, EOFError):
+        print("grade: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        # Typer's own usage errors come from whichever click it was built with; they tell themselves apart by this.
+        if not hasattr(error, "format_message"):
+            if type(error).__name__ == "Abort":
+                return 130
+            raise
+        print(f"grade: {error.format_message()} (grade --help)", file=sys.stderr)
+        return int(getattr(error, "exit_code", 2))

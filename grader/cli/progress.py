@@ -1,0 +1,60 @@
+"""Progress on stderr while checks are decided."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from grader.record import CheckResult
+from grader.report.terminal import render_check
+
+_LINES = 8
+
+
+class LineProgress:
+    """One plain line per check, for logs and pipes."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def __enter__(self) -> Callable[[CheckResult], None]:
+        print(f"{self._title} …", file=sys.stderr, flush=True)
+        return lambda result: print(render_check(result), file=sys.stderr, flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class LiveProgress:
+    """The latest checks under a spinner; gone when the grading ends, for the result takes its place."""
+
+    def __init__(self, total: int, title: str) -> None:
+        self._total = total
+        self._title = title
+        self._done = 0
+        self._latest: deque[str] = deque(maxlen=_LINES)
+        self._live = Live(console=Console(stderr=True), transient=True, refresh_per_second=12)
+
+    def __enter__(self) -> Callable[[CheckResult], None]:
+        self._live.__enter__()
+        self._update()
+        return self._heard
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def _heard(self, result: CheckResult) -> None:
+        self._done += 1
+        self._latest.append(render_check(result))
+        self._update()
+        self._live.refresh()
+
+    def _update(self) -> None:
+        spinner = Spinner("dots", Text(f"{self._title}  {self._done} of {self._total} checks"))
+        self._live.update(Group(*(Text(line) for line in self._latest), spinner))

@@ -1,0 +1,164 @@
+"""`grade EXERCISE` and `grade replay`: from the command line to a record, a terminal and a scorecard."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader import machine
+from grader.catalogue import Entry, find_root, resolve
+from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.errors import UsageError
+from grader.record import CheckResult, Record, exit_code, to_json
+from grader.sandbox.server import ForkServer, Mode
+
+if TYPE_CHECKING:
+    from grader.grading import Job
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a record goes beside the terminal and scorecards/: files, or "-" for stdout."""
+
+    json: str | None = None
+    html: str | None = None
+    junit: str | None = None
+    open_card: bool = False
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Every file or "-" that was asked for."""
+        return tuple(target for target in (self.json, self.html, self.junit) if target is not None)
+
+
+def run(
+    wanted: str,
+    submission: str | None,
+    parts: tuple[str, ...],
+    seed_text: str | None,
+    *,
+    cpu: bool,
+    outputs: Outputs,
+    quiet: bool,
+) -> int:
+    """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
+    root = find_root()
+    entry, path = resolve(root, wanted)
+    path = Path(submission) if submission else path
+    source = read_submission(path)
+    seed = parse_seed(seed_text) if seed_text is not None else None
+    known = [part.name for part in entry.exercise.parts]
+    for part in parts:
+        if part not in known:
+            raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    card, data = root / "scorecards" / f"{entry.id}.html", root / "scorecards" / f"{entry.id}.json"
+    if outputs.targets.count("-") > 1:
+        raise UsageError("at most one output must be -, got several")
+    for target in (card, data, *(Path(target) for target in outputs.targets if target != "-")):
+        check_writable(target)
+    with closing(start_server(cpu=cpu)) as server:
+        job = _job(entry, path, source, server, seed, parts)
+        record = _grade(job, server, quiet=quiet)
+    from grader.report import html, junit
+
+    page = html.render(record)
+    write(data, to_json(record))
+    write(card, page)
+    for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
+        if target is not None:
+            write_or_print(target, render(record))
+    show(record, sys.stderr if "-" in outputs.targets else sys.stdout)
+    print(f"Scorecard: {card}", file=sys.stderr)
+    if outputs.open_card:
+        import webbrowser
+
+        webbrowser.open(card.resolve().as_uri())
+    return exit_code(record)
+
+
+def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
+    """Run the one case that a token names; the exit code."""
+    from grader import plan
+
+    token = plan.parse_token(token_text)
+    entry, path = resolve(find_root(), token.exercise_id)
+    path = Path(submission) if submission else path
+    source = read_submission(path)
+    planned = plan.replay_plan(entry.exercise, token)
+    with closing(start_server(cpu=cpu)) as server:
+        from grader.grading import Job, grade
+
+        job = Job(entry, str(path.resolve()), source, planned, f"grade replay {token}", _now(), shrink=False)
+        record = grade(job, server)
+    show(record, sys.stdout)
+    return exit_code(record)
+
+
+def start_server(*, cpu: bool) -> ForkServer:
+    """A fork server for the best mode of this machine, loading while we go on. `cpu` forces the interpreter."""
+    mode: Mode = "gpu" if not cpu and machine.may_have_gpu() else "interpret"
+    server = ForkServer(mode)
+    if mode == "gpu" and not machine.has_gpu():
+        server.close()
+        return ForkServer("interpret")
+    return server
+
+
+def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, parts: tuple[str, ...]) -> Job:
+    # Hypothesis and torch load here, while the fork server loads them as well.
+    from grader import plan
+    from grader.grading import Job
+
+    chosen = plan.default_seed(entry.id) if seed is None else seed
+    drawn = plan.draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
+    words = [f"grade {entry.id}"]
+    if path.resolve() != entry.stub.resolve():
+        words.append(f"--submission {path}")
+    words += [f"--part {part}" for part in parts]
+    if seed is not None:
+        words.append(f"--seed {seed:#x}")
+    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), _now())
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _grade(job: Job, server: ForkServer, *, quiet: bool) -> Record:
+    from grader.grading import grade
+
+    with progress(len(job.plan.checks), f"Checking {job.path}", quiet=quiet) as heard:
+        return grade(job, server, heard)
+
+
+def show(record: Record, stream: object) -> None:
+    """Print the result as this terminal can show it."""
+    from grader.report import terminal
+
+    colour, ascii_only, width = _terminal(stream)
+    print(terminal.render(record, width=width, colour=colour, ascii_only=ascii_only), file=stream)  # type: ignore[call-overload]
+
+
+def _terminal(stream: object) -> tuple[bool, bool, int]:
+    """(colour, ASCII only, width) of a stream. NO_COLOR and FORCE_COLOR are rich's business."""
+    from rich.console import Console
+
+    console = Console(file=stream)  # type: ignore[arg-type]
+    ascii_only = not (console.encoding or "").lower().startswith("utf")
+    colour = console.color_system is not None and not console.no_color
+    return colour, ascii_only, min(shutil.get_terminal_size((100, 24)).columns, 120)
+
+
+def progress(total: int, title: str, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
+    """Shows every check as it is decided, on stderr: lines that vanish on a terminal, lines that stay elsewhere."""
+    if quiet:
+        return nullcontext(lambda result: None)
+    from grader.cli.progress import LineProgress, LiveProgress
+
+    return LiveProgress(total, title) if sys.stderr.isatty() else LineProgress(title)
