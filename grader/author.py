@@ -42,7 +42,8 @@ class Finding:
 @dataclass(frozen=True)
 class Margin:
     """How much room a part's tolerance leaves: the worst honest error and the cheapest caught one, both in units of
-    the allowed error, and the files that they come from."""
+    the allowed error, and the files that they come from.
+    """
 
     part: str
     worst_honest: float
@@ -78,7 +79,9 @@ def claim_of(path: Path) -> Claim:
     first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
     match = _CLAIM.fullmatch(first)
     if match is None:
-        raise SpecError(f"{path.name}: the docstring must begin '<part>.<check> <status>: <what is wrong>', got {first!r}")
+        raise SpecError(
+            f"{path.name}: the docstring must begin '<part>.<check> <status>: <what is wrong>', got {first!r}"
+        )
     return Claim(match["check"], match["status"], match["why"])
 
 
@@ -103,7 +106,9 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
     def graded(path: Path, parts: frozenset[str] | None) -> Record:
         plan = draw(entry.exercise, seed, gpu=gpu, parts=parts)
         source = path.read_text(encoding="utf-8")
-        return grade(Job(entry, str(path), source, plan, f"grade {entry.id} --submission {path}", "", shrink=False), server)
+        return grade(
+            Job(entry, str(path), source, plan, f"grade {entry.id} --submission {path}", "", shrink=False), server
+        )
 
     note(_stub(graded(entry.pristine_stub, None)))
     for path in (entry.solution, *entry.honest):

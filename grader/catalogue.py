@@ -1,11 +1,11 @@
 """Where exercises are found: a sorted scan of `reference/`. The only module that knows the folder layout.
 
-    exercises/<name>.py            what the learner edits
-    reference/<name>/spec.py       EXERCISE = Exercise(...)
-    reference/<name>/inputs.py     builds the inputs of a case
-    reference/<name>/oracle.py     the truth, and honest same-precision computations
-    reference/<name>/stub.py       the untouched stub
-    reference/<name>/solution.py, wrong/*.py, honest/*.py
+exercises/<name>.py            what the learner edits
+reference/<name>/spec.py       EXERCISE = Exercise(...)
+reference/<name>/inputs.py     builds the inputs of a case
+reference/<name>/oracle.py     the truth, and honest same-precision computations
+reference/<name>/stub.py       the untouched stub
+reference/<name>/solution.py, wrong/*.py, honest/*.py
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class Entry:
 
 def find_root(start: Path | None = None) -> Path:
     """The folder that holds exercises/ and reference/: $GRADE_ROOT, a parent of `start` (the working directory), or
-    the checkout that this package lies in. Raises UsageError."""
+    the checkout that this package lies in. Raises UsageError.
+    """
     named = os.environ.get("GRADE_ROOT")
     here = (start or Path.cwd()).resolve()
     candidates = [Path(named)] if named else [here, *here.parents, Path(__file__).resolve().parents[1]]
@@ -124,7 +125,8 @@ def discover(root: Path) -> tuple[Entry, ...]:
 
 def resolve(root: Path, wanted: str) -> tuple[Entry, Path]:
     """The exercise that `wanted` names ("ex_18", "18", the full name, or a path to a file of that name) and the
-    submission to grade: that path, or the stub. Raises UsageError with the closest name."""
+    submission to grade: that path, or the stub. Raises UsageError with the closest name.
+    """
     entries = discover(root)
     path = Path(wanted)
     if path.suffix == ".py" or os.sep in wanted:

@@ -18,6 +18,7 @@ from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
 from grader.judge.rules import Ruling, decide, failure_of, shrinkable
 from grader.judge.truth import Truth
+from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, WorkModel
 from grader.plan import Plan, PlannedCase, PlannedCheck, ReplayToken
 from grader.protocol.messages import Loaded, Start
@@ -95,7 +96,9 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
         max_score=sum(check.max_points for check in checks),
         parts=tuple(PartInfo(part.name, part.title) for part, _ in groupby(job.plan.checks, key=lambda one: one.part)),
         checks=checks,
-        printed=PrintedOutput(clean(session.printed.text, 12000), session.printed.total_bytes, session.printed.cut_bytes),
+        printed=PrintedOutput(
+            clean(session.printed.text, 12000), session.printed.total_bytes, session.printed.cut_bytes
+        ),
         graded_at=job.graded_at,
         duration_s=round(monotonic() - started, 3),
     )
@@ -156,7 +159,9 @@ class _Grading:
             return _result(planned, failure, counterexample, ruling, monotonic() - started)
         except Exception as fault:
             # The one place where whatever goes wrong in our own code becomes a verdict that costs the learner nothing.
-            cause = Cause("grader_error", "The grader failed", f"{type(fault).__name__}: {fault}", "This is not your fault.")
+            cause = Cause(
+                "grader_error", "The grader failed", f"{type(fault).__name__}: {fault}", "This is not your fault."
+            )
             self._session.restart()
             return _result(planned, Failure("grader_error", cause), duration_s=monotonic() - started)
 
@@ -171,7 +176,7 @@ class _Grading:
             return failure, self._counterexample(planned, failing)
         evidence, started = list(bench.evidence), monotonic()
 
-        def fails(case: object) -> bool:
+        def fails(case: Case) -> bool:
             found = failure_of(bench, planned, replace(failing, case=case))
             return found is not None and found.status == failure.status
 

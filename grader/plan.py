@@ -62,7 +62,9 @@ def default_seed(exercise_id: str) -> int:
 def draw(exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None) -> Plan:
     """The plan of an exercise (or of the named parts). Without a GPU, values that need one are left out and noted."""
     checks = tuple(
-        _draw_check(part, check, seed, gpu=gpu) for part, check in exercise.checks() if parts is None or part.name in parts
+        _draw_check(part, check, seed, gpu=gpu)
+        for part, check in exercise.checks()
+        if parts is None or part.name in parts
     )
     return Plan(seed, checks)
 
@@ -181,7 +183,9 @@ def parse_token(text: str) -> ReplayToken:
     """The token in `text`. Raises UsageError."""
     match = _TOKEN.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"a replay token must look like ex_15:vector_add.tail:N=65,dtype=float16:0x5f, got {text[:200]!r}")
+        raise UsageError(
+            f"a replay token must look like ex_15:vector_add.tail:N=65,dtype=float16:0x5f, got {text[:200]!r}"
+        )
     case = Case(dict(_parse_axis(axis) for axis in match["axes"].split(",") if axis))
     return ReplayToken(match["exercise"], match["check"], case, int(match["seed"], 16))
 

@@ -15,7 +15,8 @@ from typing import Literal
 
 from grader.protocol.decode import decode
 
-SCHEMA = "grade/result/v1"
+Schema = Literal["grade/result/v1"]
+SCHEMA: Schema = "grade/result/v1"
 
 Status = Literal[
     "pass",
@@ -198,7 +199,7 @@ class PrintedOutput:
 class Record:
     """One grading of one submission against one exercise."""
 
-    schema: Literal["grade/result/v1"]
+    schema: Schema
     tool: Tool
     exercise: ExerciseInfo
     submission: SubmissionInfo
@@ -287,7 +288,8 @@ def from_json(text: str) -> Record:
 
 def exit_code(record: Record) -> int:
     """What the command line ends with: 0 all judged checks pass, 1 some fail, 3 nothing to judge in the submission,
-    4 nothing could be judged on this machine, 5 the grader failed."""
+    4 nothing could be judged on this machine, 5 the grader failed.
+    """
     match record.verdict:
         case "pass":
             return 0

@@ -68,9 +68,7 @@ def _rank(space: Space, name: str, case: Case) -> int:
     return domain.values.index(case[name]) if isinstance(domain, Choice) else int(case[name])
 
 
-def _passing_neighbour(
-    space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, bool]
-) -> str:
+def _passing_neighbour(space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, bool]) -> str:
     """The nearest simpler case along each axis that passes, in words."""
     words = []
     for name, domain in space.axes.items():

@@ -19,9 +19,38 @@ from grader.protocol.messages import Launch
 
 # Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
 _SUPPORTING = frozenset(
-    "arange clone contiguous copy_ detach empty empty_like empty_strided fill fill_ full full_like lift lift_fresh "
-    "new_empty new_empty_strided new_full new_ones new_zeros ones ones_like resize_ scalar_tensor set_ zero_ zeros "
-    "zeros_like _to_copy _unsafe_view _reshape_alias".split()
+    [
+        "arange",
+        "clone",
+        "contiguous",
+        "copy_",
+        "detach",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "fill",
+        "fill_",
+        "full",
+        "full_like",
+        "lift",
+        "lift_fresh",
+        "new_empty",
+        "new_empty_strided",
+        "new_full",
+        "new_ones",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "resize_",
+        "scalar_tensor",
+        "set_",
+        "zero_",
+        "zeros",
+        "zeros_like",
+        "_to_copy",
+        "_unsafe_view",
+        "_reshape_alias",
+    ]
 )
 # Ways for values to leave a tensor without an ATen operator.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
@@ -48,7 +77,7 @@ class _Functions(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
 
     @classmethod
@@ -57,7 +86,7 @@ class _Operators(TorchDispatchMode):
         return False
 
     def __init__(self, probe: Probe) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._probe = probe
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

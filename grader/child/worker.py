@@ -133,7 +133,9 @@ class Worker:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
 
-    def _copy_out(self, outputs: list[object], slots: tuple[Slot, ...], memory_fd: int, returned: int) -> tuple[Form, ...]:
+    def _copy_out(
+        self, outputs: list[object], slots: tuple[Slot, ...], memory_fd: int, returned: int
+    ) -> tuple[Form, ...]:
         forms = []
         memory = mmap.mmap(memory_fd, 0) if slots else None
         for i, output in enumerate(outputs[:16]):
@@ -220,7 +222,13 @@ def _message(raised: BaseException) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
 
 
-_COMPILE_ERRORS = {"CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "OutOfResources", "PTXASError"}
+_COMPILE_ERRORS = {
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "UnsupportedLanguageConstruct",
+    "OutOfResources",
+    "PTXASError",
+}
 
 
 def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> Any:

@@ -32,7 +32,9 @@ def read_submission(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as broken:
-        raise UsageError(f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}") from None
+        raise UsageError(
+            f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}"
+        ) from None
 
 
 def parse_seed(text: str) -> int:

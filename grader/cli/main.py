@@ -71,9 +71,7 @@ def list_command(
 
 
 @app.command("reset", help="Restore an exercise's stub, after a backup of your file.")
-def reset_command(
-    exercise: Exercise, yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False
-) -> None:
+def reset_command(exercise: Exercise, yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False) -> None:
     """Restore a stub."""
     from grader.cli.shelf import reset
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,8 +60,8 @@ def run(
     card, data = root / "scorecards" / f"{entry.id}.html", root / "scorecards" / f"{entry.id}.json"
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
-    for target in (card, data, *(Path(target) for target in outputs.targets if target != "-")):
-        check_writable(target)
+    for place in (card, data, *(Path(target) for target in outputs.targets if target != "-")):
+        check_writable(place)
     with closing(start_server(cpu=cpu)) as server:
         job = _job(entry, path, source, server, seed, parts)
         record = _grade(job, server, quiet=quiet)
@@ -127,7 +127,7 @@ def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | 
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _grade(job: Job, server: ForkServer, *, quiet: bool) -> Record:

@@ -12,7 +12,7 @@ from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Raised
 from grader.record import Cause, Status, clean
-from grader.sandbox.session import Died, Finished, Garbled, OutOfMemory, Outcome, TimedOut
+from grader.sandbox.session import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,12 @@ def why_not_finished(outcome: Raised | Died | TimedOut | OutOfMemory | Garbled, 
                 "Nothing that it printed counts as an answer; the grader went on in a fresh process.",
             )
         case Garbled(why):
-            return _stopped("crash", "No answer", f"The submission's process sent something that is no answer: {clean(why, 200)}.", "")
+            return _stopped(
+                "crash",
+                "No answer",
+                f"The submission's process sent something that is no answer: {clean(why, 200)}.",
+                "",
+            )
 
 
 def _stopped(status: Status, title: str, rationale: str, help_text: str) -> Failure:
@@ -76,7 +81,10 @@ def _raised(raised: Raised, path: str) -> Failure:
     last = raised.frames[-1] if raised.frames else None
     where = f" (line {last.line})" if last else ""
     summary = message.splitlines()[0] if message else "no message"
-    trace = [f'  File "{path}", line {frame.line}, in {clean(frame.function)}\n    {clean(frame.code)}' for frame in raised.frames]
+    trace = [
+        f'  File "{path}", line {frame.line}, in {clean(frame.function)}\n    {clean(frame.code)}'
+        for frame in raised.frames
+    ]
     text = "\n".join([*trace, f"{clean(raised.kind)}: {message}"])
     rationale = f"{clean(raised.kind)}{where}: {summary}"
     if "0 active drivers" in message:
@@ -168,7 +176,9 @@ def _at(values: Tensor, index: tuple[int, ...]) -> str:
     return f"{float(values[index]):.6g}"
 
 
-def _recognise(comparison: Comparison, output: Expected, inputs: Sequence[object], pattern: str) -> tuple[str, str, str]:
+def _recognise(
+    comparison: Comparison, output: Expected, inputs: Sequence[object], pattern: str
+) -> tuple[str, str, str]:
     """(kind, title, help) of a mismatch that has a look of its own; a plain mismatch otherwise."""
     got, wrong = comparison.got, comparison.wrong
     if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
@@ -180,7 +190,12 @@ def _recognise(comparison: Comparison, output: Expected, inputs: Sequence[object
     if not bool(got.any()):
         return "zeros", "The output is all zeros", "It looks as if the store never ran, or stored nothing but zeros."
     for i, value in enumerate(inputs):
-        if isinstance(value, Tensor) and value.shape == got.shape and value.dtype == got.dtype and torch.equal(value, got):
+        if (
+            isinstance(value, Tensor)
+            and value.shape == got.shape
+            and value.dtype == got.dtype
+            and torch.equal(value, got)
+        ):
             return "copy_of_input", "The output is one of the inputs", f"It equals argument {i} bit for bit."
     if pattern.startswith("tail"):
         return (
@@ -195,7 +210,9 @@ def _side_effect(outcome: Finished) -> Failure | None:
     answer = outcome.answer
     if answer.changed:
         names = ", ".join(clean(name) for name in answer.changed)
-        cause = Cause("input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}.")
+        cause = Cause(
+            "input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}."
+        )
         return Failure("fail", cause)
     if answer.overrun:
         where = clean(answer.overrun[0])

@@ -107,7 +107,7 @@ def pattern_of(wrong: Tensor) -> str:
 
 
 def _run(marks: Tensor) -> str:
-    """"tail" when the marks are the last few of a row, "head" when they are the first few."""
+    """ "tail" when the marks are the last few of a row, "head" when they are the first few."""
     count = int(marks.sum())
     if count == marks.numel():
         return ""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.causes import Failure
 from grader.judge.compare import compare, raw_bytes, tensor_of
-from grader.model.cases import Case
 from grader.model.exercise import Agrees, Fresh, Launches, UsesKernels
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
@@ -257,7 +256,9 @@ def _knowledge(bench: Bench, trial: Trial) -> tuple[object, ...]:
 
 
 def _policy(kind: str, title: str, rationale: str) -> Failure:
-    help_text = "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'."
+    help_text = (
+        "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'."
+    )
     return Failure("policy", Cause(kind, title, rationale, help_text))
 
 
@@ -285,7 +286,9 @@ def launches(bench: Bench, one: PlannedCase, most: int) -> Failure | None:
     title = "Too many launches" if count else "No kernel was launched"
     wanted = "one launch" if most == 1 else f"at most {most} launches"
     rationale = f"For {one.case.words()} {wanted} should do, got {count}{_listed(trial.launches)}."
-    help_text = "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
+    help_text = (
+        "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
+    )
     status: Status = "fail"
     return Failure(status, Cause("launches", title, rationale, help_text, wanted, str(count)))
 

@@ -16,7 +16,6 @@ from grader.judge.tolerance import allowed_error
 from grader.model.exercise import Part
 from grader.protocol.messages import Recipe, Slot
 
-
 # The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
 _MOST_KNOWN = 64
 
@@ -70,7 +69,9 @@ class Truth:
             magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in self.inputs(recipe)]))
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
-            raise GradeError(f"oracle.py: {part.name} must return {len(names)} outputs ({', '.join(names)}), got {len(values)}")
+            raise GradeError(
+                f"oracle.py: {part.name} must return {len(names)} outputs ({', '.join(names)}), got {len(values)}"
+            )
         return tuple(
             Expected(
                 name,

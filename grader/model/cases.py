@@ -93,7 +93,12 @@ class Choice:
     gpu_only: tuple[Value, ...] = ()
 
     def __post_init__(self) -> None:
-        require(isinstance(self.values, tuple) and len(self.values) > 0, "Choice.values", "be a tuple of at least one value", self.values)
+        require(
+            isinstance(self.values, tuple) and len(self.values) > 0,
+            "Choice.values",
+            "be a tuple of at least one value",
+            self.values,
+        )
         require(len(set(self.values)) == len(self.values), "Choice.values", "be distinct", self.values)
         require(set(self.gpu_only) <= set(self.values), "Choice.gpu_only", "be among the values", self.gpu_only)
         require(self.values[0] not in self.gpu_only, "Choice.values", "start with one that needs no GPU", self.values)

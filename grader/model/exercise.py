@@ -36,7 +36,9 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         require(self.factor >= 0, "Tolerance.factor", "be at least 0", self.factor)
-        require(self.result_ulps >= 0.5, "Tolerance.result_ulps", "be at least 0.5 (one correct rounding)", self.result_ulps)
+        require(
+            self.result_ulps >= 0.5, "Tolerance.result_ulps", "be at least 0.5 (one correct rounding)", self.result_ulps
+        )
         require(self.accumulation_ulps >= 0, "Tolerance.accumulation_ulps", "be at least 0", self.accumulation_ulps)
         require(self.group >= 0, "Tolerance.group", "be at least 0", self.group)
 
@@ -126,7 +128,12 @@ class Check:
     rule: Rule
 
     def __post_init__(self) -> None:
-        require(self.name.isidentifier() and len(self.name) <= 32, "Check.name", "be an identifier of at most 32 characters", self.name)
+        require(
+            self.name.isidentifier() and len(self.name) <= 32,
+            "Check.name",
+            "be an identifier of at most 32 characters",
+            self.name,
+        )
         require(bool(self.title.strip()), "Check.title", "be a sentence", self.title)
         require(self.points >= 0, "Check.points", "be at least 0", self.points)
         require(bool(self.objective.strip()), "Check.objective", "name a learning objective", self.objective)
@@ -163,7 +170,12 @@ class Part:
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
         require(len(self.arguments) > 0, f"Part {self.name}: arguments", "name at least one argument", self.arguments)
-        require(len(self.outputs) + len(self.mutates) > 0, f"Part {self.name}: outputs", "name at least one output", self.outputs)
+        require(
+            len(self.outputs) + len(self.mutates) > 0,
+            f"Part {self.name}: outputs",
+            "name at least one output",
+            self.outputs,
+        )
         require(set(self.mutates) <= set(self.arguments), f"Part {self.name}: mutates", "name arguments", self.mutates)
         require(len(self.hints) == 3 and all(self.hints), f"Part {self.name}: hints", "be three sentences", self.hints)
         require(len(self.checks) > 0, f"Part {self.name}: checks", "hold at least one check", self.checks)

@@ -33,7 +33,9 @@ def _decode(kind: Any, value: object, where: str) -> object:
         return _decode_union(kind, value, where)
     if origin is typing.Literal:
         if value not in typing.get_args(kind) or isinstance(value, bool | list | dict):
-            raise DecodeError(f"{where} must be one of {', '.join(map(str, typing.get_args(kind)))}, got {_short(value)}")
+            raise DecodeError(
+                f"{where} must be one of {', '.join(map(str, typing.get_args(kind)))}, got {_short(value)}"
+            )
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):

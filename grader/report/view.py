@@ -133,7 +133,9 @@ def how_wrong(mismatch: Mismatch) -> str:
         text += f" (tile: {line(mismatch.tile, 60)})"
     text += f"; worst at {index(mismatch.worst_index)}"
     # Where NaN was returned, there is no distance to speak of.
-    return text if mismatch.max_abs == "nan" else f"{text}: off by {number(mismatch.max_abs)} ({ratio(mismatch.max_rel)})"
+    return (
+        text if mismatch.max_abs == "nan" else f"{text}: off by {number(mismatch.max_abs)} ({ratio(mismatch.max_rel)})"
+    )
 
 
 def ratio(value: Number) -> str:

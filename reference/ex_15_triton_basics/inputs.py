@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import torch
 from torch import Generator, Tensor
 
 from grader.tensors import dtype_of, starting_at, values, with_row_gap

@@ -54,7 +54,9 @@ def elementwise(values: tuple[str, ...], points: tuple[float, float, float, floa
             "Right for lengths that fill every block",
             points[0],
             WRITES,
-            Agrees(Cases(vectors(("normal",), length=FULL), ({"N": 8192}, {"N": 8192, "dtype": "float16"}), generated=1)),
+            Agrees(
+                Cases(vectors(("normal",), length=FULL), ({"N": 8192}, {"N": 8192, "dtype": "float16"}), generated=1)
+            ),
         ),
         Check(
             "tail",
@@ -75,7 +77,13 @@ def elementwise(values: tuple[str, ...], points: tuple[float, float, float, floa
             "Right for vectors that start at any element of a larger tensor",
             points[3],
             WRITES,
-            Agrees(Cases(vectors(("normal",), offsets=(0, 1, 3, 7)), ({"N": 1000, "offset": 1}, {"N": 64, "offset": 7}), generated=3)),
+            Agrees(
+                Cases(
+                    vectors(("normal",), offsets=(0, 1, 3, 7)),
+                    ({"N": 1000, "offset": 1}, {"N": 64, "offset": 7}),
+                    generated=3,
+                )
+            ),
         ),
         Check(
             "fresh",
@@ -97,7 +105,9 @@ def elementwise(values: tuple[str, ...], points: tuple[float, float, float, floa
 def one_launch(points: float, most: int = 1) -> Check:
     """The check that a vector part needs at most `most` launches."""
     title = "One kernel launch does it all" if most == 1 else f"At most {most} kernel launches"
-    return Check("launches", title, points, BANDWIDTH, Launches(Cases(vectors(("normal",)), ({"N": 3000},), generated=0), most))
+    return Check(
+        "launches", title, points, BANDWIDTH, Launches(Cases(vectors(("normal",)), ({"N": 3000},), generated=0), most)
+    )
 
 
 VECTOR_ADD = Part(
@@ -183,7 +193,13 @@ ROW_SOFTMAX = Part(
             "Right for rows as long as a block",
             3,
             WRITES,
-            Agrees(Cases(matrices(("normal",)), ({"M": 4, "N": 256}, {"M": 3, "N": 1024, "dtype": "float16"}, {"M": 1, "N": 16}), generated=0)),
+            Agrees(
+                Cases(
+                    matrices(("normal",)),
+                    ({"M": 4, "N": 256}, {"M": 3, "N": 1024, "dtype": "float16"}, {"M": 1, "N": 16}),
+                    generated=0,
+                )
+            ),
         ),
         Check(
             "tail",
@@ -210,14 +226,22 @@ ROW_SOFTMAX = Part(
             "Right for rows that lie further apart than they are long",
             3,
             WRITES,
-            Agrees(Cases(matrices(("normal",), strides=(0, 1, 13, 64)), ({"M": 5, "N": 96, "stride": 13},), generated=4)),
+            Agrees(
+                Cases(matrices(("normal",), strides=(0, 1, 13, 64)), ({"M": 5, "N": 96, "stride": 13},), generated=4)
+            ),
         ),
         Check(
             "long_rows",
             "Right for rows of up to 16384 columns",
             2,
             WRITES,
-            Agrees(Cases(matrices(("normal",), columns=Size(1, 16384)), ({"M": 2, "N": 16384}, {"M": 1, "N": 12345}), generated=0)),
+            Agrees(
+                Cases(
+                    matrices(("normal",), columns=Size(1, 16384)),
+                    ({"M": 2, "N": 16384}, {"M": 1, "N": 12345}),
+                    generated=0,
+                )
+            ),
         ),
         Check(
             "fresh",
@@ -240,7 +264,13 @@ ROW_SOFTMAX = Part(
             BANDWIDTH,
             Launches(Cases(matrices(("normal",)), ({"M": 6, "N": 500},), generated=0)),
         ),
-        Check("traffic", "Moves no more than 2·M·N elements for rows of up to 8192 columns", 2, BANDWIDTH, WorkModel("2 * M * N")),
+        Check(
+            "traffic",
+            "Moves no more than 2·M·N elements for rows of up to 8192 columns",
+            2,
+            BANDWIDTH,
+            WorkModel("2 * M * N"),
+        ),
         Check(
             "speed",
             "Share of the measured copy bandwidth",
@@ -267,7 +297,13 @@ GLOBAL_SUM = Part(
         *elementwise(SUMMABLE, (2, 4, 4, 1, 1, 2)),
         one_launch(1, most=2),
         Check("traffic", "Reads every element once", 3, BANDWIDTH, WorkModel("N", slack=1.01)),
-        Check("speed", "Speed relative to torch.sum", 6, PROFILES, SpeedBand("torch_eager", 0.3, 0.9, ("torch_compile", "copy_roofline"))),
+        Check(
+            "speed",
+            "Speed relative to torch.sum",
+            6,
+            PROFILES,
+            SpeedBand("torch_eager", 0.3, 0.9, ("torch_compile", "copy_roofline")),
+        ),
     ),
     hints=(
         "No program sees every element: what can each one leave behind for the others?",

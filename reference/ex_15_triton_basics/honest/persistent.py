@@ -35,9 +35,7 @@ def multiply_add_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n_elements, STEPS: tl.cons
 
 
 @triton.jit
-def softmax_kernel(
-    x_ptr, p_ptr, n_rows, n_columns, stride_xm, stride_pm, STEPS: tl.constexpr, BLOCK_N: tl.constexpr
-):
+def softmax_kernel(x_ptr, p_ptr, n_rows, n_columns, stride_xm, stride_pm, STEPS: tl.constexpr, BLOCK_N: tl.constexpr):
     columns = tl.arange(0, BLOCK_N)
     for step in range(STEPS):
         row = step * tl.num_programs(0) + tl.program_id(0).to(tl.int64)
