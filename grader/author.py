@@ -122,7 +122,7 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         record = graded(path, frozenset({claim.check.partition(".")[0]}))
         note(_caught(path, claim, record))
         for result in record.checks:
-            if result.id == claim.check and result.status == "fail":
+            if result.id == claim.check and result.cause and result.cause.mismatch:
                 _keep(cheats, result, path.name, min)
     for finding in trivial_answers(entry, draw(entry.exercise, seed, gpu=gpu)):
         note(finding)
@@ -164,7 +164,8 @@ def _caught(path: Path, claim: Claim, record: Record) -> Finding:
     holds = named.status == claim.status
     outcome = f"{claim.check}: {named.status}"
     if not holds:
-        outcome += f", must be {claim.status}; {_sentence([one for one in record.checks if one.status not in ('pass', *UNJUDGED)])}"
+        others = [result for result in record.checks if result.status not in ("pass", *UNJUDGED)]
+        outcome += f", must be {claim.status}; {_sentence(others)}"
     return Finding(_named(path), holds, outcome)
 
 

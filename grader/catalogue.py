@@ -27,7 +27,7 @@ _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
 
 @dataclass(frozen=True)
 class Entry:
-    """One exercise's place: `name` is its folder's and stub's ("ex_15_triton_basics"), `id` the short form ("ex_15")."""
+    """One exercise's place: `name` is its folder's and stub's ("ex_15_triton_basics"), `id` the short "ex_15"."""
 
     root: Path
     name: str

@@ -269,7 +269,7 @@ _TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\
 
 
 def clean(text: str, most: int = 4000) -> str:
-    """Text from a submission without terminal escapes and control characters, its middle cut (and said so) beyond `most`."""
+    """Text without terminal escapes and control characters; beyond `most` its middle is cut, and that is said."""
     text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     if len(text) <= most:
         return text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from time import monotonic
 
 from hypothesis import HealthCheck, Phase, find, settings
@@ -52,7 +52,7 @@ def _find(space: Space, still_fails: Callable[[Case], bool]) -> Case | None:
         suppress_health_check=list(HealthCheck),
     )
     try:
-        return find(shrinking_strategy(space), still_fails, settings=chosen, random=random.Random(0))
+        return find(shrinking_strategy(space), still_fails, settings=chosen, random=Random(0))
     except HypothesisException:
         # No failing case came up again before the budget ended, or the failure comes and goes.
         return None

@@ -14,10 +14,10 @@ from torch import Generator, Tensor
 
 
 def dtype_of(name: object) -> torch.dtype:
-    """The torch dtype of that name, such as "float16". Raises ValueError for anything else."""
+    """The torch dtype of that name, such as "float16". Raises TypeError for anything else."""
     found = getattr(torch, str(name), None)
     if not isinstance(found, torch.dtype):
-        raise ValueError(f"a dtype must be named as in torch, got {name!r}")
+        raise TypeError(f"a dtype must be named as in torch, got {name!r}")
     return found
 
 

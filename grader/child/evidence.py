@@ -19,38 +19,12 @@ from grader.protocol.messages import Launch
 
 # Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
 _SUPPORTING = frozenset(
-    [
-        "arange",
-        "clone",
-        "contiguous",
-        "copy_",
-        "detach",
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "fill",
-        "fill_",
-        "full",
-        "full_like",
-        "lift",
-        "lift_fresh",
-        "new_empty",
-        "new_empty_strided",
-        "new_full",
-        "new_ones",
-        "new_zeros",
-        "ones",
-        "ones_like",
-        "resize_",
-        "scalar_tensor",
-        "set_",
-        "zero_",
-        "zeros",
-        "zeros_like",
-        "_to_copy",
-        "_unsafe_view",
-        "_reshape_alias",
-    ]
+    {
+        *("arange", "empty", "empty_like", "empty_strided", "full", "full_like", "ones", "ones_like", "scalar_tensor"),
+        *("zeros", "zeros_like", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "resize_"),
+        *("clone", "contiguous", "copy_", "detach", "fill", "fill_", "lift", "lift_fresh", "set_", "zero_"),
+        *("_to_copy", "_unsafe_view", "_reshape_alias"),
+    }
 )
 # Ways for values to leave a tensor without an ATen operator.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
@@ -177,7 +151,7 @@ def interpret_autotuned_kernels() -> None:
     """Let @triton.autotune work in the interpreter: nothing is timed, every configuration ties, the first is taken."""
     from triton.runtime.autotuner import Autotuner
 
-    def no_timing(autotuner: Any) -> Callable[..., list[float]]:
+    def no_timing(_: Any) -> Callable[..., list[float]]:
         return lambda kernel_call, quantiles=None: [0.0, 0.0, 0.0]
 
     Autotuner.do_bench = property(no_timing)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +35,8 @@ def preload() -> None:
     from grader.child.warmup import double
 
     torch.set_num_threads(1)
+    # A kernel's overflow is no Python warning on a GPU, and must not be one in the interpreter's NumPy.
+    np.seterr(all="ignore")
     if _interpreted():
         double(torch.ones(1))
 
@@ -169,7 +172,7 @@ class Worker:
         return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal)
 
     def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
-        """The lines of the submission's file on the way to the error, outermost first, over the whole chain of causes."""
+        """The lines of the submission's file on the way to the error, outermost first, over all causes."""
         if isinstance(raised, SyntaxError) and raised.filename == self._path:
             return (Frame(raised.lineno or 0, "<module>", (raised.text or "").strip()[:200]),)
         found: dict[tuple[int, str], Frame] = {}

@@ -60,11 +60,11 @@ def _print_finding(finding: Finding) -> None:
 
 def _margins(gate: Gate) -> str:
     lines = ["  Margins, in units of the allowed error (honest must stay below 1, mistakes above):"]
-    for margin in gate.margins:
-        lines.append(
-            f"    {margin.part:<22} worst honest {margin.worst_honest:.3g} ({margin.honest_file}), "
-            f"cheapest mistake {margin.cheapest_cheat:.3g} ({margin.cheat_file})"
-        )
+    lines += [
+        f"    {margin.part:<22} worst honest {margin.worst_honest:.3g} ({margin.honest_file}), "
+        f"cheapest mistake {margin.cheapest_cheat:.3g} ({margin.cheat_file})"
+        for margin in gate.margins
+    ]
     return "\n".join(lines)
 
 

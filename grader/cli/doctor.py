@@ -1,4 +1,4 @@
-"""`grade doctor`: runs a real kernel in each mode of this machine, confined as a submission is, and says what is missing."""
+"""`grade doctor`: runs a real kernel in each mode of this machine, confined like a submission; says what is missing."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ def _try_mode(mode: Mode) -> bool:
     if isinstance(outcome, Finished) and outcome.outputs[0] is not None:
         got = torch.frombuffer(bytearray(outcome.outputs[0]), dtype=torch.float32)
         right = torch.equal(got, 2 * drawn)
-        print(
-            f"{'ok     ' if right else 'WRONG  '} a Triton kernel in mode {mode}: {'right' if right else 'wrong values'}"
-        )
+        mark, words = ("ok     ", "right") if right else ("WRONG  ", "wrong values")
+        print(f"{mark} a Triton kernel in mode {mode}: {words}")
         if isinstance(loaded, Loaded):
             print(f"        isolation: {', '.join(loaded.isolation)}")
         return right

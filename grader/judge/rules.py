@@ -133,7 +133,7 @@ def _stale(trial: Trial, earlier: Trial, what: str) -> Failure | None:
             "stale_result",
             "An earlier answer was returned again",
             f"In this call {what}, yet the answer is that of the call before.",
-            "Results must be computed from the inputs at every call; do not remember them by pointer, shape or content.",
+            "Results must be computed from the inputs at every call; remember none by pointer, shape or content.",
         ),
     )
 

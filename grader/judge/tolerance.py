@@ -1,4 +1,4 @@
-"""Derived tolerances: how far each element may lie from the oracle, from what honest implementations do on that case."""
+"""Derived tolerances: how far an element may lie from the oracle, by what honest code does on that very case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.model.exercise import Tolerance
 
 
 def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """The distance between neighbouring numbers of `dtype` at each |value|, float64; at least the smallest subnormal."""
+    """The distance between neighbouring numbers of `dtype` at |value|, float64; at least the smallest subnormal."""
     limits = torch.finfo(dtype)
     magnitude = value.abs().nan_to_num(0.0, limits.max, limits.max).clamp(limits.tiny, limits.max)
     _, exponent = torch.frexp(magnitude)

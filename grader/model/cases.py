@@ -137,7 +137,7 @@ class Space:
             require(isinstance(domain, Size | Choice), f"Space.axes[{name!r}]", "be a Size or a Choice", domain)
 
     def case(self, **values: Value) -> Case:
-        """A case of this space; axes that are not named take their simplest value. Raises SpecError outside the space."""
+        """A case of this space; axes not named take their simplest value. Raises SpecError outside the space."""
         unknown = [name for name in values if name not in self.axes]
         require(not unknown, "case", f"name only the axes {', '.join(self.axes)}", ", ".join(unknown))
         chosen = {name: values.get(name, domain.simplest) for name, domain in self.axes.items()}

@@ -24,7 +24,12 @@ _START_TIMEOUT_S = 180.0
 # Nothing else of the grader's environment reaches a submission: no tokens, no paths into the user's home.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
-_LAUNCHER = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from grader.child.forkserver import main; main(int(sys.argv[1]))"
+_LAUNCHER = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+from grader.child.forkserver import main
+main(int(sys.argv[1]))
+"""
 
 
 class _Gone(Exception):

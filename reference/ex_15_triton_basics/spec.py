@@ -155,8 +155,8 @@ FUSED_MULTIPLY_ADD = Part(
                 0.9,
                 1.35,
                 ("torch_compile", "copy_roofline"),
-                note="The bandwidth limit is 1.5: fusing saves 2 of 6 passes. The often-quoted 2-5x needs longer chains "
-                "or sizes where launches dominate.",
+                note="The bandwidth limit is 1.5: fusing saves 2 of 6 passes. The often-quoted 2-5x needs longer "
+                "chains or sizes where launches dominate.",
             ),
         ),
     ),
@@ -281,8 +281,9 @@ ROW_SOFTMAX = Part(
     ),
     hints=(
         "A row must be read once and written once: where can it live in between?",
-        "One program per row, BLOCK = next power of two of N; lanes beyond N must not take part in the maximum or the sum.",
-        "Load with other=-inf, subtract tl.max, tl.exp, divide by tl.sum, store with the same mask; rows start at row * stride.",
+        "One program per row, BLOCK = next power of two of N; lanes beyond N must not join in the maximum or the sum.",
+        "Load with other=-inf, subtract tl.max, tl.exp, divide by tl.sum, store with the same mask; a row starts at "
+        "row * stride.",
     ),
 )
 
@@ -308,7 +309,8 @@ GLOBAL_SUM = Part(
     hints=(
         "No program sees every element: what can each one leave behind for the others?",
         "Each program sums its block in float32; then the blocks' sums must meet, by atomics or in a second kernel.",
-        "Start from torch.zeros((), dtype=torch.float32) and let every program tl.atomic_add its sum; mask the tail with other=0.",
+        "Start from torch.zeros((), dtype=torch.float32); every program adds its sum by tl.atomic_add; mask the tail "
+        "with other=0.",
     ),
 )
 

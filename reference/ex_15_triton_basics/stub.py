@@ -51,9 +51,7 @@ import torch
 import triton
 import triton.language as tl
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Worked example: out = 2·x. Read it, run it, then write vector_add in the same way. It is not graded.
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -87,9 +85,7 @@ def double(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Part 1
-# ----------------------------------------------------------------------------------------------------------------------
 
 # @triton.jit
 # def vector_add_kernel(x_ptr, y_ptr, z_ptr, n_elements, BLOCK: tl.constexpr):
@@ -110,7 +106,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
     Limits:
         N is any length, such as 1, 127 or 4097. x and y may be slices of larger tensors, so their first element can
-        lie at any address. Values may be large, tiny or infinite; infinities and NaN follow the usual rules of addition.
+        lie at any address. Values may be large or tiny; infinities and NaN follow the usual rules of addition.
     Judged:
         the values, for full and partly filled blocks and for slices; that every call computes anew; that a kernel
         does it, in one launch; the memory traffic, 3·N elements (read x, read y, write z); on a GPU the speed,
@@ -119,9 +115,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     raise NotImplementedError("vector_add: write a kernel that adds one block, and launch it over all blocks")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Part 2
-# ----------------------------------------------------------------------------------------------------------------------
 
 # @triton.jit
 # def fused_multiply_add_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
@@ -152,9 +146,7 @@ def fused_multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tor
     raise NotImplementedError("fused_multiply_add: compute x*y + z in float32 in one kernel, and round once")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Part 3
-# ----------------------------------------------------------------------------------------------------------------------
 
 # @triton.jit
 # def row_softmax_kernel(x_ptr, p_ptr, n_columns, stride_xm, stride_pm, BLOCK_N: tl.constexpr):
@@ -186,9 +178,7 @@ def row_softmax(x: torch.Tensor) -> torch.Tensor:
     raise NotImplementedError("row_softmax: keep a row in one program: maximum, exponentials, sum, quotient")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Part 4
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def global_sum(x: torch.Tensor) -> torch.Tensor:

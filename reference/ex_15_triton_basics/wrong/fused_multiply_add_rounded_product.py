@@ -20,5 +20,8 @@ def multiply_add_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n_elements, BLOCK: tl.cons
 
 def fused_multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
-    multiply_add_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, z, out, x.numel(), BLOCK=BLOCK)
+    grid = (triton.cdiv(x.numel(), BLOCK),)
+    # With fusion allowed, the compiler turns rounding, conversion and addition into one float16 fma, which is exact
+    # before its only rounding: the mistake would show in the interpreter and not on a GPU.
+    multiply_add_kernel[grid](x, y, z, out, x.numel(), BLOCK=BLOCK, enable_fp_fusion=False)
     return out
