@@ -117,12 +117,12 @@ class Worker:
                 with self._probe.watch(skip=call.kernels == "skip") as seen:
                     result = function(*arguments)
                     self._synchronise()
+                returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
+                outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
+                forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
+                changed, overrun = self._arguments.disturbed(call.mutates)
             except BaseException as raised:
                 return self._raised(raised, loading=False)
-            returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
-            outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
-            forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
-            changed, overrun = self._arguments.disturbed(call.mutates)
             launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
             return Returned("returned", forms, changed, overrun, launches, operators)
         finally:
@@ -144,7 +144,7 @@ class Worker:
         for i, output in enumerate(outputs[:16]):
             alias = self._alias(output) if i < returned else ""
             form = _form(output, alias)
-            if memory is not None and i < len(slots) and form.kind == "tensor" and _fits(form, slots[i]):
+            if memory is not None and i < len(slots) and self._fits(form, slots[i]):
                 assert isinstance(output, Tensor)
                 raw = output.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
                 memory[slots[i].offset : slots[i].offset + slots[i].nbytes] = raw.tobytes()
@@ -153,6 +153,10 @@ class Worker:
         kept = [output for output in outputs[:returned] if isinstance(output, Tensor)]
         self._results = [*self._results, *kept][-_KEPT_RESULTS:]
         return tuple(forms)
+
+    def _fits(self, form: Form, slot: Slot) -> bool:
+        right_form = form.dtype == slot.dtype and form.shape == slot.shape
+        return form.kind == "tensor" and form.device == self._device.type and right_form
 
     def _alias(self, output: object) -> str:
         if type(output) is not Tensor or output.numel() == 0:
@@ -204,10 +208,6 @@ def _form(output: object, alias: str) -> Form:
         return Form(f"tensor with layout {output.layout}")
     dtype = str(output.dtype).removeprefix("torch.")
     return Form("tensor", dtype, tuple(output.shape), output.device.type, alias)
-
-
-def _fits(form: Form, slot: Slot) -> bool:
-    return form.dtype == slot.dtype and form.shape == slot.shape
 
 
 def _origin(raised: BaseException) -> BaseException:

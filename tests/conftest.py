@@ -1,0 +1,52 @@
+"""Fixtures that start processes: one fork server for the whole run, and gradings with short limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import Entry, resolve
+from grader.grading import Job, grade
+from grader.model.exercise import Limits
+from grader.plan import default_seed, draw
+from grader.record import Record
+from grader.sandbox.server import ForkServer
+
+ROOT = Path(__file__).resolve().parents[1]
+# Long enough for an honest call on a busy machine, short enough to wait for an endless one.
+SHORT = Limits(load_s=6.0, call_s=4.0, memory_bytes=384 << 20, processes=32)
+
+Grade = Callable[..., Record]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ForkServer]:
+    """An interpreting fork server."""
+    server = ForkServer("interpret")
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def ex_15() -> Entry:
+    """The first exercise, with short limits."""
+    entry, _ = resolve(ROOT, "ex_15")
+    limited = replace(entry.exercise, limits=SHORT)
+    entry.__dict__["exercise"] = limited
+    return entry
+
+
+@pytest.fixture
+def graded(server: ForkServer, ex_15: Entry) -> Grade:
+    """Grade a text or a file: graded(source, "vector_add", ...) -> Record."""
+
+    def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
+        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        chosen = default_seed(ex_15.id) if seed is None else seed
+        plan = draw(ex_15.exercise, chosen, gpu=False, parts=frozenset(parts) or None)
+        return grade(Job(ex_15, "/learner/ex_15.py", text, plan, "grade ex_15", "", shrink=shrink), server)
+
+    return run

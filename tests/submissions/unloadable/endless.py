@@ -1,0 +1,4 @@
+"""timeout: never finishes loading."""
+
+while True:
+    pass

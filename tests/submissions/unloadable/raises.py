@@ -1,0 +1,3 @@
+"""crash: an exception while the file is loaded."""
+
+raise RuntimeError("not today")
