@@ -3,7 +3,7 @@
 The names below are what a specification (`reference/<exercise>/spec.py`) is written with.
 """
 
-from grader.model.cases import Case, Cases, Choice, Size, Space
+from grader.model.cases import Case, Cases, Choice, Size, Space, Value
 from grader.model.exercise import (
     Agrees,
     Check,
@@ -36,6 +36,7 @@ __all__ = [
     "SpeedBand",
     "Tolerance",
     "UsesKernels",
+    "Value",
     "WorkModel",
     "__version__",
 ]

@@ -19,6 +19,7 @@ from grader import (
     SpeedBand,
     Tolerance,
     UsesKernels,
+    Value,
     WorkModel,
 )
 
@@ -46,8 +47,14 @@ SUMMABLE = ("normal", "constant", "one_hot", "shifted")
 ROWS = ("normal", "large", "constant", "shifted", "masked")
 
 
-def elementwise(values: tuple[str, ...], points: tuple[float, float, float, float, float, float]) -> tuple[Check, ...]:
-    """The correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order."""
+def elementwise(
+    values: tuple[str, ...], points: tuple[float, ...], *, telling: tuple[dict[str, Value], ...] = ()
+) -> tuple[Check, ...]:
+    """The correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order.
+
+    `telling` are canonical cases beyond one of each family of values: where this part's usual mistakes show.
+    """
+    families = tuple({"N": 700, "values": kind} for kind in values[1:])
     return (
         Check(
             "full_blocks",
@@ -70,7 +77,7 @@ def elementwise(values: tuple[str, ...], points: tuple[float, float, float, floa
             "Right for large, tiny, constant and other unusual values",
             points[2],
             WRITES,
-            Agrees(Cases(vectors(values), tuple({"N": 700, "values": kind} for kind in values[1:]), generated=5)),
+            Agrees(Cases(vectors(values), (*families, *telling), generated=5)),
         ),
         Check(
             "slices",
@@ -142,7 +149,12 @@ FUSED_MULTIPLY_ADD = Part(
     outputs=("out",),
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, accumulation_ulps=1.0, group=32),
     checks=(
-        *elementwise(CHAINABLE, (2, 4, 4, 1, 1, 2)),
+        *elementwise(
+            CHAINABLE,
+            (2, 4, 4, 1, 1, 2),
+            # A product rounded to float16 before the addition: only here is nothing else left of the result.
+            telling=({"N": 700, "dtype": "float16", "values": "cancelling"},),
+        ),
         one_launch(2),
         Check("traffic", "Moves no more than 4·N elements (unfused: 6·N)", 2, BANDWIDTH, WorkModel("4 * N")),
         Check(
@@ -295,7 +307,12 @@ GLOBAL_SUM = Part(
     tolerance=Tolerance(factor=4.0, result_ulps=1.0, accumulation_ulps=1.0),
     deterministic=False,
     checks=(
-        *elementwise(SUMMABLE, (2, 4, 4, 1, 1, 2)),
+        *elementwise(
+            SUMMABLE,
+            (2, 4, 4, 1, 1, 2),
+            # Sums of float16 in float16: the partial sums outgrow its 11 bits at once.
+            telling=({"N": 1025, "dtype": "float16", "values": "shifted"},),
+        ),
         one_launch(1, most=2),
         Check("traffic", "Reads every element once", 3, BANDWIDTH, WorkModel("N", slack=1.01)),
         Check(
