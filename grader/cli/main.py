@@ -70,6 +70,18 @@ def list_command(
     list_exercises(as_json=json)
 
 
+@app.command("hint", help="A hint for each part; three levels, from vague to plain.")
+def hint_command(
+    exercise: Exercise,
+    part: Annotated[Optional[str], typer.Option(help="only this part")] = None,  # noqa: UP045
+    level: Annotated[int, typer.Option(min=1, max=3, help="1 is vague, 3 is plain")] = 1,
+) -> None:
+    """Print hints."""
+    from grader.cli.shelf import hint
+
+    hint(exercise, part, level)
+
+
 @app.command("reset", help="Restore an exercise's stub, after a backup of your file.")
 def reset_command(exercise: Exercise, yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False) -> None:
     """Restore a stub."""
@@ -100,7 +112,7 @@ def doctor_command() -> None:
     raise typer.Exit(doctor())
 
 
-COMMANDS = ("run", "replay", "list", "reset", "check", "doctor")
+COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "doctor")
 
 
 def main(arguments: list[str] | None = None) -> None:

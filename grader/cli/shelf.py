@@ -1,4 +1,4 @@
-"""`grade list` and `grade reset`: the exercises on the shelf."""
+"""`grade list`, `grade hint` and `grade reset`: the exercises on the shelf."""
 
 from __future__ import annotations
 
@@ -51,6 +51,19 @@ def _state(entry: Entry, root: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return "not graded yet"
     return points if graded_this else "not graded yet"
+
+
+def hint(wanted: str, part_name: str | None, level: int) -> None:
+    """Print the hints of one level, for one part or for all."""
+    entry, _ = resolve(find_root(), wanted)
+    parts = [part for part in entry.exercise.parts if part_name in (None, part.name)]
+    if not parts:
+        known = ", ".join(part.name for part in entry.exercise.parts)
+        raise UsageError(f"a part must be one of {known}, got {part_name!r}")
+    for part in parts:
+        print(f"{part.name} (hint {level} of {len(part.hints)}): {part.hints[level - 1]}")
+    if level < len(parts[0].hints):
+        print(f"\nPlainer: grade hint {entry.id}{f' --part {part_name}' if part_name else ''} --level {level + 1}")
 
 
 def reset(wanted: str, *, yes: bool) -> int:

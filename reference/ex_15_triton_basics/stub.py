@@ -8,10 +8,10 @@ Run it
 
     grade ex_15                        grade all four parts
     grade ex_15 --part vector_add      grade one part while you work on it
-    grade hint ex_15                   a hint; ask again for a plainer one
+    grade hint ex_15 --part vector_add      the first of three hints; --level 3 is the plainest
 
-Without a GPU your kernels run in Triton's interpreter, on the CPU: values, number of launches and memory traffic are
-judged there, and speed is not. With a GPU everything is judged, bfloat16 included. Either way you edit this file only.
+Without a GPU your kernels run in Triton's interpreter, on the CPU: values and the number of launches are judged there,
+bfloat16 and speed are not. The scorecard says what was judged and what was not. Either way you edit this file only.
 
 Where to start
 
