@@ -56,14 +56,10 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
             failed.append((one, trial.failure))
             if trial.failure.status != "fail":
                 break
-    metrics: dict[str, Number] = {
-        "cases_planned": len(cases),
-        "cases_run": run,
-        "cases_failed": len(failed),
-        "worst_error_over_allowed": number(worst),
-    }
+    metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
     if not failed:
         return Ruling(None, metrics=metrics)
+    metrics["cases_failed"] = len(failed)
     return Ruling(_most_telling(failed), failed[0][0], metrics=metrics)
 
 
@@ -80,7 +76,7 @@ def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> Failure:
 
 
 def _first_failure(cases: Sequence[PlannedCase], judge: Callable[[PlannedCase], Failure | None]) -> Ruling:
-    metrics: dict[str, Number] = {"cases_planned": len(cases)}
+    metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
         if failure := judge(one):
             return Ruling(failure, one, metrics=metrics)

@@ -101,6 +101,7 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             shortened=level > 0 or cut_checks > 0,
             cut_checks=cut_checks,
         )
+        .lstrip()
     )
 
 

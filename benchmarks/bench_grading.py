@@ -1,0 +1,93 @@
+"""What grading costs, in whole processes and in single steps: `tox -e bench`. No test depends on any of these.
+
+The two promises of the learner's loop are ratios to `import torch, triton`, measured here in the same run: the model
+solution of ex_15 within 3x, the first check's result within 1.5x. The report prints both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import resolve
+from grader.model.exercise import Limits
+from grader.plan import default_seed, draw
+from grader.protocol.messages import Loaded, Start
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+
+ROOT = Path(__file__).resolve().parents[1]
+ENTRY, _ = resolve(ROOT, "ex_15")
+GRADE = [sys.executable, "-m", "grader", "ex_15", "--cpu", "--submission", str(ENTRY.solution)]
+IMPORT = [sys.executable, "-c", "import torch, triton"]
+
+
+def whole(command: list[str]) -> float:
+    """Seconds from start to end of a command."""
+    started = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    return time.perf_counter() - started
+
+
+def first_result(command: list[str]) -> float:
+    """Seconds from start to the first check that has passed, on stderr."""
+    started = time.perf_counter()
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        seen = next(time.perf_counter() - started for line in process.stderr if "passed" in line)
+        process.stderr.read()
+    return seen
+
+
+def bench_import_torch_and_triton(benchmark):
+    benchmark.pedantic(whole, args=(IMPORT,), rounds=3)
+
+
+def bench_grade_the_model_solution(benchmark):
+    benchmark.pedantic(whole, args=(GRADE,), rounds=3)
+    imported = statistics.median(whole(IMPORT) for _ in range(3))
+    benchmark.extra_info["times_the_import"] = statistics.median(benchmark.stats.stats.data) / imported
+    print(
+        f"\ngrading the model solution takes {benchmark.extra_info['times_the_import']:.2f} x the import (promised: 3)"
+    )
+
+
+def bench_first_result_on_screen(benchmark):
+    seconds = benchmark.pedantic(first_result, args=(GRADE,), rounds=1)
+    imported = statistics.median(whole(IMPORT) for _ in range(3))
+    benchmark.extra_info["times_the_import"] = seconds / imported
+    print(f"\nthe first result is on screen after {seconds / imported:.2f} x the import (promised: 1.5)")
+
+
+def bench_list(benchmark):
+    benchmark.pedantic(whole, args=([sys.executable, "-m", "grader", "list"],), rounds=5)
+
+
+def bench_draw_the_plan(benchmark):
+    benchmark(draw, ENTRY.exercise, default_seed(ENTRY.id), gpu=False)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    """The model solution's session, its fork server warm."""
+    server = ForkServer("interpret")
+    names = tuple(part.name for part in ENTRY.exercise.parts)
+    start = Start(f"{ENTRY.name}.py", ENTRY.solution.read_text(), ENTRY.source("inputs.py"), names)
+    with Session(server, start, Limits()) as session:
+        assert isinstance(session.load(), Loaded)
+        yield session
+    server.close()
+
+
+def bench_fresh_child_with_the_submission_loaded(benchmark, session):
+    def replace() -> None:
+        session.restart()
+        assert isinstance(session.load(), Loaded)
+
+    benchmark(replace)
