@@ -135,11 +135,11 @@ class Cause:
     title: str
     rationale: str
     help: str = ""
-    case: str = ""
     expected: str = ""
     actual: str = ""
     traceback: str = ""
     mismatch: Mismatch | None = None
+    case: str = ""
 
 
 @dataclass(frozen=True)

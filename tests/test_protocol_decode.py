@@ -1,0 +1,225 @@
+"""Decoding what a submission's process says: strictly, and with no error but DecodeError."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Literal, Optional
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from grader.protocol.decode import DecodeError, decode
+from grader.protocol.messages import (
+    Call,
+    Form,
+    Frame,
+    Launch,
+    Loaded,
+    Raised,
+    Reap,
+    Recipe,
+    Returned,
+    Slot,
+    Spawn,
+    Start,
+    decode_answer,
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    row: int
+    kind: Literal["wall", "floor"] = "floor"
+
+
+@dataclass(frozen=True)
+class Board:
+    name: str
+    ratio: float = 1.5
+    open: bool = False
+    cells: tuple[Cell, ...] = ()
+    heights: dict[str, int] = field(default_factory=dict)
+    grid: tuple[tuple[int, ...], ...] = ()
+    start: Cell | None = None
+    finish: Optional[Cell] = None  # noqa: UP045  older notation must decode as well
+    label: int | float | bool | str = ""
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "board must be an object, got []"),
+        ({}, "board must have the field name"),
+        ({"name": 7}, "board.name must be str, got 7"),
+        ({"name": None}, "board.name must be str, got None"),
+        (
+            {"name": "a", "nom": "a", "z": 7},
+            "board must have only the fields name, ratio, open, cells, heights, grid, start, finish, label, "
+            "got ['nom', 'z']",
+        ),
+        ({"name": "a", "ratio": True}, "board.ratio must be a number, got True"),
+        ({"name": "a", "ratio": "1.5"}, "board.ratio must be float, got '1.5'"),
+        ({"name": "a", "open": 1}, "board.open must be bool, got 1"),
+        ({"name": "a", "cells": {"row": 7}}, "board.cells must be a list, got {'row': 7}"),
+        ({"name": "a", "cells": "ab"}, "board.cells must be a list, got 'ab'"),
+        ({"name": "a", "cells": [{"row": 7}, 17]}, "board.cells[1] must be an object, got 17"),
+        ({"name": "a", "cells": [{"row": True}]}, "board.cells[0].row must be a number, got True"),
+        ({"name": "a", "cells": [{"row": 7.0}]}, "board.cells[0].row must be int, got 7.0"),
+        (
+            {"name": "a", "cells": [{"row": 7, "kind": "door"}]},
+            "board.cells[0].kind must be one of wall, floor, got 'door'",
+        ),
+        ({"name": "a", "cells": [{"row": 7, "kind": ["wall"]}]}, "board.cells[0].kind must be one of wall, floor, got ['wall']"),
+        ({"name": "a", "heights": [7]}, "board.heights must be an object, got [7]"),
+        ({"name": "a", "heights": {"hill": "7"}}, "board.heights.hill must be int, got '7'"),
+        ({"name": "a", "grid": [[1, 7], 17]}, "board.grid[1] must be a list, got 17"),
+        ({"name": "a", "grid": [[1, None]]}, "board.grid[0][1] must be int, got None"),
+        ({"name": "a", "start": {"row": "7"}}, "board.start.row must be int, got '7'"),
+        ({"name": "a", "finish": {"rows": 7}}, "board.finish must have only the fields row, kind, got ['rows']"),
+    ],
+)
+def test_a_value_of_another_shape_is_refused_with_its_place(value: object, message: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        decode(Board, value, "board")
+    assert str(refused.value) == message
+
+
+def test_a_long_value_is_not_repeated_in_full() -> None:
+    with pytest.raises(DecodeError) as refused:
+        decode(Cell, {"row": "7" * 1000}, "cell")
+    assert str(refused.value) == f"cell.row must be int, got '{'7' * 59}… (1002 characters)"
+
+
+def test_a_number_too_large_for_a_float_is_refused() -> None:
+    with pytest.raises(DecodeError):
+        decode(Board, {"name": "a", "ratio": 10**400}, "board")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, 7.5])
+def test_a_value_that_no_member_of_a_union_takes_is_refused(value: object) -> None:
+    with pytest.raises(DecodeError, match=r"^label must be "):
+        decode(int | str, value, "label")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [7, 0.5, True, False, "word"])
+def test_a_union_keeps_the_type_that_came(value: object) -> None:
+    label = decode(Board, {"name": "a", "label": value}).label
+    assert label == value
+    assert type(label) is type(value)
+
+
+def test_an_int_is_taken_for_a_float_and_becomes_one() -> None:
+    ratio = decode(Board, {"name": "a", "ratio": 7}).ratio
+    assert (ratio, type(ratio)) == (7.0, float)
+
+
+def test_missing_fields_take_their_defaults() -> None:
+    assert decode(Board, {"name": "a"}) == Board("a")
+
+
+def test_lists_become_tuples_at_every_level() -> None:
+    value = {"name": "a", "cells": [{"row": 7}], "grid": [[], [1, 17]], "start": {"row": 1, "kind": "wall"}}
+    assert decode(Board, value) == Board("a", cells=(Cell(7),), grid=((), (1, 17)), start=Cell(1, "wall"))
+
+
+MESSAGES = [
+    Spawn("spawn", "/tmp/x", 1000, {"processes": 64, "file_bytes": 0.5}),
+    Reap("reap", 17, 1000),
+    Start("ex.py", "x = 1\n", "y = 2\n", ("copy", "scale")),
+    Call(
+        Recipe("copy", {"N": 65, "scale": 0.5, "causal": True, "dtype": "float16"}, 17, 63),
+        ("x", "cache"),
+        ("cache",),
+        (Slot("float16", (7, 17), 0, 238), Slot("int32", (), 256, 4)),
+        "same",
+        "skip",
+    ),
+    Loaded("loaded", ("copy",), ("helper",), ("rlimits",), "cpu"),
+    Returned(
+        "returned",
+        (Form("tensor", "float16", (7, 17), "cpu", "argument x", True), Form("list")),
+        ("x",),
+        ("7 bytes outside x",),
+        (Launch("kernel", (7, 1), {"BLOCK": 64}),),
+        ("aten.sum",),
+    ),
+    Raised("raised", "crash", "ValueError", "no", (Frame(7, "copy", "raise"),), True),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_every_message_survives_the_channel(message: Any) -> None:
+    assert decode(type(message), json.loads(json.dumps(dataclasses.asdict(message)))) == message
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({}, "answer must be one of loaded, returned, raised, got 'None'"),
+        ({"answer": "pass"}, "answer must be one of loaded, returned, raised, got 'pass'"),
+        ({"answer": ["loaded"]}, "answer must be one of loaded, returned, raised, got \"['loaded']\""),
+        ({"answer": "x" * 1000}, f"answer must be one of loaded, returned, raised, got '{'x' * 80}'"),
+        ({"answer": "loaded", "score": 100}, "answer must have only the fields functions"),
+        (
+            {"answer": "raised", "verdict": "pass", "kind": "", "message": "", "frames": []},
+            "answer.verdict must be one of not_implemented, invalid_submission, compile_error, oom, crash, got 'pass'",
+        ),
+    ],
+)
+def test_an_answer_that_is_none_is_refused(message: dict[str, Any], error: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        decode_answer(message)
+    assert str(refused.value).replace("answer, functions", "functions").startswith(error)
+
+
+@pytest.mark.parametrize("template", ['{"answer": %s}', '{"answer": "loaded", "functions": [%s]}'])
+def test_no_nesting_that_the_reader_lets_through_breaks_the_decoder(template: str) -> None:
+    # json.loads stops at a depth that depends on the stack above it; repr() may stop a little earlier.
+    for depth in range(1, sys.getrecursionlimit() + 100):
+        try:
+            message = json.loads(template % ("[" * depth + "]" * depth))
+        except RecursionError:
+            break
+        with pytest.raises(DecodeError):
+            decode_answer(message)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=7),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=7), inner, max_size=4),
+    max_leaves=17,
+)
+ANSWERS = [json.loads(json.dumps(dataclasses.asdict(message))) for message in MESSAGES[4:]]
+FIELDS = sorted({name for answer in ANSWERS for name in answer})
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=7), JSON), st.sampled_from(["loaded", "returned", "raised", None]))
+@example({}, None)
+def test_no_json_raises_anything_but_a_decode_error(message: dict[str, Any], answer: str | None) -> None:
+    if answer is not None:
+        message = {**message, "answer": answer}
+    with contextlib.suppress(DecodeError):
+        decode_answer(message)
+
+
+def places_in(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) below a JSON value."""
+    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    return [(value, key) for key in keys] + [place for key in keys for place in places_in(value[key])]
+
+
+@given(st.sampled_from(ANSWERS), JSON, st.data())
+def test_an_answer_with_one_value_replaced_is_decoded_or_refused(answer: Any, value: Any, data: Any) -> None:
+    changed = json.loads(json.dumps(answer))
+    container, key = data.draw(st.sampled_from(places_in(changed)))
+    container[key] = value
+    try:
+        decoded = decode_answer(changed)
+    except DecodeError:
+        return
+    assert json.loads(json.dumps(dataclasses.asdict(decoded))).keys() == answer.keys()

@@ -1,0 +1,234 @@
+"""Families of values and layouts: what their names promise, and the same bits wherever they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from grader import tensors
+from grader.tensors import dtype_of, patched, starting_at, values, with_row_gap
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+FAMILIES = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "nonfinite", "masked")
+
+
+def drawn(family: str, shape: tuple[int, ...] = (17, 500), dtype: torch.dtype = torch.float32, seed: int = 7) -> Tensor:
+    return values(family, shape, dtype, Generator().manual_seed(seed))
+
+
+def same_bits(left: Tensor, right: Tensor) -> bool:
+    return left.dtype == right.dtype and torch.equal(
+        left.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
+    )
+
+
+@pytest.mark.parametrize("name", ["float31", "Tensor", "nn", "", None, 7])
+def test_what_is_no_dtype_is_refused(name: object) -> None:
+    with pytest.raises(TypeError) as refused:
+        dtype_of(name)
+    assert str(refused.value) == f"a dtype must be named as in torch, got {name!r}"
+
+
+@pytest.mark.parametrize("family", ["gaussian", "_normal", None])
+def test_an_unknown_family_is_refused_with_those_there_are(family: object) -> None:
+    with pytest.raises(ValueError, match="a family of values must be one of") as refused:
+        values(family, (7,), torch.float32, Generator())
+    assert str(refused.value).endswith(f"got {family!r}")
+    assert all(name in str(refused.value) for name in FAMILIES)
+
+
+def test_a_dtype_is_found_by_its_name_in_torch() -> None:
+    assert [dtype_of(name) for name in ("float32", "float16", "bfloat16")] == list(DTYPES)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shape", [(1,), (7,), (1, 1), (3, 17), (2, 3, 5), (0,), (3, 0)])
+def test_every_family_has_the_shape_and_dtype_that_were_asked_for(
+    family: str, dtype: torch.dtype, shape: tuple[int, ...]
+) -> None:
+    found = drawn(family, shape, dtype)
+    assert (tuple(found.shape), found.dtype) == (shape, dtype)
+    assert found.is_contiguous()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(family: str) -> None:
+    assert same_bits(drawn(family), drawn(family))
+    assert not same_bits(drawn(family), drawn(family, seed=8))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("nonfinite", "masked")])
+def test_values_are_finite_unless_their_family_is_about_others(family: str, dtype: torch.dtype) -> None:
+    assert bool(drawn(family, dtype=dtype).isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_normal_values_have_mean_zero_and_variance_one(dtype: torch.dtype) -> None:
+    found = drawn("normal", dtype=dtype).double()
+    assert abs(float(found.mean())) < 0.05
+    assert abs(float(found.std()) - 1) < 0.05
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_values_reach_a_quarter_of_the_range_and_no_more(dtype: torch.dtype) -> None:
+    found = drawn("large", dtype=dtype).double()
+    top = min(torch.finfo(dtype).max / 4, 1e30)
+    assert 0.95 * top < float(found.max()) <= 1.01 * top
+    assert -1.01 * top <= float(found.min()) < -0.95 * top
+    assert bool((found.to(dtype) + found.to(dtype) + found.to(dtype)).isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiny_values_lie_around_the_smallest_normal_number(dtype: torch.dtype) -> None:
+    size = drawn("tiny", dtype=dtype).double().abs()
+    least = torch.finfo(dtype).tiny
+    assert bool((size < 64 * least).all())
+    assert bool(((size > 0) & (size < least)).any())
+    assert bool((size > least).any())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_constant_is_one_value(dtype: torch.dtype) -> None:
+    found = drawn("constant", dtype=dtype)
+    assert len(found.unique()) == 1
+    assert float(found.flatten()[0]) != 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_hot_rows_hold_a_single_one(dtype: torch.dtype) -> None:
+    found = drawn("one_hot", (17, 63), dtype)
+    assert bool((found.sum(-1) == 1).all())
+    assert found.unique().tolist() == [0, 1]
+    assert len(found.argmax(-1).unique()) > 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_shifted_values_lie_around_one_hundred(dtype: torch.dtype) -> None:
+    found = drawn("shifted", dtype=dtype).double()
+    assert abs(float(found.mean()) - 100) < 0.5
+    assert float(found.min()) > 90
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_extreme_values_are_ten_thousand_of_both_signs(dtype: torch.dtype) -> None:
+    most = float(torch.tensor(1e4).to(dtype))
+    assert drawn("extreme", dtype=dtype).double().unique().tolist() == [-most, most]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nonfinite_values_hold_every_kind_and_are_mostly_finite(dtype: torch.dtype) -> None:
+    found = drawn("nonfinite", dtype=dtype)
+    for kind in (found.isnan(), found.isposinf(), found.isneginf()):
+        assert 0.005 < float(kind.double().mean()) < 0.05
+    assert float(found.isfinite().double().mean()) > 0.9
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 63, 500])
+def test_masked_rows_are_never_hidden_whole(columns: int) -> None:
+    found = drawn("masked", (1000, columns))
+    hidden = found.isneginf()
+    assert not bool(hidden.all(-1).any())
+    assert bool((hidden | found.isfinite()).all())
+    assert bool(hidden.any()) == (columns > 1)
+
+
+@pytest.mark.parametrize("columns", [3, 7, 63])
+def test_masked_rows_hide_at_most_half_of_their_elements(columns: int) -> None:
+    hidden = drawn("masked", (1000, columns)).isneginf()
+    assert int(hidden.sum(-1).max()) <= (columns + 1) // 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("offset", [0, 1, 3, 7, 63])
+def test_a_slice_keeps_the_values_and_starts_where_it_was_told(offset: int, dtype: torch.dtype) -> None:
+    vector = drawn("normal", (500,), dtype)
+    found = starting_at(vector, offset)
+    assert same_bits(found, vector)
+    assert (found.storage_offset(), found.stride()) == (offset, (1,))
+    assert found.data_ptr() != vector.data_ptr()
+
+
+def test_a_slice_of_nothing_is_nothing() -> None:
+    assert starting_at(torch.empty(0), 7).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("gap", [0, 1, 13, 64])
+def test_a_row_gap_keeps_the_values_and_sets_the_rows_apart(gap: int, dtype: torch.dtype) -> None:
+    matrix = drawn("normal", (7, 63), dtype)
+    found = with_row_gap(matrix, gap)
+    assert same_bits(found, matrix)
+    assert found.stride() == (63 + gap, 1)
+    assert found.is_contiguous() == (gap == 0)
+
+
+@pytest.mark.parametrize("count", [5, 7, 17, 63, 500, 1000])
+def test_a_patch_changes_the_middle_third_only(count: int) -> None:
+    ones, twos = torch.ones(count), torch.full((count,), 2.0)
+    (found,) = patched((ones,), (twos,))
+    assert found is ones
+    changed = (ones == 2).nonzero().flatten().tolist()
+    assert changed == list(range(count // 3, 2 * count // 3 + 1))
+    assert bool((twos == 2).all())
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_patch_of_a_short_tensor_leaves_its_ends_alone(count: int) -> None:
+    (found,) = patched((torch.ones(count),), (torch.full((count,), 2.0),))
+    assert isinstance(found, Tensor)
+    assert (found[0], found[-1]) == (1, 1)
+    assert 2 in found
+
+
+def test_a_patch_counts_the_elements_of_a_matrix_row_by_row() -> None:
+    matrix = with_row_gap(torch.ones(3, 7), 2)
+    patched((matrix,), (torch.full((3, 7), 2.0),))
+    assert matrix.sum(1).tolist() == [7, 14, 8]
+
+
+def test_a_patch_leaves_integers_and_numbers_alone() -> None:
+    table, other = torch.arange(7), torch.zeros(7, dtype=torch.int64)
+    assert patched((table, 17, "mean"), (other, 63, "sum")) == (table, 17, "mean")
+    assert table.tolist() == list(range(7))
+
+
+def builder(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, int]:
+    shape = (int(str(case["N"])),)
+    x = values(case["values"], shape, dtype_of(case["dtype"]), generator)
+    y = values(case["values"], shape, dtype_of(case["dtype"]), generator)
+    return starting_at(x, 3), y, shape[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("patch_seed", [None, 63])
+def test_a_case_and_a_seed_give_the_same_bits_every_time(dtype: str, patch_seed: int | None) -> None:
+    case = {"N": 1000, "values": "nonfinite", "dtype": dtype}
+    torch.manual_seed(1)
+    first = tensors.build(builder, case, 17, patch_seed)
+    torch.manual_seed(2)
+    again = tensors.build(builder, case, 17, patch_seed)
+    other = tensors.build(builder, case, 18, patch_seed)
+    for i in range(2):
+        assert same_bits(first[i], again[i])
+        assert not same_bits(first[i], other[i])
+    assert first[2] == 1000
+
+
+def test_a_patched_build_has_the_other_seed_s_values_in_its_middle() -> None:
+    case = {"N": 1000, "values": "normal", "dtype": "float16"}
+    plain, other = tensors.build(builder, case, 17), tensors.build(builder, case, 63)
+    mixed = tensors.build(builder, case, 17, patch_seed=63)
+    for base, patch, found in zip(plain[:2], other[:2], mixed[:2], strict=True):
+        assert same_bits(found[:333], base[:333])
+        assert same_bits(found[333:667], patch[333:667])
+        assert same_bits(found[667:], base[667:])
+
+
+def test_a_seed_as_large_as_the_command_line_takes_builds_inputs() -> None:
+    case = {"N": 7, "values": "normal", "dtype": "float32"}
+    assert len(tensors.build(builder, case, 2**64 - 1)) == 3
