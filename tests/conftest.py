@@ -33,20 +33,30 @@ def server() -> Iterator[ForkServer]:
 @pytest.fixture(scope="session")
 def ex_15() -> Entry:
     """The first exercise, with short limits."""
-    entry, _ = resolve(ROOT, "ex_15")
-    limited = replace(entry.exercise, limits=SHORT)
-    entry.__dict__["exercise"] = limited
-    return entry
+    return limited(SHORT)
 
 
 @pytest.fixture
 def graded(server: ForkServer, ex_15: Entry) -> Grade:
-    """Grade a text or a file: graded(source, "vector_add", ...) -> Record."""
+    """Grade a text or a file in the interpreter: graded(source, "vector_add", ...) -> Record."""
+    return grader_with(server, ex_15)
+
+
+def limited(limits: Limits) -> Entry:
+    """The first exercise with other limits."""
+    entry, _ = resolve(ROOT, "ex_15")
+    # The specification is read once and kept: this entry keeps a copy of it.
+    entry.__dict__["exercise"] = replace(entry.exercise, limits=limits)
+    return entry
+
+
+def grader_with(server: ForkServer, entry: Entry) -> Grade:
+    """A function that grades with this server."""
 
     def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        chosen = default_seed(ex_15.id) if seed is None else seed
-        plan = draw(ex_15.exercise, chosen, gpu=False, parts=frozenset(parts) or None)
-        return grade(Job(ex_15, "/learner/ex_15.py", text, plan, "grade ex_15", "", shrink=shrink), server)
+        chosen = default_seed(entry.id) if seed is None else seed
+        plan = draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
+        return grade(Job(entry, "/learner/ex_15.py", text, plan, "grade ex_15", "", shrink=shrink), server)
 
     return run

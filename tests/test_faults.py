@@ -1,59 +1,45 @@
 """Submissions that crash, hang, flood, grow or lie: each gets its own status, and the other parts are still judged.
 
-The first line of each file under submissions/ says what it must get: `<status>: …`, or `<status>: <cause kind>: …`.
+The first line of each file under submissions/ says what it must get.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import time
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from grader.record import Record, Status
+from grader.record import Status
+from tests.claims import SUBMISSIONS, claim, files, statuses
 from tests.conftest import Grade
-
-SUBMISSIONS = Path(__file__).parent / "submissions"
 
 
 def named(path: Path) -> str:
     return path.stem
 
 
-def claim(path: Path) -> tuple[str, str]:
-    """(status, cause kind or "") that the file's docstring promises."""
-    text = path.read_text(encoding="utf-8")
-    doc = re.match(r'"""(\w+): (?:(\w+): )?', text)
-    assert doc is not None
-    return doc[1], doc[2] or ""
-
-
-def of_part(record: Record, part: str) -> list[str]:
-    return [check.status for check in record.checks if check.part == part and check.status != "skipped_environment"]
-
-
-@pytest.mark.parametrize("path", sorted(SUBMISSIONS.glob("faults/*.py")), ids=named)
+@pytest.mark.parametrize("path", files("faults"), ids=named)
 def test_a_fault_gets_its_own_status_and_the_other_part_is_still_judged(path: Path, graded: Grade) -> None:
     status, kind = claim(path)
     record = graded(path, "vector_add", "row_softmax")
     judged = [check for check in record.checks if check.part == "vector_add"]
     assert judged[0].status == status, judged[0]
     assert judged[0].cause is not None
-    assert judged[0].cause.kind == (kind or status)
+    assert judged[0].cause.kind == kind
     assert judged[0].points == 0
-    assert set(of_part(record, "row_softmax")) == {"pass"}
+    assert statuses(record, "row_softmax") == {"pass"}
     assert not children_left()
 
 
-@pytest.mark.parametrize("path", sorted(SUBMISSIONS.glob("unloadable/*.py")), ids=named)
+@pytest.mark.parametrize("path", files("unloadable"), ids=named)
 def test_a_file_that_does_not_load_gets_one_status_throughout(path: Path, graded: Grade) -> None:
     status, _ = claim(path)
     record = graded(path)
     for part in ("vector_add", "fused_multiply_add", "row_softmax", "global_sum"):
-        assert set(of_part(record, part)) == {status}
+        assert statuses(record, part) == {status}
     assert record.verdict == status
     assert record.score == 0
     assert not children_left()

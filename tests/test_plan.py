@@ -137,7 +137,9 @@ def sizes(draw_one: Any) -> Size:
 def choices() -> st.SearchStrategy[Choice]:
     floats = st.floats(allow_nan=False)
     flags = st.just((False, True))
-    several = [st.lists(kind, min_size=1, max_size=5, unique=True).map(tuple) for kind in (WORDS, st.integers(), floats)]
+    several = [
+        st.lists(kind, min_size=1, max_size=5, unique=True).map(tuple) for kind in (WORDS, st.integers(), floats)
+    ]
     return st.one_of(flags, *several).map(Choice)
 
 
@@ -336,7 +338,12 @@ def test_only_the_parts_that_were_asked_for_are_planned() -> None:
 
 
 def test_every_case_has_inputs_of_its_own() -> None:
-    seeds = [one.seed for entry in discover(ROOT) for check in draw(entry.exercise, 17, gpu=True).checks for one in check.cases]
+    seeds = [
+        one.seed
+        for entry in discover(ROOT)
+        for check in draw(entry.exercise, 17, gpu=True).checks
+        for one in check.cases
+    ]
     assert len(set(seeds)) == len(seeds)
     assert all(0 <= seed < 2**32 for seed in seeds)
 

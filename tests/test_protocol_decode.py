@@ -74,7 +74,10 @@ class Board:
             {"name": "a", "cells": [{"row": 7, "kind": "door"}]},
             "board.cells[0].kind must be one of wall, floor, got 'door'",
         ),
-        ({"name": "a", "cells": [{"row": 7, "kind": ["wall"]}]}, "board.cells[0].kind must be one of wall, floor, got ['wall']"),
+        (
+            {"name": "a", "cells": [{"row": 7, "kind": ["wall"]}]},
+            "board.cells[0].kind must be one of wall, floor, got ['wall']",
+        ),
         ({"name": "a", "heights": [7]}, "board.heights must be an object, got [7]"),
         ({"name": "a", "heights": {"hill": "7"}}, "board.heights.hill must be int, got '7'"),
         ({"name": "a", "grid": [[1, 7], 17]}, "board.grid[1] must be a list, got 17"),
@@ -198,7 +201,10 @@ ANSWERS = [json.loads(json.dumps(dataclasses.asdict(message))) for message in ME
 FIELDS = sorted({name for answer in ANSWERS for name in answer})
 
 
-@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=7), JSON), st.sampled_from(["loaded", "returned", "raised", None]))
+@given(
+    st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=7), JSON),
+    st.sampled_from(["loaded", "returned", "raised", None]),
+)
 @example({}, None)
 def test_no_json_raises_anything_but_a_decode_error(message: dict[str, Any], answer: str | None) -> None:
     if answer is not None:

@@ -1,0 +1,59 @@
+"""The same promises on a CUDA device: `tox -e gpu`, or `pytest -m gpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import Entry
+from grader.model.exercise import Limits
+from grader.sandbox.server import ForkServer
+from tests.claims import claim, files, statuses
+from tests.conftest import Grade, grader_with, limited
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def gpu_entry() -> Entry:
+    return limited(Limits(load_s=60.0, call_s=20.0))
+
+
+@pytest.fixture(scope="module")
+def gpu_server() -> Iterator[ForkServer]:
+    server = ForkServer("gpu")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def graded_on_gpu(gpu_server: ForkServer, gpu_entry: Entry) -> Grade:
+    return grader_with(gpu_server, gpu_entry)
+
+
+def test_the_model_solution_earns_every_point_and_bfloat16_is_judged(graded_on_gpu: Grade, gpu_entry: Entry) -> None:
+    record = graded_on_gpu(gpu_entry.solution)
+    assert record.verdict == "pass"
+    assert record.score == record.judged_score == 66
+    assert not any(check.notes for check in record.checks)
+    assert record.env.gpu
+
+
+def test_the_untouched_stub_is_not_implemented_throughout(graded_on_gpu: Grade, gpu_entry: Entry) -> None:
+    record = graded_on_gpu(gpu_entry.pristine_stub)
+    assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
+
+
+@pytest.mark.parametrize("path", files("gpu"), ids=lambda path: path.stem)
+def test_a_fault_on_the_device_gets_its_own_status_and_the_other_part_is_still_judged(
+    path: Path, graded_on_gpu: Grade
+) -> None:
+    status, kind = claim(path)
+    record = graded_on_gpu(path, "vector_add", "row_softmax")
+    judged = [check for check in record.checks if check.part == "vector_add"]
+    assert judged[0].status == status, judged[0]
+    assert judged[0].cause is not None
+    assert judged[0].cause.kind == kind
+    assert statuses(record, "row_softmax") == {"pass"}
