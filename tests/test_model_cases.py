@@ -91,7 +91,7 @@ def test_a_case_orders_its_axes_as_the_space_does() -> None:
 
 def test_an_axis_may_have_any_name_that_a_variable_may_have() -> None:
     space = Space({"self": Size(1, 7), "values": Choice(("normal",))})
-    assert space.case(**{"self": 7}).words() == "self=7, values=normal"
+    assert space.case(self=7).words() == "self=7, values=normal"
 
 
 def test_equal_cases_are_one_key_of_a_dictionary() -> None:

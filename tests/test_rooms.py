@@ -1,0 +1,146 @@
+"""The rooms of the grader and their doors: what may import what, who may print, and that no exercise is known by name.
+
+Judged on the syntax tree of every module, so nothing is imported and nothing can hide in a branch.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import discover
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "grader").rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+def within(module: str, room: str) -> bool:
+    return module == room or module.startswith(f"{room}.")
+
+
+def imported_by(name: str) -> set[str]:
+    """The grader's own modules that a module imports anywhere in its text."""
+    found = set()
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} imports by dots"
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {module for module in whole if module in FILES} or {str(node.module)}
+    return {module for module in found if within(module, "grader")}
+
+
+def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, ...] = ()) -> list[str]:
+    """Imports of a room's modules that are outside `only` or inside `never`."""
+    return [
+        f"{name} imports {module}"
+        for name in FILES
+        if within(name, room)
+        for module in sorted(imported_by(name))
+        if not any(within(module, door) for door in only) or any(within(module, door) for door in never)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("room", "only"),
+    [
+        ("grader.protocol", ("grader.protocol",)),
+        ("grader.child", ("grader.child", "grader.protocol", "grader.tensors")),
+        ("grader.model", ("grader.model", "grader.errors")),
+        ("grader.report", ("grader.report", "grader.record")),
+        ("grader.tensors", ()),
+        ("grader.errors", ()),
+    ],
+)
+def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...]) -> None:
+    assert strays(room, only=only) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "never"),
+    [
+        ("grader.judge", ("grader.child", "grader.cli")),
+        ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli")),
+        ("grader.grading", ("grader.child", "grader.cli", "grader.report")),
+        ("grader.record", ("grader.judge", "grader.report", "grader.sandbox", "grader.cli")),
+        ("grader.plan", ("grader.judge", "grader.child", "grader.sandbox", "grader.cli")),
+    ],
+)
+def test_a_room_never_imports_what_it_must_not_know(room: str, never: tuple[str, ...]) -> None:
+    assert strays(room, never=never) == []
+
+
+def test_only_the_command_line_and_its_entry_know_the_command_line() -> None:
+    knowing = [name for name in FILES if any(within(module, "grader.cli") for module in imported_by(name))]
+    assert [name for name in knowing if not within(name, "grader.cli")] == ["grader.__main__"]
+
+
+def test_only_the_command_line_prints() -> None:
+    printing = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == "print"
+    }
+    assert {name for name in printing if not within(name, "grader.cli")} == set()
+    assert printing, "the command line prints, or this test looks in the wrong place"
+
+
+def test_nothing_is_unpickled() -> None:
+    unsafe = {"pickle", "cPickle", "dill", "marshal", "shelve", "multiprocessing"}
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            assert not unsafe & {module.partition(".")[0] for module in modules}, name
+
+
+# -- no exercise by name ---------------------------------------------------------------------------------------------
+
+
+def documentation(tree: ast.AST) -> set[int]:
+    """The nodes of docstrings and of the command line's help texts."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                found.add(id(first.value))
+        if isinstance(node, ast.keyword) and node.arg == "help":
+            found |= {id(inner) for inner in ast.walk(node.value)}
+    return found
+
+
+def words_of(tree: ast.AST) -> Iterator[str]:
+    """Every identifier and every string of the code, documentation aside."""
+    silent = documentation(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
+            yield node.value
+        for attribute in ("id", "attr", "name", "arg", "asname"):
+            value = getattr(node, attribute, None)
+            if isinstance(value, str):
+                yield value
+
+
+# What a replay token looks like can only be shown by an example.
+EXAMPLES = ("ex_15:vector_add.tail:N=65,dtype=float16:0x5f",)
+
+
+def test_no_module_knows_an_exercise_or_a_part_by_name() -> None:
+    entries = discover(ROOT)
+    assert entries
+    known = {entry.id for entry in entries} | {part.name for entry in entries for part in entry.exercise.parts}
+    for name, tree in TREES.items():
+        for word in words_of(tree):
+            for example in EXAMPLES:
+                word = word.replace(example, "")  # noqa: PLW2901
+            assert not [told for told in known if told in word], f"{name}: {word!r}"
