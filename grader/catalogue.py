@@ -85,6 +85,9 @@ class Entry:
             module_spec.loader.exec_module(module)
         except SpecError as broken:
             raise SpecError(f"{self.name}/spec.py: {broken}") from broken
+        except Exception as broken:
+            # An author's file may fail in any way; whoever runs `grade list` must learn which file it was.
+            raise SpecError(f"{self.name}/spec.py: {type(broken).__name__}: {broken}") from broken
         exercise = getattr(module, "EXERCISE", None)
         if not isinstance(exercise, Exercise):
             raise SpecError(f"{self.name}/spec.py must define EXERCISE = Exercise(...), got {exercise!r}")

@@ -7,17 +7,25 @@ as a replay token, `ex_15:vector_add.tail:N=65,dtype=float16:0x5f`.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis.errors import Unsatisfiable
 
-from grader.errors import SpecError, UsageError
-from grader.model.cases import Case, Cases, Choice, Domain, Size, Space, Value
+from grader.errors import MissingEnvironment, SpecError, UsageError
+from grader.model.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.model.exercise import Check, Exercise, Part, check_id
+
+# Hypothesis keeps what it finds in a folder; not in the learner's working directory.
+set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"grade-hypothesis-{os.getuid()}")
 
 _PRIMES = (2, 3, 5, 7, 13, 31, 61, 127, 251, 509, 1021, 2039, 4093, 8191, 16381)
 
@@ -75,7 +83,7 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     name = check_id(part, check)
     space = check.cases.space if gpu else check.cases.space.without_gpu()
     kept = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
-    drawn = _generate(space, check.cases.generated, _digest(f"{seed}/{name}"), without=frozenset(kept))
+    drawn = _generate(name, space, check.cases.generated, _digest(f"{seed}/{name}"), without=frozenset(kept))
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate([*kept, *drawn]))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 
@@ -99,7 +107,7 @@ def _left_out(cases: Cases) -> tuple[str, ...]:
     return (f"not judged here: {', '.join(needing)} (needs a GPU)",) if needing else ()
 
 
-def _generate(space: Space, count: int, seed: int, without: frozenset[Case]) -> list[Case]:
+def _generate(name: str, space: Space, count: int, seed: int, without: frozenset[Case]) -> list[Case]:
     """Up to `count` distinct cases of the space, none of them in `without`."""
     found: dict[Case, None] = {}
     if count == 0:
@@ -119,7 +127,10 @@ def _generate(space: Space, count: int, seed: int, without: frozenset[Case]) -> 
         if case not in without:
             found.setdefault(case)
 
-    collect()
+    try:
+        collect()
+    except Unsatisfiable:
+        raise SpecError(f"{name}: the space's `where` must allow some case, got none in {space.axes}") from None
     return list(found)[-count:]
 
 
@@ -141,10 +152,29 @@ def _cases(space: Space, axes: Mapping[str, st.SearchStrategy[Value]]) -> st.Sea
 
 
 def _drawn(domain: Domain) -> st.SearchStrategy[Value]:
-    if isinstance(domain, Size):
-        awkward = [size for size in _awkward_sizes(domain.high) if size in domain]
-        return st.one_of(st.sampled_from(awkward), _ordered(domain)) if awkward else _ordered(domain)
-    return _ordered(domain)
+    if isinstance(domain, Choice):
+        return _index(len(domain.values)).map(lambda place: domain.values[place])
+    awkward = [size for size in _awkward_sizes(domain.high) if size in domain]
+    step, low = domain.multiple_of, domain.low
+    anywhere = _index((domain.high - low) // step + 1).map(lambda count: low + count * step)
+    if not awkward:
+        return anywhere
+    among = _index(len(awkward)).map(lambda place: awkward[place])
+    return st.booleans().flatmap(lambda odd: among if odd else anywhere)
+
+
+def _index(count: int) -> st.SearchStrategy[int]:
+    """0 … count-1 from single bits.
+
+    Hypothesis sprinkles integers, and choices among values, with constants that it finds in whatever modules happen to
+    be imported; bits it leaves alone, and only then does a plan depend on nothing but its seed.
+    """
+    bits = (count - 1).bit_length() + 4
+
+    def scaled(drawn: list[bool]) -> int:
+        return sum(bit << place for place, bit in enumerate(drawn)) * count >> bits
+
+    return st.lists(st.booleans(), min_size=bits, max_size=bits).map(scaled)
 
 
 def _ordered(domain: Domain) -> st.SearchStrategy[Value]:
@@ -190,20 +220,34 @@ def parse_token(text: str) -> ReplayToken:
     return ReplayToken(match["exercise"], match["check"], case, int(match["seed"], 16))
 
 
-def replay_plan(exercise: Exercise, token: ReplayToken) -> Plan:
-    """The plan that runs the token's one case. Raises UsageError when the exercise has no such check or case."""
+def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True) -> Plan:
+    """The plan that runs the token's one case.
+
+    Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU.
+    """
     for part, check in exercise.checks():
         if check_id(part, check) == token.check:
             if check.cases is None:
                 raise UsageError(f"a replayed check must run cases, got {token.check}")
+            space = check.cases.space
             try:
-                case = check.cases.space.case(**token.case)
+                case = space.case(**{name: _resolve(space, name, value) for name, value in token.case.items()})
             except SpecError as outside:
                 raise UsageError(f"{token.check}: {outside}") from outside
+            if not gpu and space.needs_gpu(case):
+                raise MissingEnvironment(f"this case must run on a GPU, got the interpreter for {case.words()}")
             planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
             return Plan(token.seed, (planned,))
     known = ", ".join(check_id(part, check) for part, check in exercise.checks())
     raise UsageError(f"the check must be one of {known}, got {token.check!r}")
+
+
+def _resolve(space: Space, name: str, value: Value) -> Value:
+    """The domain's own value that a token's text stands for: "1" may be a word of the exercise."""
+    domain = space.axes.get(name)
+    if not isinstance(domain, Choice) or value in domain:
+        return value
+    return next((own for own in domain.values if repr(_parse_value(_spell(own))) == repr(value)), value)
 
 
 def _spell(value: Value) -> str:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.protocol.decode import decode
+from grader.protocol.decode import DecodeError, decode
 
 Schema = Literal["grade/result/v1"]
 SCHEMA: Schema = "grade/result/v1"
@@ -265,7 +265,7 @@ def number(value: float) -> Number:
 
 # C0 and C1 controls except newline and tab, bidirectional overrides, and lone surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-_])")
+_TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-_])")
 
 
 def clean(text: str, most: int = 4000) -> str:
@@ -283,7 +283,10 @@ def to_json(record: Record) -> str:
 
 def from_json(text: str) -> Record:
     """The record in a JSON document; raises ValueError (DecodeError) naming the field that is wrong."""
-    return decode(Record, json.loads(text), "record")
+    try:
+        return decode(Record, json.loads(text), "record")
+    except RecursionError:
+        raise DecodeError("record must not be nested without end") from None
 
 
 def exit_code(record: Record) -> int:

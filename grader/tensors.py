@@ -55,6 +55,8 @@ def _constant(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) 
 
 def _one_hot(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     zeros = torch.zeros(shape)
+    if not shape[-1]:
+        return zeros
     hot = torch.randint(shape[-1], (*shape[:-1], 1), generator=generator)
     return zeros.scatter_(-1, hot, 1.0)
 
@@ -77,8 +79,9 @@ def _nonfinite(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator)
 
 def _masked(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     drawn = _normal(shape, dtype, generator)
-    hidden = torch.rand(shape, generator=generator) < 0.5 * torch.rand((*shape[:-1], 1), generator=generator)
-    hidden &= ~hidden.all(-1, keepdim=True)
+    share = 0.5 * torch.rand((*shape[:-1], 1), generator=generator)
+    order = torch.rand(shape, generator=generator).argsort(-1)
+    hidden = order < (share * shape[-1]).ceil().clamp(max=shape[-1] // 2)
     return drawn.masked_fill(hidden, -math.inf)
 
 
@@ -120,7 +123,7 @@ def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, 
         if isinstance(tensor, Tensor) and isinstance(source, Tensor) and tensor.is_floating_point():
             count = tensor.numel()
             place = torch.arange(count).reshape(tensor.shape)
-            middle = (place >= count // 3) & (place <= max(count // 3, 2 * count // 3))
+            middle = (place >= count // 3) & (place < max(count // 3 + 1, 2 * count // 3))
             tensor.copy_(torch.where(middle, source, tensor))
     return tuple(inputs)
 

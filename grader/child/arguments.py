@@ -98,13 +98,21 @@ def _allocate(value: Tensor, device: torch.device) -> _Placed:
 
 def _fill(placed: _Placed, value: Tensor) -> None:
     placed.buffer.fill_(255)
-    placed.writer.copy_(value)
+    _distinct(placed.writer).copy_(_distinct(value))
     placed.before = placed.buffer.clone()
+
+
+def _distinct(view: Tensor) -> Tensor:
+    """The view with every broadcast axis cut to one element: no two of what is left share memory."""
+    for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            view = view.narrow(axis, 0, 1)
+    return view
 
 
 def _as_bytes(placed: _Placed, marks: Tensor) -> Tensor:
     """The bytes of the view's elements within `marks`, a buffer of the same size: [*shape, itemsize]."""
-    view = placed.writer
+    view = _distinct(placed.writer)
     itemsize = view.element_size()
     sizes = (*view.shape, itemsize)
     strides = (*(stride * itemsize for stride in view.stride()), 1)

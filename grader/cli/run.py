@@ -90,10 +90,10 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
     entry, path = resolve(find_root(), token.exercise_id)
     path = Path(submission) if submission else path
     source = read_submission(path)
-    planned = plan.replay_plan(entry.exercise, token)
     with closing(start_server(cpu=cpu)) as server:
         from grader.grading import Job, grade
 
+        planned = plan.replay_plan(entry.exercise, token, gpu=server.mode == "gpu")
         job = Job(entry, str(path.resolve()), source, planned, f"grade replay {token}", _now(), shrink=False)
         record = grade(job, server)
     show(record, sys.stdout)

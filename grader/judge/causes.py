@@ -14,6 +14,8 @@ from grader.protocol.messages import Form, Raised
 from grader.record import Cause, Status, clean
 from grader.sandbox.session import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 
+_MOST_FRAMES = 6
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -81,12 +83,13 @@ def _raised(raised: Raised, path: str) -> Failure:
     last = raised.frames[-1] if raised.frames else None
     where = f" (line {last.line})" if last else ""
     summary = message.splitlines()[0] if message else "no message"
+    place = clean(path, 300)
     trace = [
-        f'  File "{path}", line {frame.line}, in {clean(frame.function)}\n    {clean(frame.code)}'
-        for frame in raised.frames
+        f'  File "{place}", line {frame.line}, in {clean(frame.function, 80)}\n    {clean(frame.code, 200)}'
+        for frame in raised.frames[-_MOST_FRAMES:]
     ]
-    text = "\n".join([*trace, f"{clean(raised.kind)}: {message}"])
-    rationale = f"{clean(raised.kind)}{where}: {summary}"
+    text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
+    rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
     if "0 active drivers" in message:
         help_text = "There is no GPU driver here: ask x.device for the device, and torch.cuda only where x.is_cuda."
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
@@ -94,7 +97,7 @@ def _raised(raised: Raised, path: str) -> Failure:
 
 def missing_function(name: str, others: Sequence[str]) -> Failure:
     """The file defines no function of the part's name."""
-    listed = ", ".join(clean(other) for other in others) or "no public function"
+    listed = clean(", ".join(others), 400) or "no public function"
     cause = Cause(
         "missing_function",
         "The function is missing",
@@ -135,12 +138,12 @@ def examine(
 
 def _check_form(form: Form, output: Expected) -> Failure | None:
     if form.kind != "tensor":
-        return _wrong_form("type", "torch.Tensor", clean(form.kind), f"the type of {output.name}")
+        return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}")
     wanted_shape, wanted_dtype = list(output.value.shape), str(output.dtype).removeprefix("torch.")
     if list(form.shape) != wanted_shape:
-        return _wrong_form("shape", str(wanted_shape), str(list(form.shape)), f"the shape of {output.name}")
+        return _wrong_form("shape", str(wanted_shape), clean(str(list(form.shape)), 200), f"the shape of {output.name}")
     if form.dtype != wanted_dtype:
-        return _wrong_form("dtype", wanted_dtype, clean(form.dtype), f"the dtype of {output.name}")
+        return _wrong_form("dtype", wanted_dtype, clean(form.dtype, 80), f"the dtype of {output.name}")
     return None
 
 
@@ -149,7 +152,7 @@ def check_device(outcome: Outcome, device: str) -> Failure | None:
     if isinstance(outcome, Finished):
         for form in outcome.answer.outputs:
             if form.kind == "tensor" and form.device != device:
-                return _wrong_form("device", device, clean(form.device), "the device of an output")
+                return _wrong_form("device", device, clean(form.device, 80), "the device of an output")
     return None
 
 
@@ -167,13 +170,21 @@ def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[obj
     rationale = f"{output.name}: {share} wrong"
     if worst:
         rationale += f"; the worst is {output.name}{list(worst)}"
-    expected, actual = _at(output.value, worst), _at(comparison.got, worst)
+    expected, actual = _texts(output.value[worst], comparison.got[worst])
     rationale += f", expected {expected}, got {actual}."
     return Failure("fail", Cause(kind, title, rationale, help_text, expected, actual, mismatch=mismatch))
 
 
-def _at(values: Tensor, index: tuple[int, ...]) -> str:
-    return f"{float(values[index]):.6g}"
+def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
+    """Two values with as many digits as it takes to see that they differ."""
+    if not got.is_floating_point():
+        return str(expected.item()), str(got.item())
+    texts = "", ""
+    for digits in (6, 9, 17):
+        texts = f"{float(expected):.{digits}g}", f"{float(got):.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def _recognise(
@@ -209,13 +220,13 @@ def _recognise(
 def _side_effect(outcome: Finished) -> Failure | None:
     answer = outcome.answer
     if answer.changed:
-        names = ", ".join(clean(name) for name in answer.changed)
+        names = clean(", ".join(answer.changed), 200)
         cause = Cause(
             "input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}."
         )
         return Failure("fail", cause)
     if answer.overrun:
-        where = clean(answer.overrun[0])
+        where = clean(answer.overrun[0], 200)
         cause = Cause(
             "out_of_bounds",
             "A store outside the tensors",

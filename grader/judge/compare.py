@@ -11,7 +11,7 @@ from torch import Tensor
 
 from grader.judge.truth import Expected
 from grader.protocol.messages import Launch
-from grader.record import Difference, Mismatch, Picture, number
+from grader.record import Difference, Mismatch, Picture, clean, number
 
 _FIRST = 5
 _PICTURE_ROWS = 24
@@ -57,7 +57,8 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
     same = (wide == target) | (wide.isnan() & target.isnan())
     # Next to the largest finite number, one honest rounding may overflow where another does not.
     largest = torch.finfo(expected.dtype).max
-    edge = value.isfinite() & (value.abs() + expected.allowed >= largest) & (wide * value.sign() >= largest)
+    near = (value.abs() + expected.allowed >= largest) & (value.abs() - expected.allowed <= largest)
+    edge = value.isfinite() & near & (wide * value.sign() >= largest)
     error = (wide - value).abs()
     ratio = torch.where(same | edge, 0.0, error / expected.allowed)
     # Equal after rounding is right by definition, yet its rounding error still says how much room is left.
@@ -73,7 +74,7 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
     indices = wrong.nonzero() if wrong.dim() else torch.zeros(1, 0, dtype=torch.int64)
     score = torch.where(wrong, (error / expected.allowed).nan_to_num(math.inf, math.inf), -1.0)
     worst = _unravel(int(score.argmax()), wrong.shape)
-    magnitude = expected.value.abs().clamp(min=1e-300)
+    magnitude = expected.value.double().abs().clamp(min=1e-300)
     first = tuple(_difference(tuple(int(i) for i in index), comparison, expected) for index in indices[:_FIRST])
     return Mismatch(
         output=expected.name,
@@ -97,12 +98,10 @@ def pattern_of(wrong: Tensor) -> str:
         return "all"
     last = wrong.reshape(-1, wrong.shape[-1])
     columns = last.any(0)
-    if bool((last == columns).all()) and wrong.shape[-1] > 1:
+    if bool((last == columns).all()) and last.shape[0] > 1:
         return _run(columns) or "columns"
-    rows = last.any(1)
-    if bool((last == rows[:, None]).all()):
-        run = _run(rows)
-        return f"{run} rows" if run else "rows"
+    if bool((last == last.any(1)[:, None]).all()):
+        return "rows"
     return _run(columns) or "scattered"
 
 
@@ -156,7 +155,7 @@ def _tile(index: tuple[int, ...], shape: tuple[int, ...], launches: Sequence[Lau
             for name, block in launch.constants.items():
                 count = -(-size // block) if block > 1 else 0
                 if count > 1 and count in launch.grid:
-                    found.append(f"tile {position // block} of {count} along axis {axis} ({name}={block})")
+                    found.append(f"tile {position // block} of {count} along axis {axis} ({clean(name, 40)}={block})")
                     break
         if found:
             return ", ".join(found)

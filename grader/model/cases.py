@@ -7,6 +7,7 @@ into Hypothesis strategies. The first value of every domain is its simplest: fai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -48,7 +49,7 @@ class Case(Mapping[str, Value]):
         """The case as a learner reads it: "N=65, dtype=float16"."""
         return ", ".join(f"{name}={value}" for name, value in self._items)
 
-    def changed(self, **values: Value) -> Case:
+    def changed(self, /, **values: Value) -> Case:
         """The same case with some axes changed."""
         return Case({**dict(self._items), **values})
 
@@ -100,6 +101,9 @@ class Choice:
             self.values,
         )
         require(len(set(self.values)) == len(self.values), "Choice.values", "be distinct", self.values)
+        for value in self.values:
+            plain = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value) is not None
+            require(plain, "Choice.values", "be numbers or words of letters, digits, and _ . + -", value)
         require(set(self.gpu_only) <= set(self.values), "Choice.gpu_only", "be among the values", self.gpu_only)
         require(self.values[0] not in self.gpu_only, "Choice.values", "start with one that needs no GPU", self.values)
 
@@ -136,7 +140,7 @@ class Space:
             require(name.isidentifier(), "Space.axes", "be named like a variable", name)
             require(isinstance(domain, Size | Choice), f"Space.axes[{name!r}]", "be a Size or a Choice", domain)
 
-    def case(self, **values: Value) -> Case:
+    def case(self, /, **values: Value) -> Case:
         """A case of this space; axes not named take their simplest value. Raises SpecError outside the space."""
         unknown = [name for name in values if name not in self.axes]
         require(not unknown, "case", f"name only the axes {', '.join(self.axes)}", ", ".join(unknown))

@@ -169,6 +169,9 @@ class Part:
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
+        for listed in ("arguments", "outputs", "mutates"):
+            value = getattr(self, listed)
+            require(isinstance(value, tuple), f"Part {self.name}: {listed}", "be a tuple of names", value)
         require(len(self.arguments) > 0, f"Part {self.name}: arguments", "name at least one argument", self.arguments)
         require(
             len(self.outputs) + len(self.mutates) > 0,

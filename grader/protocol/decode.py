@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -51,8 +52,8 @@ def _decode(kind: Any, value: object, where: str) -> object:
 
 
 def _decode_scalar(kind: Any, value: object, where: str) -> object:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return _finite(value, where)
     if kind in (int, float) and isinstance(value, bool):
         raise DecodeError(f"{where} must be a number, got {value}")
     if kind in (int, float, str, bool) and isinstance(value, kind):
@@ -62,13 +63,25 @@ def _decode_scalar(kind: Any, value: object, where: str) -> object:
     raise DecodeError(f"{where} must be {getattr(kind, '__name__', kind)}, got {_short(value)}")
 
 
+def _finite(value: float, where: str) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        raise DecodeError(f"{where} must be a finite number, got {_short(value)}") from None
+    if not math.isfinite(number):
+        raise DecodeError(f"{where} must be a finite number, got {value}")
+    return number
+
+
 def _decode_union(kind: Any, value: object, where: str) -> object:
+    reasons: list[DecodeError] = []
     for option in typing.get_args(kind):
         try:
             return _decode(option, value, where)
         except DecodeError as refused:
-            reason = refused
-    raise reason
+            # An object was meant to be the dataclass: what is wrong inside it is what the reader needs.
+            reasons.insert(0 if isinstance(value, dict) and dataclasses.is_dataclass(option) else len(reasons), refused)
+    raise reasons[0] if isinstance(value, dict) else reasons[-1]
 
 
 def _decode_dataclass(kind: Any, value: object, where: str) -> object:
@@ -94,5 +107,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"

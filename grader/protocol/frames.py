@@ -19,6 +19,8 @@ _MAGIC = b"grd1"
 # What a trusted process may send (source files travel in it), and what it accepts from a submission's.
 TRUSTED_BYTES = 16 << 20
 UNTRUSTED_BYTES = 1 << 20
+# No message of ours is deeper than a handful of levels.
+_MOST_DEPTH = 32
 
 
 class FrameError(ValueError):
@@ -46,6 +48,7 @@ def receive(
 
     `deadline` (time.monotonic) bounds the whole frame: a writer that dribbles gains nothing.
     """
+    timeout = channel.gettimeout()
     header, received = _read_header(channel, descriptors, deadline)
     magic, length = _HEADER.unpack(header)
     if magic != _MAGIC:
@@ -53,13 +56,31 @@ def receive(
     if length > limit:
         raise FrameError(f"a frame must hold at most {limit} bytes, got {length}")
     payload = _read(channel, length, deadline)
+    channel.settimeout(timeout)
     try:
-        message = json.loads(payload, parse_constant=_refuse_constant)
+        message = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as broken:
         raise FrameError(f"a frame must hold JSON: {str(broken)[:80]}") from broken
     if not isinstance(message, dict):
         raise FrameError(f"a frame must hold a JSON object, got {type(message).__name__}")
+    if _depth_exceeds(message, _MOST_DEPTH):
+        raise FrameError(f"a frame must nest at most {_MOST_DEPTH} deep")
     return message, received
+
+
+def _depth_exceeds(message: object, most: int) -> bool:
+    """Whether some value lies deeper; told without recursion, which a submission could exhaust."""
+    level = [message]
+    for _ in range(most):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _read_header(channel: socket.socket, descriptors: int, deadline: float | None) -> tuple[bytes, list[int]]:

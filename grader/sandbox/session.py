@@ -165,7 +165,7 @@ class Session:
         if not isinstance(loaded, Loaded):
             return loaded
         assert self._child is not None
-        size = sum(slot.nbytes for slot in call.slots)
+        size = max((slot.offset + slot.nbytes for slot in call.slots), default=0)
         memory_fd = _sealed_memory(max(size, 1))
         try:
             try:
