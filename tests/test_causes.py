@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from grader.judge.causes import Failure, check_device, examine, missing_function, why_not_finished
-from grader.judge.compare import raw_bytes
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Frame, Launch, Raised, Returned
 from grader.record import clean
 from grader.sandbox.session import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 from tests.records.samples import HOSTILE
+from tests.test_compare import raw_bytes
 
 PATH = "/learner/ex.py"
 X = torch.arange(1.0, 8.0)

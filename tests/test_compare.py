@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from grader.judge.compare import Comparison, compare, describe, pattern_of, picture_of, raw_bytes, tensor_of
+from grader.judge.compare import Comparison, compare, describe, pattern_of, picture_of, tensor_of
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.messages import Launch
@@ -19,6 +19,11 @@ from grader.report.view import how_wrong
 
 INF, NAN = math.inf, math.nan
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def raw_bytes(tensor: Tensor) -> bytes:
+    """A tensor's elements as a process copies them: contiguous, in the tensor's own dtype."""
+    return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def expected(value: Any, dtype: torch.dtype = torch.float32, *, ulps: float = 1.0) -> Expected:

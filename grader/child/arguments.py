@@ -13,8 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-# Wider than any block that runs over an end by less than one block of 16384 four-byte elements.
-_GUARD_BYTES = 1 << 16
+from grader.child.guards import GUARD_BYTES
+
 # Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
 _ALIGNMENT = 256
 
@@ -54,6 +54,23 @@ class Arguments:
         """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
         return self._placed[name].writer
 
+    def decoys(self, values: Sequence[object]) -> tuple[list[tuple[Tensor, Tensor]], list[Tensor]]:
+        """For sealing: (floating-point tensors, each with the bytes of its whole buffer if it held these values), and
+        the other tensors, which stay visible.
+        """
+        sealed, visible = [], []
+        for name, value in zip(self._names, values, strict=True):
+            placed = self._placed.get(name)
+            if placed is None or not isinstance(value, Tensor):
+                continue
+            if value.is_floating_point():
+                shown = _allocate(value, self._device)
+                _fill(shown, value)
+                sealed.append((placed.view, shown.buffer))
+            else:
+                visible.append(placed.view)
+        return sealed, visible
+
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
         changed, overrun = [], []
@@ -83,8 +100,8 @@ class Arguments:
 def _allocate(value: Tensor, device: torch.device) -> _Placed:
     itemsize = value.element_size()
     span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-    start = _GUARD_BYTES + (value.storage_offset() * itemsize) % _ALIGNMENT
-    size = start + max(span, 0) * itemsize + _GUARD_BYTES
+    start = GUARD_BYTES + (value.storage_offset() * itemsize) % _ALIGNMENT
+    size = start + max(span, 0) * itemsize + GUARD_BYTES
     buffer = torch.full((size,), 255, dtype=torch.uint8, device=device)
 
     def view() -> Tensor:
@@ -123,7 +140,7 @@ def _describe(name: str, placed: _Placed, outside: Tensor) -> str:
     touched = outside.nonzero().flatten()
     view = placed.writer
     start = view.storage_offset() * view.element_size()
-    end = placed.buffer.numel() - _GUARD_BYTES
+    end = placed.buffer.numel() - GUARD_BYTES
     first = int(touched[0])
     if first < start:
         where = f"{start - first} bytes before its start"

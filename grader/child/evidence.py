@@ -1,29 +1,39 @@
 """What ran during a call: kernels launched, ATen operators that computed, values that left the tensors for Python.
 
-Evidence, not proof: it is gathered in the submission's own process. What makes it hard to fake is `skip`, which turns
-every launch into nothing; the parent then looks at what the answer still knows.
+Gathered in the submission's own process, so it is evidence and no proof. What it explains is decided elsewhere: by the
+values, and in sealed calls by values that only the kernels could see.
 """
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.child.guards import Guards
+from grader.child.interpreter import python_in_kernel
+from grader.child.sealing import Sealing
 from grader.protocol.messages import Launch
 
-# Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
-_SUPPORTING = frozenset(
+_ALLOCATING = frozenset(
     {
-        *("arange", "empty", "empty_like", "empty_strided", "full", "full_like", "ones", "ones_like", "scalar_tensor"),
-        *("zeros", "zeros_like", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "resize_"),
-        *("clone", "contiguous", "copy_", "detach", "fill", "fill_", "lift", "lift_fresh", "set_", "zero_"),
-        *("_to_copy", "_unsafe_view", "_reshape_alias"),
+        *("empty", "empty_like", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"),
+        *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"),
+    }
+)
+# Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
+_SUPPORTING = _ALLOCATING | frozenset(
+    {
+        *("arange", "scalar_tensor", "resize_", "clone", "contiguous", "copy_", "detach", "fill", "fill_", "lift"),
+        *("lift_fresh", "set_", "zero_", "_to_copy", "_unsafe_view", "_reshape_alias"),
     }
 )
 # Ways for values to leave a tensor without an ATen operator.
@@ -46,7 +56,7 @@ class _Functions(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name in _ESCAPES and not self._probe.launching:
+        if name in _ESCAPES and not self._probe.running:
             self._probe.seen.operators.setdefault(f"Tensor.{name}")
         return func(*args, **(kwargs or {}))
 
@@ -64,97 +74,191 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._probe = probe
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not self._probe.launching:
-            name = func._schema.name.replace("::", ".")
-            if _computes(func, name, args, kwargs or {}):
-                self._probe.seen.operators.setdefault(name)
-        return func(*args, **(kwargs or {}))
+        given = kwargs or {}
+        namespace, _, name = func._schema.name.partition("::")
+        if namespace != "aten" or func.is_view:
+            return func(*args, **given)
+        if _computes(name, args, given):
+            self._probe.seen.operators.setdefault(f"aten.{name}")
+            return func(*args, **given)
+        if self._probe.running:
+            return func(*args, **given)
+        return self._probe.supporting(name, func, args, given)
 
 
-def _computes(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> bool:
-    namespace, _, short = name.partition(".")
-    if namespace != "aten":
+def _computes(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
+    if name == "_to_copy" and args and kwargs.get("device") not in (None, args[0].device):
         return True
-    if short == "_to_copy" and args and kwargs.get("device") not in (None, args[0].device):
-        return True
-    return not (func.is_view or short in _SUPPORTING)
+    return name not in _SUPPORTING
 
 
 class Probe:
     """Watches the launches and operators of this process; installed once, before the submission is loaded."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device, *, interpreted: bool) -> None:
         self.seen = Seen()
-        self.launching = 0
-        self._skip = False
-        self._latest: Launch | None = None
+        self.running = 0
+        self.sealing = Sealing()
+        self._guards = Guards(device)
+        self._interpreted = interpreted
+        self._trials = 0
 
     def install(self) -> None:
         """Route every Triton launch of this process through this probe."""
-        from triton.runtime.autotuner import Autotuner, Heuristics
+        from triton.compiler.compiler import CompiledKernel
+        from triton.runtime.autotuner import Autotuner
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
-        for outer in (Autotuner, Heuristics):
-            outer.run = self._around(outer.run, inner=False)
-        for inner in (JITFunction, InterpretedFunction):
-            inner.run = self._around(inner.run, inner=True)
+        for kind in (JITFunction, InterpretedFunction):
+            kind.run = self._around_run(kind.run)
+        Autotuner._bench = self._around_trial(Autotuner._bench)
+        CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
 
     @contextmanager
-    def watch(self, *, skip: bool) -> Iterator[Seen]:
-        """Collect what happens inside; with `skip`, launches do nothing."""
-        self.seen, self._skip, self.launching = Seen(), skip, 0
-        try:
-            with _Functions(self), _Operators(self):
-                yield self.seen
-        finally:
-            self._skip, self.launching = False, 0
+    def watch(self) -> Iterator[Seen]:
+        """Collect what happens inside."""
+        self.seen, self.running, self._trials = Seen(), 0, 0
+        with _Functions(self), _Operators(self):
+            yield self.seen
 
-    def _around(self, run: Callable[..., Any], *, inner: bool) -> Callable[..., Any]:
-        def launch(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("warmup"):
-                return run(kernel, *args, **kwargs)
-            self.launching += 1
+    def overrun(self) -> tuple[str, ...]:
+        """Writes outside what the call allocated."""
+        return self._guards.overrun()
+
+    def supporting(self, name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run an operator that allocates, fills, copies or casts; copies of sealed bytes are sealed as well."""
+        if name in _ALLOCATING:
+            fresh = func(*args, **kwargs)
+            return self._guards.around(fresh) if isinstance(fresh, Tensor) else fresh
+        tensors = _tensors((args, tuple(kwargs.values())))
+        if not self.sealing.holds(tensors):
+            return func(*args, **kwargs)
+        with self.sealing.window(()):
+            result = func(*args, **kwargs)
+        self.sealing.cover(_tensors(result))
+        return result
+
+    def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            if warmup:
+                return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+            bound = _bound(kernel, args, kwargs)
+            # The grid is asked for once, here, where sealed memory is closed.
+            sizes = _sizes(grid(bound) if callable(grid) else grid)
+            self._note(Launch(_name_of(kernel), sizes, _constants(kernel, bound)))
+            hooks, kernel.pre_run_hooks = list(kernel.pre_run_hooks), []
             try:
-                if inner:
-                    self._latest = _describe(kernel, args, kwargs)
-                if inner and self._skip:
-                    return None
-                return run(kernel, *args, **kwargs)
+                for hook in hooks:
+                    hook(*args, **kwargs)
+                with self._window(kernel, (args, tuple(kwargs.values()))):
+                    return run(kernel, *args, grid=sizes, warmup=False, **kwargs)
             finally:
-                self.launching -= 1
-                # Only the outermost launch counts: an autotuner's trials are not the learner's launches.
-                if not self.launching and self._latest and len(self.seen.launches) < _MOST_LAUNCHES:
-                    self.seen.launches.append(self._latest)
-                    self._latest = None
+                kernel.pre_run_hooks = hooks
 
         return launch
 
+    def _around_trial(self, bench: Callable[..., Any]) -> Callable[..., Any]:
+        def trial(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            # An autotuner's trials are not the learner's launches.
+            self._trials += 1
+            try:
+                return bench(autotuner, *args, **kwargs)
+            finally:
+                self._trials -= 1
 
-def _describe(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Launch:
-    names = list(getattr(kernel, "arg_names", ()))
-    bound = {**dict(zip(names, args, strict=False)), **kwargs}
-    grid = bound.pop("grid", ())
-    if callable(grid):
-        grid = grid(bound)
-    sizes = tuple(int(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
-    hints = getattr(getattr(kernel, "fn", None), "__annotations__", {})
-    constants = {
+        return trial
+
+    def _around_compiled(self, getitem: Callable[..., Any]) -> Callable[..., Any]:
+        def with_grid(kernel: Any, grid: Any) -> Callable[..., Any]:
+            runner = getitem(kernel, grid)
+
+            def launch(*args: Any, **kwargs: Any) -> Any:
+                self._note(Launch(_name_of(kernel), _sizes(grid), {}))
+                with self._window(None, (args, tuple(kwargs.values()))):
+                    return runner(*args, **kwargs)
+
+            return launch
+
+        return with_grid
+
+    def _note(self, launch: Launch) -> None:
+        if not self._trials and len(self.seen.launches) < _MOST_LAUNCHES:
+            self.seen.launches.append(launch)
+
+    @contextmanager
+    def _window(self, kernel: Any, values: Any) -> Iterator[None]:
+        """While a kernel runs, sealed memory is open: to the kernel, and to nothing that came along with it."""
+        suspects = [*_suspects(values)]
+        if self._interpreted and kernel is not None:
+            suspects += [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
+        if not self.sealing.is_open and len(sys._current_frames()) > 1:
+            suspects.append("a second Python thread")
+        self.running += 1
+        try:
+            if suspects:
+                self.seen.operators.update(dict.fromkeys(suspects))
+                yield
+            else:
+                with self.sealing.window(_tensors(values)):
+                    yield
+        finally:
+            self.running -= 1
+
+
+def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The kernel's parameters by name, defaults included, as a grid function gets them."""
+    given = dict(zip(getattr(kernel, "arg_names", ()), args, strict=False)) | kwargs
+    parameters = inspect.signature(kernel.fn).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+    return defaults | given
+
+
+def _sizes(grid: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
+
+
+def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
+    """The integers among a launch's compile-time arguments: block sizes."""
+    hints = getattr(kernel.fn, "__annotations__", {})
+    plain = {name: getattr(value, "value", value) for name, value in bound.items()}
+    return {
         name: value
-        for name, value in bound.items()
+        for name, value in plain.items()
         if isinstance(value, int) and not isinstance(value, bool) and "constexpr" in str(hints.get(name, ""))
     }
-    return Launch(str(getattr(kernel, "__name__", "kernel"))[:80], sizes, constants)
 
 
-def interpret_autotuned_kernels() -> None:
-    """Let @triton.autotune work in the interpreter: nothing is timed, every configuration ties, the first is taken."""
-    from triton.runtime.autotuner import Autotuner
+def _name_of(kernel: Any) -> str:
+    name = getattr(kernel, "__name__", None) or getattr(kernel, "name", None)
+    return str(name or "kernel")[:80]
 
-    def no_timing(_: Any) -> Callable[..., list[float]]:
-        return lambda kernel_call, quantiles=None: [0.0, 0.0, 0.0]
 
-    Autotuner.do_bench = property(no_timing)
+def _tensors(values: Any) -> list[Tensor]:
+    """Every tensor among the values, in tuples, lists and tensor descriptors too."""
+    if isinstance(values, Tensor):
+        return [values]
+    if isinstance(values, tuple | list):
+        return [tensor for value in values for tensor in _tensors(value)]
+    if _is_triton(values) and isinstance(getattr(values, "base", None), Tensor):
+        return [values.base]
+    return []
+
+
+def _suspects(values: Any) -> Iterator[str]:
+    """Arguments that could run code of their own while the kernel runs."""
+    if isinstance(values, tuple | list):
+        for value in values:
+            yield from _suspects(value)
+    elif type(values) not in _PLAIN and not _is_triton(values):
+        yield f"an argument of type {type(values).__name__}"
+
+
+_PLAIN = (Tensor, torch.nn.Parameter, int, float, bool, str, type(None), torch.dtype, torch.device)
+
+
+def _is_triton(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "triton"
 
 
 def fill_uninitialised_memory() -> None:

@@ -10,7 +10,8 @@ import socket
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from torch import Tensor
 
 from grader import tensors
 from grader.child.arguments import Arguments
-from grader.child.evidence import Probe, fill_uninitialised_memory, interpret_autotuned_kernels
+from grader.child.evidence import Probe, fill_uninitialised_memory
+from grader.child.interpreter import apply_corrections
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import Call, Form, Frame, Loaded, Raised, Recipe, Returned, Slot, Start
@@ -74,10 +76,10 @@ class Worker:
         self._device = torch.device("cpu" if _interpreted() else "cuda")
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
-        self._probe = Probe()
+        self._probe = Probe(self._device, interpreted=_interpreted())
         self._probe.install()
         if _interpreted():
-            interpret_autotuned_kernels()
+            apply_corrections()
         fill_uninitialised_memory()
         self._builders = _module_from_text("grade_inputs", start.inputs)
         self._submission = types.ModuleType("submission")
@@ -114,19 +116,33 @@ class Worker:
             values = self._build(call.recipe)
             arguments = self._arguments.place(call.arguments, values, call.storage)
             try:
-                with self._probe.watch(skip=call.kernels == "skip") as seen:
+                with self._sealed(call), self._probe.watch() as seen:
                     result = function(*arguments)
                     self._synchronise()
                 returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
                 outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
                 forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
                 changed, overrun = self._arguments.disturbed(call.mutates)
+                overrun += self._probe.overrun()
             except BaseException as raised:
                 return self._raised(raised, loading=False)
             launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
             return Returned("returned", forms, changed, overrun, launches, operators)
         finally:
             os.close(memory_fd)
+
+    @contextmanager
+    def _sealed(self, call: Call) -> Iterator[None]:
+        """In a sealed call, the arguments show the values of another seed to everything but the kernels."""
+        if call.decoy_seed is None:
+            yield
+            return
+        decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
+        self._probe.sealing.begin(*self._arguments.decoys(self._build(decoy)))
+        try:
+            yield
+        finally:
+            self._probe.sealing.end()
 
     def _build(self, recipe: Recipe) -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)

@@ -9,6 +9,7 @@ from grader.judge.causes import Failure, check_device, examine
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Part
+from grader.plan import PlannedCase
 from grader.protocol.messages import Call, Launch, Recipe
 from grader.sandbox.session import Finished, Outcome, Session
 
@@ -40,7 +41,10 @@ class Evidence:
 
 @dataclass
 class Bench:
-    """One part of one submission: a session with its process, and the truth."""
+    """One part of one submission: a session with its process, and the truth.
+
+    `evidence` is of every call; `passed` are cases of the checks that passed, a few of each.
+    """
 
     session: Session
     truth: Truth
@@ -48,6 +52,7 @@ class Bench:
     path: str
     device: str
     evidence: list[Evidence] = field(default_factory=list)
+    passed: list[PlannedCase] = field(default_factory=list)
 
     def try_case(
         self,
@@ -56,14 +61,17 @@ class Bench:
         *,
         patch_seed: int | None = None,
         storage: Literal["new", "same"] = "new",
-        kernels: Literal["run", "skip"] = "run",
+        decoy_seed: int | None = None,
     ) -> Trial:
-        """Run the part's function on one case and examine what it returned."""
+        """Run the part's function on one case and examine what it returned.
+
+        With `decoy_seed` the call is sealed: only kernels see the inputs' values (grader.child.sealing).
+        """
         recipe = Recipe(self.part.name, dict(case), seed, patch_seed)
         expected = self.truth.expect(self.part, recipe)
-        call = Call(recipe, self.part.arguments, self.part.mutates, slots_for(expected), storage, kernels)
+        call = Call(recipe, self.part.arguments, self.part.mutates, slots_for(expected), storage, decoy_seed)
         outcome = self.session.call(call)
-        if isinstance(outcome, Finished) and kernels == "run":
+        if isinstance(outcome, Finished):
             self.evidence.append(Evidence(case, outcome.answer.launches, outcome.answer.operators))
         failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
         return Trial(recipe, outcome, expected, check_device(outcome, self.device) or failure, worst)

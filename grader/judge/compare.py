@@ -40,12 +40,6 @@ def tensor_of(raw: bytes, expected: Expected) -> Tensor:
     return torch.frombuffer(bytearray(raw), dtype=expected.dtype).reshape(expected.value.shape)
 
 
-def raw_bytes(value: object) -> bytes:
-    """A tensor's elements as the child copies them: contiguous, in the tensor's own dtype."""
-    assert isinstance(value, Tensor)
-    return bytes(value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-
-
 def compare(got: Tensor, expected: Expected) -> Comparison:
     """Every element against the oracle. NaN and infinities match only where rounding the oracle's value gives them."""
     if not expected.dtype.is_floating_point:

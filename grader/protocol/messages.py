@@ -70,7 +70,8 @@ class Call:
     """Run one function once.
 
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
-    kernels: "run" launches them, "skip" replaces every launch by nothing.
+    decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
+    cannot be read.
     """
 
     recipe: Recipe
@@ -78,7 +79,7 @@ class Call:
     mutates: tuple[str, ...]
     slots: tuple[Slot, ...]
     storage: Literal["new", "same"] = "new"
-    kernels: Literal["run", "skip"] = "run"
+    decoy_seed: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""Guard bands around what the submission allocates during a call, so that a store beyond its end is seen."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# As wide as those of the arguments: a block that runs over an end stays inside.
+GUARD_BYTES = 1 << 16
+_MOST_GUARDED_BYTES = 1 << 28
+
+
+def bytes_of(tensor: Tensor) -> Tensor:
+    """The whole storage of a tensor as bytes, sharing its memory."""
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+
+
+class Guards:
+    """The guarded allocations of one call."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._allocations: list[tuple[Tensor, Tensor]] = []
+
+    def around(self, fresh: Tensor) -> Tensor:
+        """The same tensor in memory of its own with a guard band on either side."""
+        size = fresh.untyped_storage().nbytes()
+        if type(fresh) is not Tensor or fresh.device.type != self._device.type or not 0 < size <= _MOST_GUARDED_BYTES:
+            return fresh
+        buffer = torch.full((size + 2 * GUARD_BYTES,), 255, dtype=torch.uint8, device=fresh.device)
+        start = GUARD_BYTES // fresh.element_size() + fresh.storage_offset()
+        guarded = torch.empty(0, dtype=fresh.dtype, device=fresh.device).set_(
+            buffer.untyped_storage(), start, fresh.shape, fresh.stride()
+        )
+        inside = buffer[GUARD_BYTES : GUARD_BYTES + size]
+        inside.copy_(bytes_of(fresh))
+        self._allocations.append((buffer, guarded))
+        return guarded
+
+    def overrun(self) -> tuple[str, ...]:
+        """Descriptions of writes outside the allocations; forgets them."""
+        found = []
+        for buffer, tensor in self._allocations:
+            after = buffer[buffer.numel() - GUARD_BYTES :]
+            before = buffer[:GUARD_BYTES]
+            for band, where in ((after, "after the end"), (before, "before the start")):
+                touched = (band != 255).nonzero().flatten()
+                if touched.numel():
+                    shape = list(tensor.shape)
+                    first = int(touched[0]) if band is after else GUARD_BYTES - int(touched[-1])
+                    text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
+                    found.append(f"{text}, the nearest {first} bytes away")
+        self._allocations.clear()
+        return tuple(found[:8])
