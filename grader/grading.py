@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from time import monotonic
@@ -80,7 +81,7 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
             for result in grading.part(part, list(planned)):
                 results.append(result)
                 on_result(result)
-        isolation = session.loaded.isolation if session.loaded else ()
+        isolation = session.ready.isolation if session.ready else ()
     checks = tuple(results)
     return Record(
         schema=SCHEMA,
@@ -116,8 +117,7 @@ class _Grading:
 
     def part(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
         """Judge the checks of one part, one after another, in a process of its own."""
-        self._session.restart()
-        blocked: Failure | None = self._load(part)
+        blocked = self._blocked(part)
         timeouts: list[str] = []
         bench = Bench(self._session, self._truth, part, self._job.path, self._device())
         for check in planned:
@@ -137,8 +137,22 @@ class _Grading:
                 yield result
 
     def _device(self) -> str:
-        loaded = self._session.loaded
-        return loaded.device.partition(":")[0] if loaded else "cpu"
+        return self._session.ready.device if self._session.ready else "cpu"
+
+    def _blocked(self, part: Part) -> Failure | None:
+        """Why no check of the part can be judged, or None."""
+        try:
+            self._session.restart()
+            return self._load(part)
+        except Exception as fault:
+            return self._fault(fault)
+
+    def _fault(self, fault: Exception) -> Failure:
+        """The verdict on whatever goes wrong in our own code: it costs the learner nothing."""
+        with suppress(Exception):
+            self._session.restart()
+        said = clean(f"{type(fault).__name__}: {fault}", 400)
+        return Failure("grader_error", Cause("grader_error", "The grader failed", said, "This is not your fault."))
 
     def _load(self, part: Part) -> Failure | None:
         if self._load_failure is None:
@@ -158,12 +172,7 @@ class _Grading:
                 failure, counterexample = self._shrunk(bench, planned, ruling.failure, ruling.failing)
             return _result(planned, failure, counterexample, ruling, monotonic() - started)
         except Exception as fault:
-            # The one place where whatever goes wrong in our own code becomes a verdict that costs the learner nothing.
-            cause = Cause(
-                "grader_error", "The grader failed", f"{type(fault).__name__}: {fault}", "This is not your fault."
-            )
-            self._session.restart()
-            return _result(planned, Failure("grader_error", cause), duration_s=monotonic() - started)
+            return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
     def _shrunk(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase

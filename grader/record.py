@@ -51,7 +51,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ExerciseInfo:
-    """What was graded against: id ("ex_15"), name ("ex_15_triton_basics"), and a hash of the whole folder."""
+    """What was graded against: id ("ex_15"), name ("ex_15_triton_basics"), and a hash of spec, inputs and oracle."""
 
     id: str
     name: str
@@ -62,7 +62,7 @@ class ExerciseInfo:
 
 @dataclass(frozen=True)
 class SubmissionInfo:
-    """The file that was graded: absolute path and SHA-256 of its bytes."""
+    """The file that was graded: absolute path, and SHA-256 of its text in UTF-8."""
 
     path: str
     sha256: str
@@ -98,8 +98,8 @@ class Difference:
 class Picture:
     """Where an output is wrong, as a small grid: each cell 0 (all right) … 9 (all wrong).
 
-    `rows` and `columns` say how many elements of the output one cell covers; `tile` names the tile length along the
-    last axis when the launch revealed one.
+    `rows_per_cell` and `columns_per_cell` say how many elements one cell covers; of an output of more than two axes,
+    all but the last count as rows.
     """
 
     cells: tuple[tuple[int, ...], ...]

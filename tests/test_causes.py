@@ -133,7 +133,9 @@ def test_a_missing_driver_is_explained() -> None:
     )
 
 
-@pytest.mark.parametrize(("others", "listed"), [((), "no public function"), (("triple", "half"), "triple, half")])
+@pytest.mark.parametrize(
+    ("others", "listed"), [((), "no function of another name"), (("triple", "half"), "triple, half")]
+)
 def test_a_missing_function_is_named_beside_those_there_are(others: tuple[str, ...], listed: str) -> None:
     failure = missing_function("double", others)
     assert (failure.status, failure.cause.kind) == ("not_implemented", "missing_function")

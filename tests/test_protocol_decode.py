@@ -21,6 +21,7 @@ from grader.protocol.messages import (
     Launch,
     Loaded,
     Raised,
+    Ready,
     Reap,
     Recipe,
     Returned,
@@ -140,9 +141,10 @@ MESSAGES = [
         ("cache",),
         (Slot("float16", (7, 17), 0, 238), Slot("int32", (), 256, 4)),
         "same",
-        "skip",
+        11,
     ),
-    Loaded("loaded", ("copy",), ("helper",), ("rlimits",), "cpu"),
+    Ready("ready", ("rlimits",), "cpu"),
+    Loaded("loaded", ("copy",), ("helper",)),
     Returned(
         "returned",
         (Form("tensor", "float16", (7, 17), "cpu", "argument x", True), Form("list")),
@@ -163,10 +165,10 @@ def test_every_message_survives_the_channel(message: Any) -> None:
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        ({}, "answer must be one of loaded, returned, raised, got 'None'"),
-        ({"answer": "pass"}, "answer must be one of loaded, returned, raised, got 'pass'"),
-        ({"answer": ["loaded"]}, "answer must be one of loaded, returned, raised, got \"['loaded']\""),
-        ({"answer": "x" * 1000}, f"answer must be one of loaded, returned, raised, got '{'x' * 80}'"),
+        ({}, "answer must be one of ready, loaded, returned, raised, got 'None'"),
+        ({"answer": "pass"}, "answer must be one of ready, loaded, returned, raised, got 'pass'"),
+        ({"answer": ["loaded"]}, "answer must be one of ready, loaded, returned, raised, got \"['loaded']\""),
+        ({"answer": "x" * 1000}, f"answer must be one of ready, loaded, returned, raised, got '{'x' * 80}'"),
         ({"answer": "loaded", "score": 100}, "answer must have only the fields functions"),
         (
             {"answer": "raised", "verdict": "pass", "kind": "", "message": "", "frames": []},

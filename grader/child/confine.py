@@ -48,8 +48,7 @@ def confine(scratch: str, uid: int, limits: Mapping[str, float]) -> tuple[str, .
     _limit_resources(uid, limits)
     layers.append("rlimits")
     if uid:
-        _become(uid)
-        layers.append("own user")
+        layers.append(_become(uid))
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
         layers.append("no new privileges")
     return tuple(layers)
@@ -98,10 +97,11 @@ def _tasks_of(uid: int) -> int:
     return total
 
 
-def _become(uid: int) -> None:
-    """Give up root for a user that owns nothing but its scratch folder.
+def _become(uid: int) -> str:
+    """Give up root for a user that owns nothing but its scratch folder; the layer's name.
 
-    Where the interpreter lies in a folder that only root may enter, one capability stays: to read, not to write.
+    Where the interpreter lies in a folder that only root may enter, one capability stays: to read, not to write. The
+    layer's name then says so.
     """
     keeps_reading = not _world_readable()
     if keeps_reading:
@@ -113,6 +113,7 @@ def _become(uid: int) -> None:
         _keep_only(_CAP_DAC_READ_SEARCH)
     # A process that changed its user is not dumpable, and may then not even look at its own /proc/self/fd.
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+    return "own user (reads all files)" if keeps_reading else "own user"
 
 
 def _world_readable() -> bool:

@@ -13,7 +13,9 @@ _MOST_GUARDED_BYTES = 1 << 28
 def bytes_of(tensor: Tensor) -> Tensor:
     """The whole storage of a tensor as bytes, sharing its memory."""
     storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+    # An inference tensor could not be written outside the submission's inference mode; its bytes can.
+    with torch.inference_mode(False):
+        return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
 class Guards:

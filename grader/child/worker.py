@@ -25,7 +25,19 @@ from grader.child.evidence import Probe, fill_uninitialised_memory
 from grader.child.interpreter import apply_corrections
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
-from grader.protocol.messages import Call, Form, Frame, Loaded, Raised, Recipe, Returned, Slot, Start
+from grader.protocol.messages import (
+    Answer,
+    Call,
+    Form,
+    Frame,
+    Loaded,
+    Raised,
+    Ready,
+    Recipe,
+    Returned,
+    Slot,
+    Start,
+)
 
 _KEPT_RESULTS = 8
 _MOST_FRAMES = 6
@@ -45,8 +57,10 @@ def preload() -> None:
 
 def serve(channel: socket.socket, scratch: str, isolation: tuple[str, ...]) -> None:
     """Answer the grader until it closes the channel."""
+    device = torch.device("cpu" if _interpreted() else "cuda")
+    _answer(channel, Ready("ready", isolation, device.type))
     message, _ = receive(channel, TRUSTED_BYTES)
-    worker = Worker(decode(Start, message), scratch, isolation)
+    worker = Worker(decode(Start, message), scratch, device)
     _answer(channel, worker.load())
     while True:
         try:
@@ -60,7 +74,7 @@ def _interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def _answer(channel: socket.socket, answer: Loaded | Returned | Raised) -> None:
+def _answer(channel: socket.socket, answer: Answer) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     send(channel, dataclasses.asdict(answer))
@@ -69,11 +83,10 @@ def _answer(channel: socket.socket, answer: Loaded | Returned | Raised) -> None:
 class Worker:
     """One submission in one process."""
 
-    def __init__(self, start: Start, scratch: str, isolation: tuple[str, ...]) -> None:
+    def __init__(self, start: Start, scratch: str, device: torch.device) -> None:
         self._start = start
         self._path = str(Path(scratch, start.submission_name))
-        self._isolation = isolation
-        self._device = torch.device("cpu" if _interpreted() else "cuda")
+        self._device = device
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
         self._probe = Probe(self._device, interpreted=_interpreted())
@@ -107,7 +120,7 @@ class Worker:
         ]
         defined = tuple(found for found in self._start.functions if callable(getattr(self._submission, found, None)))
         others = tuple(found[:80] for found in public if found not in defined)[:20]
-        return Loaded("loaded", defined, others, self._isolation, str(self._device))
+        return Loaded("loaded", defined, others)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""
@@ -188,7 +201,7 @@ class Worker:
         origin = _origin(raised)
         frames = self._frames(raised)
         verdict = _verdict(origin, loading=loading, from_submission=self._in_submission(origin))
-        fatal = "CUDA error" in str(raised) or type(origin).__name__ == "AcceleratorError"
+        fatal = "CUDA error" in _message(raised) or type(origin).__name__ == "AcceleratorError"
         return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal)
 
     def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
@@ -197,7 +210,9 @@ class Worker:
             return (Frame(raised.lineno or 0, "<module>", (raised.text or "").strip()[:200]),)
         found: dict[tuple[int, str], Frame] = {}
         link: BaseException | None = raised
-        while link is not None and len(found) < _MOST_FRAMES:
+        seen: set[int] = set()
+        while link is not None and id(link) not in seen:
+            seen.add(id(link))
             for entry in traceback.extract_tb(link.__traceback__):
                 if entry.filename == self._path:
                     frame = Frame(entry.lineno or 0, entry.name[:80], (entry.line or "")[:200])
@@ -228,7 +243,9 @@ def _form(output: object, alias: str) -> Form:
 
 def _origin(raised: BaseException) -> BaseException:
     """The exception behind triton's wrappers, which repeat it as text."""
-    while type(raised).__name__ == "InterpreterError" and raised.__cause__ is not None:
+    for _ in range(_MOST_FRAMES):
+        if type(raised).__name__ != "InterpreterError" or raised.__cause__ is None:
+            break
         raised = raised.__cause__
     return raised
 
@@ -256,7 +273,8 @@ def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> 
         return "not_implemented"
     if loading and isinstance(raised, SyntaxError | ImportError):
         return "invalid_submission"
-    if isinstance(raised, MemoryError) or "out of memory" in str(raised) or "can't allocate memory" in str(raised):
+    message = _message(raised)
+    if isinstance(raised, MemoryError) or "out of memory" in message or "can't allocate memory" in message:
         return "oom"
     if name in _COMPILE_ERRORS:
         return "compile_error"

@@ -30,7 +30,7 @@ def doctor() -> int:
     works = [_try_mode("interpret")]
     gpu = machine.find_gpu()
     if gpu is None:
-        print("no GPU  speed and bfloat16 are not judged here; everything else is (the interpreter runs your kernels)")
+        print("no GPU  bfloat16 and speed cannot be judged here; values, technique and launches can")
     elif not machine.has_gpu():
         print(f"MISSING a CUDA build of torch for the {gpu.name} (driver {gpu.driver}): pip install torch")
     else:
@@ -57,8 +57,8 @@ def _try_mode(mode: Mode) -> bool:
         right = torch.equal(got, 2 * drawn)
         mark, words = ("ok     ", "right") if right else ("WRONG  ", "wrong values")
         print(f"{mark} a Triton kernel in mode {mode}: {words}")
-        if isinstance(loaded, Loaded):
-            print(f"        isolation: {', '.join(loaded.isolation)}")
+        if session.ready:
+            print(f"        isolation: {', '.join(session.ready.isolation)}")
         return right
     print(f"BROKEN  a Triton kernel in mode {mode}: {_why(outcome)}")
     return False

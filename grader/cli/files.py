@@ -18,15 +18,18 @@ def read_submission(path: Path) -> str:
     if path.is_dir():
         raise UsageError(f"a submission must be a file, got the directory {path}")
     try:
-        data = path.read_bytes()
+        if path.exists() and not path.is_file():
+            raise UsageError(f"a submission must be a regular file, got {path}")
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise UsageError(f"a submission must exist, got {path}") from None
     except OSError as refused:
         raise UsageError(f"a submission must be readable, got {path}: {refused.strerror}") from refused
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"a submission must hold at most {_MOST_BYTES} bytes, got more in {path}")
     if not data.strip():
         raise UsageError(f"a submission must not be empty, got {path}")
-    if len(data) > _MOST_BYTES:
-        raise UsageError(f"a submission must hold at most {_MOST_BYTES} bytes, got {len(data)} in {path}")
     if b"\0" in data:
         raise UsageError(f"a submission must be text, got a NUL byte at offset {data.index(0)} in {path}")
     try:
@@ -53,6 +56,9 @@ def check_writable(path: Path) -> None:
     if path.is_dir():
         raise UsageError(f"an output must be a file, got the directory {path}")
     try:
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".grade-"):
             pass
@@ -61,7 +67,15 @@ def check_writable(path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace the file in one step: a reader sees the old text or the new, never half."""
+    """Replace the file in one step: a reader sees the old text or the new, never half.
+
+    A link is followed; what is no file (a pipe, /dev/null) is written to and stays what it is.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", errors="replace") as stream:
+            stream.write(text)
+        return
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".grade-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
@@ -77,6 +91,8 @@ def write(path: Path, text: str) -> None:
 def write_or_print(target: str, text: str) -> None:
     """Write to a file, or to stdout for "-"."""
     if target == "-":
-        sys.stdout.write(text)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.flush()
     else:
         write(Path(target), text)

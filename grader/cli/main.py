@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from typing import Annotated, Optional
 
@@ -14,7 +16,6 @@ app = typer.Typer(
     name="grade",
     help="Grades GPU-kernel exercises. `grade ex_15` grades your file; `grade list` shows what there is.",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -112,36 +113,62 @@ def doctor_command() -> None:
     raise typer.Exit(doctor())
 
 
-COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "doctor")
+@app.command("version", help="The version of grade.")
+def version_command() -> None:
+    """Print the version."""
+    print(f"grade {__version__}")
+
+
+COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "doctor", "version")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # Being told to end is an exception like Ctrl-C, so that processes and scratch folders go on every way out.
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(dispatch(given))
+
+
+def _terminate(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def dispatch(given: list[str]) -> int:
     """Run one command; its exit code. Errors become one line on stderr."""
-    if given in (["--version"], ["-V"]):
-        print(f"grade {__version__}")
-        return 0
+    if not given:
+        given = ["--help"]
+    elif given in (["--version"], ["-V"]):
+        given = ["version"]
     # `grade ex_15` is the main job: whatever is no command is what to grade.
-    if given and given[0] not in COMMANDS and given[0] not in ("--help", "-h"):
+    elif given and given[0] not in COMMANDS and given[0] not in ("--help", "-h"):
         given = ["run", *given]
     try:
-        return int(app(given, prog_name="grade", standalone_mode=False) or 0)
-    except GradeError as error:
-        print(f"grade: {error}", file=sys.stderr)
-        return error.exit_code
-    except (KeyboardInterrupt, EOFError):
-        print("grade: interrupted", file=sys.stderr)
-        return 130
-    except Exception as error:
-        # Typer's own usage errors come from whichever click it was built with; they tell themselves apart by this.
-        if not hasattr(error, "format_message"):
-            if type(error).__name__ == "Abort":
-                return 130
-            raise
-        print(f"grade: {error.format_message()} (grade --help)", file=sys.stderr)
-        return int(getattr(error, "exit_code", 2))
+        code = int(app(given, prog_name="grade", standalone_mode=False) or 0)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        said, code = _explain(error)
+        if said:
+            print(f"grade: {said}", file=sys.stderr)
+    return code
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
+    """(one line for stderr, exit code) of what ended a command; raises what nobody expected."""
+    match error:
+        case GradeError():
+            return str(error), error.exit_code
+        case BrokenPipeError():
+            # Whoever read our output has seen enough; nothing may be flushed to the closed pipe at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return "", 141
+        case OSError():
+            return f"the system must take what is written, got: {error}", 2
+        case KeyboardInterrupt() | EOFError():
+            return "interrupted", 130
+    # Typer's own errors come from whichever click it was built with; they tell themselves apart by what they can do.
+    if hasattr(error, "format_message"):
+        return f"{error.format_message()} (grade --help)", int(getattr(error, "exit_code", 2))
+    if type(error).__name__ == "Abort":
+        return "interrupted", 130
+    raise error

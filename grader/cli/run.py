@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -50,7 +51,7 @@ def run(
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
     root = find_root()
     entry, path = resolve(root, wanted)
-    path = Path(submission) if submission else path
+    path = Path(submission) if submission is not None else path
     source = read_submission(path)
     seed = parse_seed(seed_text) if seed_text is not None else None
     known = [part.name for part in entry.exercise.parts]
@@ -60,26 +61,41 @@ def run(
     card, data = root / "scorecards" / f"{entry.id}.html", root / "scorecards" / f"{entry.id}.json"
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
-    for place in (card, data, *(Path(target) for target in outputs.targets if target != "-")):
-        check_writable(place)
+    for asked in outputs.targets:
+        if asked != "-":
+            check_writable(Path(asked))
+    keeps_card = _can_keep_cards(card, data)
     with closing(start_server(cpu=cpu)) as server:
         job = _job(entry, path, source, server, seed, parts)
         record = _grade(job, server, quiet=quiet)
     from grader.report import html, junit
 
     page = html.render(record)
-    write(data, to_json(record))
-    write(card, page)
+    if keeps_card:
+        write(data, to_json(record))
+        write(card, page)
     for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
         if target is not None:
             write_or_print(target, render(record))
     show(record, sys.stderr if "-" in outputs.targets else sys.stdout)
-    print(f"Scorecard: {card}", file=sys.stderr)
-    if outputs.open_card:
+    if keeps_card:
+        print(f"Scorecard: {card}", file=sys.stderr)
+    if keeps_card and outputs.open_card:
         import webbrowser
 
         webbrowser.open(card.resolve().as_uri())
     return exit_code(record)
+
+
+def _can_keep_cards(card: Path, data: Path) -> bool:
+    """Whether scorecards/ can be written; where it cannot, that is said, and grading goes on."""
+    try:
+        check_writable(card)
+        check_writable(data)
+    except UsageError as refused:
+        print(f"grade: no scorecard is kept: {refused}", file=sys.stderr)
+        return False
+    return True
 
 
 def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
@@ -88,7 +104,7 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
 
     token = plan.parse_token(token_text)
     entry, path = resolve(find_root(), token.exercise_id)
-    path = Path(submission) if submission else path
+    path = Path(submission) if submission is not None else path
     source = read_submission(path)
     with closing(start_server(cpu=cpu)) as server:
         from grader.grading import Job, grade
@@ -119,7 +135,7 @@ def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | 
     drawn = plan.draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
     words = [f"grade {entry.id}"]
     if path.resolve() != entry.stub.resolve():
-        words.append(f"--submission {path}")
+        words.append(f"--submission {shlex.quote(str(path))}")
     words += [f"--part {part}" for part in parts]
     if seed is not None:
         words.append(f"--seed {seed:#x}")

@@ -97,7 +97,7 @@ def _raised(raised: Raised, path: str) -> Failure:
 
 def missing_function(name: str, others: Sequence[str]) -> Failure:
     """The file defines no function of the part's name."""
-    listed = clean(", ".join(others), 400) or "no public function"
+    listed = clean(", ".join(others), 400) or "no function of another name"
     cause = Cause(
         "missing_function",
         "The function is missing",

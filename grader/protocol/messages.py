@@ -2,7 +2,8 @@
 
     parent -> fork server   Spawn, Reap            (trusted both ways)
     parent -> child         Start, Call
-    child  -> parent        Loaded, Returned, Raised   (untrusted: decoded strictly, believed only where verified)
+    child  -> parent        Ready                      (before anything of the submission is there)
+                            Loaded, Returned, Raised   (untrusted: decoded strictly, believed only where verified)
 
 Tensors never travel in a message. A call comes with a memory file that the parent created and sealed at its size; the
 child copies the raw bytes of the outputs into the slots that the call names.
@@ -113,14 +114,23 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Ready:
+    """The child is confined, by these layers, and waits. Sent before it has received a byte of the submission: this
+    one message can be believed.
+    """
+
+    answer: Literal["ready"]
+    isolation: tuple[str, ...]
+    device: str
+
+
+@dataclass(frozen=True)
 class Loaded:
     """The submission's file was executed; which of the exercise's functions, and which others, it defines."""
 
     answer: Literal["loaded"]
     functions: tuple[str, ...]
     others: tuple[str, ...]
-    isolation: tuple[str, ...]
-    device: str
 
 
 @dataclass(frozen=True)
@@ -147,9 +157,10 @@ class Raised:
     fatal: bool = False
 
 
-Answer = Loaded | Returned | Raised
+Answer = Ready | Loaded | Returned | Raised
 
-_ANSWERS: dict[object, type[Loaded] | type[Returned] | type[Raised]] = {
+_ANSWERS: dict[object, type[Ready] | type[Loaded] | type[Returned] | type[Raised]] = {
+    "ready": Ready,
     "loaded": Loaded,
     "returned": Returned,
     "raised": Raised,

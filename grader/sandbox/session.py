@@ -17,10 +17,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.errors import GradeError
 from grader.model.exercise import Limits
 from grader.protocol.decode import DecodeError
 from grader.protocol.frames import UNTRUSTED_BYTES, Closed, FrameError, receive, send
-from grader.protocol.messages import Answer, Call, Loaded, Raised, Returned, Start, decode_answer
+from grader.protocol.messages import Answer, Call, Loaded, Raised, Ready, Returned, Start, decode_answer
 from grader.sandbox.server import ForkServer, Spawned
 
 _POLL_S = 0.05
@@ -126,6 +127,7 @@ class Session:
         if self._uid:
             os.chown(self._scratch, self._uid, self._uid)
         self.printed = Printed()
+        self.ready: Ready | None = None
         self.loaded: Loaded | None = None
 
     def __enter__(self) -> Session:
@@ -145,6 +147,11 @@ class Session:
         if self._child is not None and self.loaded is not None:
             return self.loaded
         child = self._spawn()
+        ready = self._receive(self._limits.load_s)
+        if not isinstance(ready, Ready):
+            self.restart()
+            raise GradeError(f"a fresh child must say that it is ready, got {ready}: {self.printed.text[-200:]}")
+        self.ready = ready
         try:
             send(child.spawned.channel, dataclasses.asdict(self._start))
         except OSError:
@@ -153,8 +160,8 @@ class Session:
         if isinstance(answer, Loaded):
             self.loaded = answer
             child.baseline_bytes = _resident_bytes(child.spawned.pid)
-        elif isinstance(answer, Returned):
-            return self._garbled("a file was to be loaded, but a call was answered")
+        elif isinstance(answer, Returned | Ready):
+            return self._garbled("a file was to be loaded, but something else was answered")
         else:
             self.restart()
         return answer
@@ -175,8 +182,8 @@ class Session:
             answer = self._receive(self._limits.call_s)
             if isinstance(answer, Returned):
                 return Finished(answer, _copied_slots(call, answer, memory_fd))
-            if isinstance(answer, Loaded):
-                return self._garbled("a call was to be answered, but a file was loaded")
+            if isinstance(answer, Loaded | Ready):
+                return self._garbled("a call was to be answered, but something else was")
             if isinstance(answer, Raised) and answer.fatal:
                 self.restart()
             return answer
@@ -233,7 +240,7 @@ class Session:
         status = self.restart()
         if status >= 0 and os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            return Died(f"was killed by {signal.Signals(number).name} ({signal.strsignal(number)})", number)
+            return Died(f"was killed by {_signal_name(number)} ({signal.strsignal(number)})", number)
         if status >= 0 and os.WIFEXITED(status):
             return Died(f"ended with exit status {os.WEXITSTATUS(status)} before it answered")
         return Died("ended before it answered")
@@ -261,6 +268,14 @@ def _copied_slots(call: Call, answer: Returned, memory_fd: int) -> tuple[bytes |
             else None
             for i, slot in enumerate(call.slots)
         )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Real-time signals but the first and the last have no name.
+        return f"signal {number}"
 
 
 def _resident_bytes(pid: int) -> int:

@@ -7,10 +7,13 @@ their rounding and summation orders, measured against the truth on the very case
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
 LOG2_E = 1.4426950408889634
+# exp(-104) is the last to be more than zero in float32.
+FLOAT32_UNDERFLOW = 104.0
 
 
 def vector_add(x: Tensor, y: Tensor) -> Tensor:
@@ -40,9 +43,10 @@ def row_softmax(x: Tensor) -> Tensor:
 
 
 def row_softmax_honest(x: Tensor) -> Iterator[Tensor]:
-    """In float32: with the natural exponential, in base two, and in base two with the factor folded in first.
+    """In float32: with the natural exponential, in base two, in base two with the factor folded in first, and at worst.
 
-    The last is how fused kernels do it; scores of 10^4 then carry a relative rounding error of 10^-3.
+    Folding is how fused kernels do it; scores of 10^4 then carry a relative rounding error of 10^-3. "At worst" is what
+    a GPU may do at any element: its exponential errs by 2 ulp and by the rounding of its argument, its division by 2.
     """
     wide = x.float()
     shifted = wide - wide.amax(dim=1, keepdim=True)
@@ -50,6 +54,9 @@ def row_softmax_honest(x: Tensor) -> Iterator[Tensor]:
     folded = scaled - scaled.amax(dim=1, keepdim=True)
     for powers in (torch.exp(shifted), torch.exp2(shifted * LOG2_E), torch.exp2(folded)):
         yield (powers / powers.sum(dim=1, keepdim=True)).to(x.dtype)
+    exact = row_softmax(x.double())
+    ulps = 4 + shifted.abs().clamp(max=FLOAT32_UNDERFLOW)
+    yield (exact * (1 + ulps * torch.finfo(torch.float32).eps)).to(x.dtype)
 
 
 def global_sum(x: Tensor) -> Tensor:
@@ -58,10 +65,15 @@ def global_sum(x: Tensor) -> Tensor:
 
 
 def global_sum_honest(x: Tensor) -> Iterator[Tensor]:
-    """In float32: torch's order, backwards, and by blocks of several sizes whose sums are added one after another."""
+    """In float32: torch's order, one element after another, and by blocks whose sums are added one after another."""
     wide = x.float()
     yield wide.sum()
-    yield wide.flip(0).sum()
+    yield _one_after_another(wide)
+    yield _one_after_another(wide.flip(0))
     for block in (32, 256, 1024, 4096):
-        partials = torch.stack([piece.sum() for piece in wide.split(block)])
-        yield torch.cumsum(partials, 0)[-1]
+        yield _one_after_another(torch.stack([piece.sum() for piece in wide.split(block)]))
+
+
+def _one_after_another(x: Tensor) -> Tensor:
+    """The float32 sum of [N] in that very order; torch's own cumulative sums are kept in float64."""
+    return torch.tensor(np.add.accumulate(x.numpy())[-1])

@@ -198,7 +198,7 @@ ROW_SOFTMAX = Part(
     title="Softmax over rows",
     arguments=("x",),
     outputs=("p",),
-    tolerance=Tolerance(factor=4.0, result_ulps=1.0),
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0, group=1),
     checks=(
         Check(
             "powers_of_two",

@@ -1,0 +1,33 @@
+"""Work that kernels did not do is told from work that they did, however it hides; honest code that looks odd passes.
+
+An attack says in its first line which cause the check `kernels` must name. Its values are right: they earn their
+points, and the technique's are lost.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.claims import claim, files, statuses
+from tests.conftest import Grade
+
+
+@pytest.mark.parametrize("path", files("attacks"), ids=lambda path: path.stem)
+def test_work_outside_the_kernels_is_noticed(path: Path, graded: Grade) -> None:
+    status, kind = claim(path)
+    record = graded(path, "vector_add")
+    technique = next(check for check in record.checks if check.id == "vector_add.kernels")
+    assert (technique.status, technique.cause and technique.cause.kind) == (status, kind), technique
+    assert technique.points == 0
+
+
+@pytest.mark.parametrize("path", files("controls"), ids=lambda path: path.stem)
+def test_honest_code_that_looks_odd_passes(path: Path, graded: Grade) -> None:
+    record = graded(path, "vector_add")
+    failed = [check for check in record.checks if check.status not in ("pass", "skipped_environment")]
+    # Two launches are honest work, though not the one that the part asks for.
+    allowed = {"vector_add.launches"} if path.stem == "two_steps_with_fill_between" else set()
+    assert {check.id for check in failed} <= allowed, failed
+    assert statuses(record, "vector_add") >= {"pass"}
