@@ -8,6 +8,8 @@ from torch import Tensor
 # As wide as those of the arguments: a block that runs over an end stays inside.
 GUARD_BYTES = 1 << 16
 _MOST_GUARDED_BYTES = 1 << 28
+# Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
+_FILL = 0x7F
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
@@ -30,7 +32,7 @@ class Guards:
         size = fresh.untyped_storage().nbytes()
         if type(fresh) is not Tensor or fresh.device.type != self._device.type or not 0 < size <= _MOST_GUARDED_BYTES:
             return fresh
-        buffer = torch.full((size + 2 * GUARD_BYTES,), 255, dtype=torch.uint8, device=fresh.device)
+        buffer = torch.full((size + 2 * GUARD_BYTES,), _FILL, dtype=torch.uint8, device=fresh.device)
         start = GUARD_BYTES // fresh.element_size() + fresh.storage_offset()
         guarded = torch.empty(0, dtype=fresh.dtype, device=fresh.device).set_(
             buffer.untyped_storage(), start, fresh.shape, fresh.stride()
@@ -47,7 +49,7 @@ class Guards:
             after = buffer[buffer.numel() - GUARD_BYTES :]
             before = buffer[:GUARD_BYTES]
             for band, where in ((after, "after the end"), (before, "before the start")):
-                touched = (band != 255).nonzero().flatten()
+                touched = (band != _FILL).nonzero().flatten()
                 if touched.numel():
                     shape = list(tensor.shape)
                     first = int(touched[0]) if band is after else GUARD_BYTES - int(touched[-1])
