@@ -27,7 +27,8 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs.
     tiny: around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis,
     zeros elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf and NaN. masked: normal with
-    -inf in up to half of each row, never in all of it. extreme: ±1e4.
+    -inf in up to half of each row, never in all of it. negative: normal around minus a million (or a quarter of the
+    largest finite number). masked_negative: the same with -inf as in masked. extreme: ±1e4.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -77,8 +78,20 @@ def _nonfinite(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator)
     return drawn
 
 
+def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return _normal(shape, dtype, generator) - min(torch.finfo(dtype).max / 4, 1e6)
+
+
 def _masked(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    drawn = _normal(shape, dtype, generator)
+    return _with_hidden(_normal(shape, dtype, generator), generator)
+
+
+def _masked_negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return _with_hidden(_negative(shape, dtype, generator), generator)
+
+
+def _with_hidden(drawn: Tensor, generator: Generator) -> Tensor:
+    shape = drawn.shape
     share = 0.5 * torch.rand((*shape[:-1], 1), generator=generator)
     order = torch.rand(shape, generator=generator).argsort(-1)
     hidden = order < (share * shape[-1]).ceil().clamp(max=shape[-1] // 2)
@@ -95,6 +108,8 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "extreme": _extreme,
     "nonfinite": _nonfinite,
     "masked": _masked,
+    "negative": _negative,
+    "masked_negative": _masked_negative,
 }
 
 

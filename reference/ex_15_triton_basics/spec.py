@@ -43,8 +43,8 @@ def vectors(values: tuple[str, ...], *, length: Size = RAGGED, offsets: tuple[in
 
 ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite")
 CHAINABLE = (*ADDABLE, "cancelling")
-SUMMABLE = ("normal", "constant", "one_hot", "shifted")
-ROWS = ("normal", "large", "constant", "shifted", "masked")
+SUMMABLE = ("normal", "constant", "one_hot", "shifted", "nonfinite")
+ROWS = ("normal", "large", "constant", "shifted", "masked", "negative", "masked_negative")
 
 
 def elementwise(
@@ -309,9 +309,16 @@ GLOBAL_SUM = Part(
     checks=(
         *elementwise(
             SUMMABLE,
-            (2, 4, 4, 1, 1, 2),
+            (2, 3, 4, 1, 1, 2),
             # Sums of float16 in float16: the partial sums outgrow its 11 bits at once.
             telling=({"N": 1025, "dtype": "float16", "values": "shifted"},),
+        ),
+        Check(
+            "long_vectors",
+            "Right for vectors of many blocks",
+            1,
+            WRITES,
+            Agrees(Cases(vectors(("normal",), length=Size(1, 300_000)), ({"N": 200_003}, {"N": 65_536}), generated=0)),
         ),
         one_launch(1, most=2),
         Check("traffic", "Reads every element once", 3, BANDWIDTH, WorkModel("N", slack=1.01)),
