@@ -57,3 +57,27 @@ def test_a_fault_on_the_device_gets_its_own_status_and_the_other_part_is_still_j
     assert judged[0].cause is not None
     assert judged[0].cause.kind == kind
     assert statuses(record, "row_softmax") == {"pass"}
+
+
+@pytest.mark.parametrize("path", files("controls"), ids=lambda path: path.stem)
+def test_honest_code_that_looks_odd_passes_on_the_device(path: Path, graded_on_gpu: Grade) -> None:
+    record = graded_on_gpu(path, "vector_add")
+    failed = {check.id for check in record.checks if check.status not in ("pass", "skipped_environment")}
+    allowed = {"vector_add.launches"} if path.stem == "two_steps_with_fill_between" else set()
+    assert failed <= allowed, [check.reason for check in record.checks]
+
+
+# NumPy cannot look at a GPU's memory, and a kernel with Python in it does not compile there: these need no defence.
+ONLY_INTERPRETED = ("numpy", "python_in_the_kernel", "notices")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in files("attacks") if not path.stem.startswith(ONLY_INTERPRETED)],
+    ids=lambda path: path.stem,
+)
+def test_work_outside_the_kernels_is_noticed_on_the_device(path: Path, graded_on_gpu: Grade) -> None:
+    status, kind = claim(path)
+    record = graded_on_gpu(path, "vector_add")
+    technique = next(check for check in record.checks if check.id == "vector_add.kernels")
+    assert (technique.status, technique.cause and technique.cause.kind) == (status, kind), technique
