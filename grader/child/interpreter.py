@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 
 def apply_corrections() -> None:
     """Patch this process's interpreter; before the submission is loaded."""
+    # What NumPy says of a kernel's numbers, a GPU would not say.
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter")
     _let_autotuned_kernels_run()
     _poison_masked_loads()
 
@@ -37,10 +40,9 @@ def _poison_masked_loads() -> None:
     ) -> Any:
         if other is None:
             kind = ptrs.get_element_ty()
-            undefined = np.full(ptrs.data.shape, 0xFF, dtype=np.uint8)
-            width = np.dtype(_get_np_dtype(kind)).itemsize
-            lanes = np.repeat(undefined.reshape(-1), width).view(_get_np_dtype(kind)).reshape(ptrs.data.shape)
-            other = TensorHandle(lanes, kind)
+            dtype = np.dtype(_get_np_dtype(kind))
+            undefined = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
+            other = TensorHandle(np.full(ptrs.data.shape, undefined, dtype), kind)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load

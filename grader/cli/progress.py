@@ -20,11 +20,7 @@ _LINES = 8
 class LineProgress:
     """One plain line per check, for logs and pipes."""
 
-    def __init__(self, title: str) -> None:
-        self._title = title
-
     def __enter__(self) -> Callable[[CheckResult], None]:
-        print(f"{self._title} …", file=sys.stderr, flush=True)
         return lambda result: print(render_check(result), file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:
@@ -34,9 +30,8 @@ class LineProgress:
 class LiveProgress:
     """The latest checks under a spinner; gone when the grading ends, for the result takes its place."""
 
-    def __init__(self, total: int, title: str) -> None:
+    def __init__(self, total: int) -> None:
         self._total = total
-        self._title = title
         self._done = 0
         self._latest: deque[str] = deque(maxlen=_LINES)
         self._live = Live(console=Console(stderr=True), transient=True, refresh_per_second=12)
@@ -56,5 +51,5 @@ class LiveProgress:
         self._live.refresh()
 
     def _update(self) -> None:
-        spinner = Spinner("dots", Text(f"{self._title}  {self._done} of {self._total} checks"))
+        spinner = Spinner("dots", Text(f"{self._done} of {self._total} checks"))
         self._live.update(Group(*(Text(line) for line in self._latest), spinner))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,6 +67,9 @@ def run(
         if asked != "-":
             check_writable(Path(asked))
     keeps_card = _can_keep_cards(card, data)
+    if not quiet:
+        # Before anything slow: loading torch takes seconds, and silence looks like a hang.
+        print(f"Checking {path.resolve()} …", file=sys.stderr, flush=True)
     with closing(start_server(cpu=cpu)) as server:
         job = _job(entry, path, source, server, seed, parts)
         record = _grade(job, server, quiet=quiet)
@@ -126,10 +131,29 @@ def start_server(*, cpu: bool) -> ForkServer:
     return server
 
 
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """While torch is imported, an interrupt ends the process here and now: raised inside an import, it may be lost."""
+
+    def leave(number: int, _: object) -> None:
+        os.write(2, b"grade: interrupted\n")
+        os._exit(128 + number)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
+
+
 def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, parts: tuple[str, ...]) -> Job:
-    # Hypothesis and torch load here, while the fork server loads them as well.
-    from grader import plan
-    from grader.grading import Job
+    with _leaving_at_once():
+        # Hypothesis and torch load here, while the fork server loads them as well.
+        from grader import plan
+        from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
     drawn = plan.draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
@@ -149,7 +173,7 @@ def _now() -> str:
 def _grade(job: Job, server: ForkServer, *, quiet: bool) -> Record:
     from grader.grading import grade
 
-    with progress(len(job.plan.checks), f"Checking {job.path}", quiet=quiet) as heard:
+    with progress(len(job.plan.checks), quiet=quiet) as heard:
         return grade(job, server, heard)
 
 
@@ -171,10 +195,10 @@ def _terminal(stream: object) -> tuple[bool, bool, int]:
     return colour, ascii_only, min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
-def progress(total: int, title: str, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
+def progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
     """Shows every check as it is decided, on stderr: lines that vanish on a terminal, lines that stay elsewhere."""
     if quiet:
         return nullcontext(lambda result: None)
     from grader.cli.progress import LineProgress, LiveProgress
 
-    return LiveProgress(total, title) if sys.stderr.isatty() else LineProgress(title)
+    return LiveProgress(total) if sys.stderr.isatty() else LineProgress()

@@ -195,7 +195,7 @@ def _recognise(
     if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
         return (
             "unwritten",
-            "Looks like elements that were never written",
+            "Looks like unwritten memory, or a read beyond an input",
             "Memory starts out as NaN here: these elements were not stored to, or NaN was read from beyond an input.",
         )
     if not bool(got.any()):

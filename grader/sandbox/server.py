@@ -56,6 +56,7 @@ class ForkServer:
         self._start()
 
     def _start(self) -> None:
+        self._has_spawned = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the server
         self._control, theirs = socket.socketpair()
         self._control.settimeout(_START_TIMEOUT_S)
@@ -89,6 +90,7 @@ class ForkServer:
         try:
             with theirs:
                 answer = self._ask(Spawn("spawn", scratch, uid, limits), (theirs.fileno(), log_write))
+                self._has_spawned = True
         except _Gone:
             ours.close()
             os.close(log_read)
@@ -113,8 +115,10 @@ class ForkServer:
     def close(self) -> None:
         """End the server and with it every child."""
         self._control.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
+        if self._has_spawned:
+            # It ends its children, and what those have started, before it goes; without any it may as well be killed.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
         self._process.kill()
         self._process.wait()
         self._errors.close()
