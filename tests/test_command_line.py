@@ -196,7 +196,7 @@ def test_another_seed_draws_another_plan_and_is_recorded(tree: Path) -> None:
     assert graded.returncode == 3
     record = from_json((tree / "scorecards" / "ex_15.json").read_text())
     assert record.seed == "0x7"
-    assert record.command == "grade ex_15 --seed 0x7"
+    assert record.command == "grade ex_15 --seed 0x7 --cpu"
 
 
 def test_a_terminal_without_unicode_gets_ascii(tree: Path) -> None:

@@ -23,7 +23,7 @@ def test_a_failing_run_names_the_file_the_cause_the_case_and_the_replay() -> Non
     assert "/home/ada/course/exercises/ex_15_triton_basics.py sha256 51ab12cd34ef" in text
     assert "✗ Right for rows that do not fill a block — wrong only in the last, partly filled tile" in text
     assert "Smallest failing case: M=24, N=1025, float32; passes for M=24, N=1024" in text
-    assert "120 of 24600 elements of p differ (0.5%), only at the end (tile: BLOCK=1024)" in text
+    assert "120 of 24600 elements of p differ (0.5%), only at the end (BLOCK=1024)" in text
     assert "[0, 1024] 0.25 1.75 1.19e-07" in text
     assert "░░░░░░░░░░░█" in text
     assert "Replay: grade replay ex_15:row_softmax.tail:0x5f" in text
@@ -198,7 +198,7 @@ def test_differences_show_enough_digits_to_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(1, "0.1%"), (9_999, "99.9%"), (10_000, "100%"), (0, "0%"), (1234, "12.3%")]
+    ("count", "words"), [(1, "under 0.1%"), (9_999, "99.9%"), (10_000, "100%"), (0, "0%"), (1234, "12.3%")]
 )
 def test_a_percentage_is_whole_only_when_everything_is_meant(count: int, words: str) -> None:
     assert view.share(count, 10_000) == words
@@ -223,3 +223,13 @@ def test_progress_is_one_line_of_the_asked_width(ascii_only: bool) -> None:
         assert "\n" not in text
         assert len(text) <= 60
         assert LOOKS[check.status].word in text
+
+
+def test_a_replay_names_the_file_and_the_mode_that_failed() -> None:
+    record = dataclasses.replace(
+        samples.failing(), command="grade ex_15 --submission 'my file.py' --part row_softmax --cpu"
+    )
+    example = Counterexample({"N": 65}, "N=65", "ex_15:row_softmax.tail:N=65:0x5f")
+
+    wanted = "grade replay ex_15:row_softmax.tail:N=65:0x5f --submission 'my file.py' --cpu"
+    assert view.replay_command(example, record) == wanted

@@ -71,7 +71,7 @@ def run(
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         print(f"Checking {path.resolve()} …", file=sys.stderr, flush=True)
     with closing(start_server(cpu=cpu)) as server:
-        job = _job(entry, path, source, server, seed, parts)
+        job = _job(entry, path, source, server, seed, parts, cpu=cpu)
         record = _grade(job, server, quiet=quiet)
     from grader.report import html, junit
 
@@ -149,7 +149,9 @@ def _leaving_at_once() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, parts: tuple[str, ...]) -> Job:
+def _job(
+    entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, parts: tuple[str, ...], *, cpu: bool
+) -> Job:
     with _leaving_at_once():
         # Hypothesis and torch load here, while the fork server loads them as well.
         from grader import plan
@@ -163,6 +165,8 @@ def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | 
     words += [f"--part {part}" for part in parts]
     if seed is not None:
         words.append(f"--seed {seed:#x}")
+    if cpu:
+        words.append("--cpu")
     return Job(entry, str(path.resolve()), source, drawn, " ".join(words), _now())
 
 

@@ -85,7 +85,7 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
     sums = view.tally(record.checks)
     cut_checks = len(record.checks) - len(checks)
     return (
-        _environment(limits)
+        _environment(limits, record)
         .get_template("scorecard.html.j2")
         .render(
             record=record,
@@ -105,7 +105,7 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
     )
 
 
-def _environment(limits: _Limits) -> Environment:
+def _environment(limits: _Limits, record: Record) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -122,7 +122,7 @@ def _environment(limits: _Limits) -> Environment:
         "measured": view.measured,
         "index": view.index,
         "how_wrong": view.how_wrong,
-        "replay": view.replay_command,
+        "replay": lambda example: view.replay_command(example, record),
         "draw": _draw,
         "cell_size": lambda drawn: picture.cell_size(drawn, rows=_ROWS, columns=_COLUMNS),
         "spaced": lambda name: view.line(name, 100).replace("_", " "),

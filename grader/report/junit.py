@@ -94,10 +94,10 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
         SubElement(case, kind, {"message": _attribute(f"{word}: {view.why(check)}" if check.reason else word)})
     else:
         child = SubElement(case, kind, {"type": check.status, "message": _attribute(message or word)})
-        child.text = _content(_details(check))
+        child.text = _content(_details(record, check))
 
 
-def _details(check: CheckResult) -> str:
+def _details(record: Record, check: CheckResult) -> str:
     """Everything that helps to repair it, one thing per line."""
     lines = [check.title, view.why(check)]
     if check.cause is not None:
@@ -113,7 +113,7 @@ def _details(check: CheckResult) -> str:
     if check.cause is not None and check.cause.help:
         lines.append(f"Help: {view.line(check.cause.help)}")
     if check.counterexample is not None:
-        lines.append(f"Replay: {view.replay_command(check.counterexample)}")
+        lines.append(f"Replay: {view.replay_command(check.counterexample, record)}")
     text = "\n".join(view.line(entry) for entry in lines if entry)
     return f"{text}\n\n{view.block(check.cause.traceback)}" if check.cause and check.cause.traceback else text
 

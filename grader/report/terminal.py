@@ -140,7 +140,7 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     unsaid = _first_of_each_reason(record.checks)
     for group in _lines(checks, brief and all(check.status not in view.LEARNERS for check in checks)):
         _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group))
-    cards = [_card(ink, group) for group in view.by_kind(check for check in checks if _has_card(check))]
+    cards = [_card(ink, record, group) for group in view.by_kind(check for check in checks if _has_card(check))]
     return Group(heading, rows, *cards, Text())
 
 
@@ -205,7 +205,7 @@ def _short_name(check: CheckResult) -> str:
     return view.line(check.id, 60).removeprefix(f"{check.part}.").replace("_", " ")
 
 
-def _card(ink: _Ink, group: list[CheckResult]) -> RenderableType:
+def _card(ink: _Ink, record: Record, group: list[CheckResult]) -> RenderableType:
     """One cause: what it is, the smallest case that shows it, where the output is wrong, and how to see it again."""
     check = group[0]
     cause, example = check.cause, check.counterexample
@@ -232,7 +232,7 @@ def _card(ink: _Ink, group: list[CheckResult]) -> RenderableType:
     if len(group) > 1:
         lines.append(_labelled(ink, "Alike: ", "; ".join(map(_in_passing, group[1:]))))
     if example is not None and example.replay:
-        lines.append(_labelled(ink, "Replay: ", view.replay_command(example), "bold"))
+        lines.append(_labelled(ink, "Replay: ", view.replay_command(example, record), "bold"))
     return Group(Text(), _indent(title, 2), *(_indent(entry, 4) for entry in lines))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -116,10 +117,11 @@ def index(where: tuple[int, ...]) -> str:
 
 
 def share(count: int, total: int) -> str:
-    """A percentage that is 0% or 100% only when nothing or everything is meant."""
+    """A percentage that is 0% or 100% only when nothing or everything is meant; tiny ones are "under 0.1%"."""
     if count >= total or count <= 0:
         return "100%" if count > 0 else "0%"
-    return f"{min(max(100 * count / total, 0.1), 99.9):.1f}%"
+    percent = 100 * count / total
+    return "under 0.1%" if percent < 0.1 else f"{min(percent, 99.9):.1f}%"
 
 
 def how_wrong(mismatch: Mismatch) -> str:
@@ -130,7 +132,7 @@ def how_wrong(mismatch: Mismatch) -> str:
     text = f"{mismatch.count} of {mismatch.total} {noun} of {line(mismatch.output, 60)} {verb}"
     text += f" ({share(mismatch.count, mismatch.total)}), {where}"
     if mismatch.tile:
-        text += f" (tile: {line(mismatch.tile, 60)})"
+        text += f" ({line(mismatch.tile, 80)})"
     text += f"; worst at {index(mismatch.worst_index)}"
     # Where NaN was returned, there is no distance to speak of.
     return (
@@ -158,10 +160,25 @@ def verdict_words(record: Record) -> str:
     return word
 
 
-def replay_command(example: Counterexample) -> str:
-    """The command that runs one case again, whether the record holds it whole or only its token."""
-    replay = line(example.replay, 300)
-    return replay if not replay or replay.startswith("grade ") else f"grade replay {replay}"
+def replay_command(example: Counterexample, record: Record) -> str:
+    """The command that runs one case again, on the same file and in the same mode; empty without a token."""
+    token = line(example.replay, 300)
+    return " ".join(["grade replay", token, *_kept_options(record.command)]) if token else ""
+
+
+def _kept_options(command: str) -> list[str]:
+    """What of the command that graded matters to a replay as well: the file, and whether the GPU was left aside."""
+    try:
+        words = shlex.split(line(command, 600))
+    except ValueError:
+        return []
+    kept = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--submission":
+            kept += [word, shlex.quote(following)]
+        elif word == "--cpu":
+            kept.append(word)
+    return kept
 
 
 def cause_key(check: CheckResult) -> tuple[str, ...]:
@@ -212,7 +229,7 @@ def next_step(record: Record) -> Step:
     again = line(record.command, 300) or f"grade {line(record.exercise.id, 60)}"
     blamed = [check for check in record.checks if check.status in LEARNERS]
     failed = [check for check in blamed if check.status != "not_implemented"]
-    replays = [replay_command(check.counterexample) for check in failed if check.counterexample is not None]
+    replays = [replay_command(check.counterexample, record) for check in failed if check.counterexample is not None]
     command = next((replay for replay in replays if replay), "")
     if command:
         return Step("run the first failing case again", command)

@@ -218,7 +218,7 @@ def failing() -> Record:
     example = Counterexample(
         {"M": 24, "N": 1025},
         "M=24, N=1025, float32",
-        "grade replay ex_15:row_softmax.tail:0x5f",
+        "ex_15:row_softmax.tail:0x5f",
         rationale="p: 24 of 24600 elements wrong.",
         passes="M=24, N=1024",
         tried=31,
