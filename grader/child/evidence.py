@@ -6,17 +6,24 @@ values, and in sealed calls by values that only the kernels could see.
 
 from __future__ import annotations
 
+import enum
+import gc
 import inspect
+import operator
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from grader.child.guards import Guards
 from grader.child.interpreter import python_in_kernel
@@ -26,7 +33,7 @@ from grader.protocol.messages import Launch
 _ALLOCATING = frozenset(
     {
         *("empty", "empty_like", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"),
-        *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"),
+        *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "empty_permuted"),
     }
 )
 # Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
@@ -34,6 +41,9 @@ _SUPPORTING = _ALLOCATING | frozenset(
     {
         *("arange", "scalar_tensor", "resize_", "clone", "contiguous", "copy_", "detach", "fill", "fill_", "lift"),
         *("lift_fresh", "set_", "zero_", "_to_copy", "_unsafe_view", "_reshape_alias"),
+        *("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_", "detach_"),
+        *("cat", "stack", "constant_pad_nd", "repeat", "is_same_size", "is_pinned", "record_stream"),
+        *("promote_types", "result_type", "can_cast"),
     }
 )
 # Ways for values to leave a tensor without an ATen operator.
@@ -128,15 +138,17 @@ class Probe:
 
     def supporting(self, name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run an operator that allocates, fills, copies or casts; copies of sealed bytes are sealed as well."""
-        if name in _ALLOCATING:
+        if name in _ALLOCATING and kwargs.get("out") is None:
             fresh = func(*args, **kwargs)
             return self._guards.around(fresh) if isinstance(fresh, Tensor) else fresh
         tensors = _tensors((args, tuple(kwargs.values())))
-        if not self.sealing.holds(tensors):
-            return func(*args, **kwargs)
+        sealed = self.sealing.holds(tensors)
         with self.sealing.window(()):
+            if name == "resize_":
+                self._guards.release(args[0])
             result = func(*args, **kwargs)
-        self.sealing.cover(_tensors(result))
+        if sealed:
+            self.sealing.cover(_tensors(result))
         return result
 
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,8 +204,8 @@ class Probe:
         suspects = [*_suspects(values)]
         if self._interpreted and kernel is not None:
             suspects += [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
-        if not self.sealing.is_open and len(sys._current_frames()) > 1:
-            suspects.append("a second Python thread")
+        if not self.sealing.is_open:
+            suspects += [*_onlookers(kernel)]
         self.running += 1
         try:
             if suspects:
@@ -215,7 +227,7 @@ def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[s
 
 
 def _sizes(grid: Any) -> tuple[int, ...]:
-    return tuple(int(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
+    return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
 
 
 def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
@@ -247,18 +259,59 @@ def _tensors(values: Any) -> list[Tensor]:
 
 def _suspects(values: Any) -> Iterator[str]:
     """Arguments that could run code of their own while the kernel runs."""
-    if isinstance(values, tuple | list):
+    if type(values) in (tuple, list, torch.Size) or _is_named_tuple(values):
         for value in values:
             yield from _suspects(value)
-    elif type(values) not in _PLAIN and not _is_triton(values):
+    elif type(values) not in _PLAIN and not _is_triton(values) and not _is_plain_enum(values):
         yield f"an argument of type {type(values).__name__}"
+
+
+def _is_named_tuple(value: Any) -> bool:
+    """A tuple of the kind that collections.namedtuple makes, with nothing of its own to run."""
+    new = getattr(getattr(type(value).__new__, "__code__", None), "co_filename", "")
+    return isinstance(value, tuple) and hasattr(value, "_fields") and new == "<string>"
+
+
+def _is_plain_enum(value: Any) -> bool:
+    if not (isinstance(value, int) and isinstance(value, enum.Enum)):
+        return False
+    own = [one for one in vars(type(value)).values() if isinstance(one, FunctionType)]
+    return all(one.__code__.co_filename == enum.__file__ for one in own)
 
 
 _PLAIN = (Tensor, torch.nn.Parameter, int, float, bool, str, type(None), torch.dtype, torch.device)
 
 
 def _is_triton(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "triton"
+    kind = type(value)
+    home = sys.modules.get(kind.__module__) if kind.__module__.partition(".")[0] == "triton" else None
+    return getattr(home, kind.__name__, None) is kind
+
+
+_KNOBS = ("launch_enter_hook", "launch_exit_hook", "jit_cache_hook", "jit_post_compile_hook", "kernel_load_start_hook")
+
+
+def _onlookers(kernel: Any) -> Iterator[str]:
+    """What could run beside a kernel, and see what it sees."""
+    from triton import knobs
+
+    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
+    if any(type(mode) not in (_Functions, _Operators, DeviceContext) for mode in modes):
+        yield "a torch mode of your own"
+    if len(sys._current_frames()) > 1:
+        yield "a second Python thread"
+    if sys.getprofile() or sys.gettrace():
+        yield "a profile or trace function"
+    if gc.callbacks:
+        yield "a callback of the garbage collector"
+    if any(signal.getitimer(which)[0] for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)):
+        yield "a timer that is running"
+    with suppress(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WNOHANG | os.WNOWAIT | os.WEXITED)
+        yield "a second process"
+    hooks = [getattr(knobs.runtime, name, None) for name in _KNOBS]
+    if any(getattr(hook, "calls", hook) for hook in hooks) or getattr(kernel, "launch_metadata", None):
+        yield "a hook of triton's that runs with the launch"
 
 
 def fill_uninitialised_memory() -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 # As wide as those of the arguments: a block that runs over an end stays inside.
 GUARD_BYTES = 1 << 16
-_MOST_GUARDED_BYTES = 1 << 28
+_MOST_GUARDED_BYTES = 4 << 20
 # Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
 _FILL = 0x7F
 
@@ -25,7 +25,8 @@ class Guards:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._allocations: list[tuple[Tensor, Tensor]] = []
+        self._allocations: list[tuple[Tensor, list[int]]] = []
+        self._kept: dict[int, Tensor] = {}
 
     def around(self, fresh: Tensor) -> Tensor:
         """The same tensor in memory of its own with a guard band on either side."""
@@ -33,25 +34,32 @@ class Guards:
         if type(fresh) is not Tensor or fresh.device.type != self._device.type or not 0 < size <= _MOST_GUARDED_BYTES:
             return fresh
         buffer = torch.full((size + 2 * GUARD_BYTES,), _FILL, dtype=torch.uint8, device=fresh.device)
-        start = GUARD_BYTES // fresh.element_size() + fresh.storage_offset()
+        buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(bytes_of(fresh))
+        # A storage of its own, of the size that was asked for: the submission may look at offsets and sizes.
+        inside = torch._C._construct_storage_from_data_pointer(buffer.data_ptr() + GUARD_BYTES, fresh.device, size)
         guarded = torch.empty(0, dtype=fresh.dtype, device=fresh.device).set_(
-            buffer.untyped_storage(), start, fresh.shape, fresh.stride()
+            inside, fresh.storage_offset(), fresh.shape, fresh.stride()
         )
-        inside = buffer[GUARD_BYTES : GUARD_BYTES + size]
-        inside.copy_(bytes_of(fresh))
-        self._allocations.append((buffer, guarded))
+        self._allocations.append((buffer, list(fresh.shape)))
+        # That storage does not own its memory, and may be kept for as long as the process lives.
+        self._kept[inside.data_ptr()] = buffer
         return guarded
+
+    def release(self, tensor: Tensor) -> None:
+        """Move a guarded tensor to ordinary memory, where it can be resized."""
+        if tensor.untyped_storage().data_ptr() in self._kept:
+            own = bytes_of(tensor).clone().untyped_storage()
+            tensor.set_(own, tensor.storage_offset(), tensor.shape, tensor.stride())
 
     def overrun(self) -> tuple[str, ...]:
         """Descriptions of writes outside the allocations; forgets them."""
         found = []
-        for buffer, tensor in self._allocations:
+        for buffer, shape in self._allocations:
             after = buffer[buffer.numel() - GUARD_BYTES :]
             before = buffer[:GUARD_BYTES]
             for band, where in ((after, "after the end"), (before, "before the start")):
                 touched = (band != _FILL).nonzero().flatten()
                 if touched.numel():
-                    shape = list(tensor.shape)
                     first = int(touched[0]) if band is after else GUARD_BYTES - int(touched[-1])
                     text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
                     found.append(f"{text}, the nearest {first} bytes away")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from grader.child.guards import bytes_of
 
@@ -45,16 +46,18 @@ class Sealing:
     def begin(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
         """Seal the memory of each (tensor, decoy bytes of its whole storage); leave that of `visible` alone."""
         self._active = True
-        for tensor, decoy in decoys:
-            memory = bytes_of(tensor)
-            self._places[memory.data_ptr()] = _Place(memory, memory.clone(), decoy)
-            memory.copy_(decoy)
+        with _unobserved():
+            for tensor, decoy in decoys:
+                memory = bytes_of(tensor)
+                self._places[memory.data_ptr()] = _Place(memory, memory.clone(), decoy)
+                memory.copy_(decoy)
         self._visible_inputs = {tensor.untyped_storage().data_ptr() for tensor in visible}
 
     def end(self) -> None:
         """Uncover everything; the memory holds what the kernels left there."""
-        for place in self._places.values():
-            place.memory.copy_(place.hidden)
+        with _unobserved():
+            for place in self._places.values():
+                place.memory.copy_(place.hidden)
         self._places, self._visible_inputs = {}, set()
         self._active, self._open = False, 0
 
@@ -73,27 +76,30 @@ class Sealing:
         if not self._active or self._open:
             yield
             return
-        for place in self._places.values():
-            place.memory.copy_(place.hidden)
+        with _unobserved():
+            for place in self._places.values():
+                place.memory.copy_(place.hidden)
         self._open += 1
         try:
             yield
         finally:
             self._open -= 1
             _synchronise()
-            for tensor in touched:
-                self._add(tensor)
-            for place in self._places.values():
-                place.hidden.copy_(place.memory)
-                place.memory.copy_(place.shown)
+            with _unobserved():
+                for tensor in touched:
+                    self._add(tensor)
+                for place in self._places.values():
+                    place.hidden.copy_(place.memory)
+                    place.memory.copy_(place.shown)
             _synchronise()
 
     def cover(self, tensors: Iterable[Tensor]) -> None:
         """Seal what holds copies of sealed bytes."""
-        for tensor in tensors:
-            if self._add(tensor):
-                place = self._places[tensor.untyped_storage().data_ptr()]
-                place.memory.copy_(place.shown)
+        with _unobserved():
+            for tensor in tensors:
+                if self._add(tensor):
+                    place = self._places[tensor.untyped_storage().data_ptr()]
+                    place.memory.copy_(place.shown)
 
     def _add(self, tensor: Tensor) -> bool:
         address = tensor.untyped_storage().data_ptr()
@@ -102,6 +108,13 @@ class Sealing:
         memory = bytes_of(tensor)
         self._places[address] = _Place(memory, memory.clone(), torch.full_like(memory, 255))
         return True
+
+
+@contextmanager
+def _unobserved() -> Iterator[None]:
+    """Our own copies of hidden bytes pass by no torch mode: one of them may be the submission's."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
 
 
 def _synchronise() -> None:

@@ -43,7 +43,8 @@ class Evidence:
 class Bench:
     """One part of one submission: a session with its process, and the truth.
 
-    `evidence` is of every call; `passed` are cases of the checks that passed, a few of each.
+    `evidence` is of every call; `passed` are cases of the checks that passed, a few of each; `salt`, a number that
+    follows from the submission's text, chooses among them what nobody can know while writing that text.
     """
 
     session: Session
@@ -51,6 +52,7 @@ class Bench:
     part: Part
     path: str
     device: str
+    salt: int
     evidence: list[Evidence] = field(default_factory=list)
     passed: list[PlannedCase] = field(default_factory=list)
 
