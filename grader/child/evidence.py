@@ -25,8 +25,8 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from grader.child.guards import Guards
-from grader.child.interpreter import python_in_kernel
+from grader.child.guards import GUARD_BYTES, Guards
+from grader.child.interpreter import StoreWatch, python_in_kernel
 from grader.child.sealing import Sealing
 from grader.protocol.messages import Launch
 
@@ -110,7 +110,7 @@ class Probe:
         self.running = 0
         self.sealing = Sealing()
         self._guards = Guards(device)
-        self._interpreted = interpreted
+        self._stores = StoreWatch(GUARD_BYTES) if interpreted else None
         self._trials = 0
 
     def install(self) -> None:
@@ -122,6 +122,8 @@ class Probe:
 
         for kind in (JITFunction, InterpretedFunction):
             kind.run = self._around_run(kind.run)
+        if self._stores:
+            self._stores.install()
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
 
@@ -202,20 +204,25 @@ class Probe:
     def _window(self, kernel: Any, values: Any) -> Iterator[None]:
         """While a kernel runs, sealed memory is open: to the kernel, and to nothing that came along with it."""
         suspects = [*_suspects(values)]
-        if self._interpreted and kernel is not None:
+        if self._stores and kernel is not None:
             suspects += [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
+        tensors = _tensors(values)
+        if self._stores:
+            self._stores.start(tensors)
         self.running += 1
         try:
             if suspects:
                 self.seen.operators.update(dict.fromkeys(suspects))
                 yield
             else:
-                with self.sealing.window(_tensors(values)):
+                with self.sealing.window(tensors):
                     yield
         finally:
             self.running -= 1
+            if self._stores and self._stores.strayed():
+                self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

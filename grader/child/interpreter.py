@@ -7,7 +7,7 @@ import dis
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,59 @@ def _closure_of(function: types.FunctionType) -> dict[str, Any]:
         with suppress(ValueError):
             values[name] = cell.cell_contents
     return values
+
+
+class StoreWatch:
+    """Notices stores far from every tensor that a kernel was given: to addresses that it got in another way.
+
+    A store just beyond a tensor is a mistake, and the guard bands' business.
+    """
+
+    def __init__(self, slack_bytes: int) -> None:
+        self._slack_bytes = slack_bytes
+        self._extents: list[tuple[int, int]] = []
+        self._strayed = False
+
+    def install(self) -> None:
+        """Look at every store and atomic of this process's interpreter."""
+        from triton.runtime.interpreter import InterpreterBuilder as Builder
+
+        store, rmw, cas = Builder.create_masked_store, Builder.create_atomic_rmw, Builder.create_atomic_cas
+
+        def create_masked_store(builder: Any, ptrs: Any, value: Any, mask: Any, *args: Any, **kwargs: Any) -> Any:
+            self._look(ptrs.data, mask.data)
+            return store(builder, ptrs, value, mask, *args, **kwargs)
+
+        def create_atomic_rmw(builder: Any, rmw_op: Any, ptr: Any, val: Any, mask: Any, *args: Any) -> Any:
+            self._look(ptr.data, mask.data)
+            return rmw(builder, rmw_op, ptr, val, mask, *args)
+
+        def create_atomic_cas(builder: Any, ptr: Any, *args: Any) -> Any:
+            self._look(ptr.data, np.ones_like(ptr.data, dtype=bool))
+            return cas(builder, ptr, *args)
+
+        Builder.create_masked_store = create_masked_store
+        Builder.create_atomic_rmw = create_atomic_rmw
+        Builder.create_atomic_cas = create_atomic_cas
+
+    def start(self, tensors: Iterable[Any]) -> None:
+        """From now on, these are the tensors that a kernel was given."""
+        storages = [tensor.untyped_storage() for tensor in tensors]
+        self._extents = [
+            (one.data_ptr() - self._slack_bytes, one.data_ptr() + one.nbytes() + self._slack_bytes) for one in storages
+        ]
+        self._strayed = False
+
+    def strayed(self) -> bool:
+        """Whether some store since `start` went elsewhere."""
+        return self._strayed
+
+    def _look(self, addresses: Any, mask: Any) -> None:
+        lanes = np.asarray(addresses).reshape(-1)[np.asarray(mask, dtype=bool).reshape(-1)]
+        elsewhere = np.ones(lanes.shape, dtype=bool)
+        for start, end in self._extents:
+            elsewhere &= (lanes < start) | (lanes >= end)
+        self._strayed = self._strayed or bool(elsewhere.any())
 
 
 # What a kernel may call by name and a compiler understands; anything else is Python that only the interpreter runs.
