@@ -67,8 +67,8 @@ def test_honest_code_that_looks_odd_passes_on_the_device(path: Path, graded_on_g
     assert failed <= allowed, [check.reason for check in record.checks]
 
 
-# NumPy cannot look at a GPU's memory, and a kernel with Python in it does not compile there: these need no defence.
-ONLY_INTERPRETED = ("numpy", "python_in_the_kernel", "notices")
+# NumPy cannot look at the memory of a GPU, and Python cannot run inside a kernel there: these need no defence.
+ONLY_INTERPRETED = ("numpy", "python_in_the_kernel", "notices", "a_profiler", "stores_to_a_bare")
 
 
 @pytest.mark.parametrize(
