@@ -116,7 +116,7 @@ def _generate(name: str, space: Space, count: int, seed: int, without: frozenset
     # Hypothesis starts at the simplest case and repeats itself in small spaces: ask for more than are needed.
     @hypothesis_seed(seed)
     @settings(
-        max_examples=4 * count + 4,
+        max_examples=2 * count + 4,
         phases=[Phase.generate],
         database=None,
         deadline=None,

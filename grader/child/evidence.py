@@ -112,6 +112,7 @@ class Probe:
         self._guards = Guards(device)
         self._stores = StoreWatch(GUARD_BYTES) if interpreted else None
         self._trials = 0
+        self._examined: dict[Any, list[str]] = {}
 
     def install(self) -> None:
         """Route every Triton launch of this process through this probe."""
@@ -205,7 +206,7 @@ class Probe:
         """While a kernel runs, sealed memory is open: to the kernel, and to nothing that came along with it."""
         suspects = [*_suspects(values)]
         if self._stores and kernel is not None:
-            suspects += [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
+            suspects += self._python_in(kernel)
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
         tensors = _tensors(values)
@@ -223,6 +224,12 @@ class Probe:
             self.running -= 1
             if self._stores and self._stores.strayed():
                 self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
+
+    def _python_in(self, kernel: Any) -> list[str]:
+        """Python in a kernel; looked for at its first launch, and in sealed calls again, for names can be rebound."""
+        if not self.sealing.is_open or kernel.fn not in self._examined:
+            self._examined[kernel.fn] = [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
+        return self._examined[kernel.fn]
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
