@@ -186,17 +186,16 @@ class _Grading:
         budget_s = min(_SHRINK_CHECK_S, self._shrink_left_s)
         if planned.space is None or not self._job.shrink or not shrinkable(planned, failure) or budget_s <= 0:
             return failure, self._counterexample(planned, failing)
-        evidence, started = list(bench.evidence), monotonic()
+        started = monotonic()
 
         def fails(case: Case) -> bool:
             found = failure_of(bench, planned, replace(failing, case=case))
             return found is not None and found.status == failure.status
 
-        found = smallest(planned.space, failing.case, fails, budget_s)
-        least = replace(failing, case=found.case)
-        again = failure_of(bench, planned, least)
-        # What shrinking ran is no evidence of how the part works on the planned cases.
-        bench.evidence[:] = evidence
+        with bench.aside():
+            found = smallest(planned.space, failing.case, fails, budget_s)
+            least = replace(failing, case=found.case)
+            again = failure_of(bench, planned, least)
         self._shrink_left_s -= monotonic() - started
         if again is None or again.status != failure.status:
             return failure, self._counterexample(planned, failing)
