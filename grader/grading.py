@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from time import monotonic
@@ -20,7 +20,7 @@ from grader.judge.causes import Failure, missing_function, why_not_finished
 from grader.judge.rules import Ruling, decide, failure_of, shrinkable
 from grader.judge.truth import Truth
 from grader.model.cases import Case
-from grader.model.exercise import Part, SpeedBand, UsesKernels, WorkModel
+from grader.model.exercise import Agrees, Fresh, Part, SpeedBand, UsesKernels, WorkModel, check_id
 from grader.plan import Plan, PlannedCase, PlannedCheck, ReplayToken
 from grader.protocol.messages import Loaded, Start
 from grader.record import (
@@ -42,6 +42,9 @@ from grader.record import (
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Finished, Session
 from grader.shrink import smallest
+from grader.speed.anchor import Anchor
+from grader.speed.lock import GpuLock
+from grader.speed.suite import Suite
 
 _SHRINK_CHECK_S = 2.0
 _SHRINK_TOTAL_S = 5.0
@@ -51,7 +54,10 @@ _MOST_TIMEOUTS = 2
 
 @dataclass(frozen=True)
 class Job:
-    """One grading: what is graded, against what, by which plan. `path` is shown; `source` is what runs."""
+    """One grading: what is graded, against what, by which plan. `path` is shown; `source` is what runs.
+
+    timed: whether speed is judged, where there is a GPU; all_baselines: also beside baselines that are slow to compile.
+    """
 
     entry: Entry
     path: str
@@ -61,6 +67,8 @@ class Job:
     graded_at: str
     shrink: bool = True
     student: str = ""
+    timed: bool = True
+    all_baselines: bool = False
 
 
 def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None] = lambda result: None) -> Record:
@@ -74,9 +82,10 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
         inputs=job.entry.source("inputs.py"),
         functions=tuple(part.name for part in exercise.parts),
     )
+    gpu = machine.find_gpu() if server.mode == "gpu" else None
     results: list[CheckResult] = []
-    with Session(server, start, exercise.limits) as session:
-        grading = _Grading(job, session, truth)
+    with Session(server, start, exercise.limits) as session, _stadium(job, gpu) as stadium:
+        grading = _Grading(job, session, truth, stadium)
         for part, planned in groupby(job.plan.checks, key=lambda check: check.part):
             for result in grading.part(part, list(planned)):
                 results.append(result)
@@ -89,7 +98,7 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
         tool=Tool("grade", __version__),
         exercise=ExerciseInfo(job.entry.id, job.entry.name, exercise.title, exercise.version, job.entry.sha256()),
         submission=SubmissionInfo(job.path, hashlib.sha256(job.source.encode()).hexdigest(), job.student),
-        env=machine.environment(server.mode, isolation),
+        env=machine.environment(server.mode, isolation, gpu),
         seed=f"{job.plan.seed:#x}",
         command=job.command,
         verdict=verdict_of(checks),
@@ -106,11 +115,34 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
     )
 
 
+@dataclass(frozen=True)
+class _Stadium:
+    """Where speed is judged: the trusted process on the GPU (None: nothing is timed), and the GPU's lock."""
+
+    anchor: Anchor | None
+    lock: GpuLock | None
+    uuid: str
+
+
+@contextmanager
+def _stadium(job: Job, gpu: machine.Gpu | None) -> Iterator[_Stadium]:
+    if gpu is None:
+        yield _Stadium(None, None, "")
+        return
+    lock = GpuLock(gpu.uuid)
+    if not job.timed or not any(isinstance(planned.check.rule, SpeedBand) for planned in job.plan.checks):
+        yield _Stadium(None, lock, gpu.uuid)
+        return
+    with Anchor(job.entry) as anchor:
+        yield _Stadium(anchor, lock, gpu.uuid)
+
+
 class _Grading:
     """The state of one grading: whether the file loads, and how much time shrinking has left."""
 
-    def __init__(self, job: Job, session: Session, truth: Truth) -> None:
+    def __init__(self, job: Job, session: Session, truth: Truth, stadium: _Stadium) -> None:
         self._job = job
+        self._stadium = stadium
         self._session = session
         self._truth = truth
         self._load_failure: Failure | None = None
@@ -122,17 +154,23 @@ class _Grading:
         timeouts: list[str] = []
         salt = hashlib.sha256(self._job.source.encode()).digest()[0]
         bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt)
-        # Technique last: its sealed calls repeat cases of every other check of the part.
-        for check in sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels)):
-            if check.cases == ():
+        done: list[CheckResult] = []
+        # Technique after all that judges answers, for its sealed calls repeat their cases; speed after technique.
+        for check in sorted(planned, key=_turn):
+            timed = isinstance(check.check.rule, SpeedBand) and self._stadium.anchor is not None
+            if check.cases == () and not timed:
                 yield _unjudged(check, self._session)
             elif blocked is not None:
                 yield _result(check, blocked)
             elif len(timeouts) >= _MOST_TIMEOUTS:
                 reason = f"not run because {' and '.join(timeouts)} ran out of time"
                 yield _result(check, None, status="skipped_dependency", reason=reason)
+            elif timed:
+                yield self._speed(check, done)
             else:
-                result = self._check(bench, check)
+                with self._stadium.lock.shared() if self._stadium.lock else nullcontext():
+                    result = self._check(bench, check)
+                done.append(result)
                 if result.status == "timeout":
                     timeouts.append(check.id)
                 if result.status == "not_implemented" and result.cause:
@@ -177,6 +215,46 @@ class _Grading:
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
+    def _speed(self, planned: PlannedCheck, done: list[CheckResult]) -> CheckResult:
+        """The verdict on speed, of a part whose answers are right and whose own kernels give them."""
+        started = monotonic()
+        unfit = [result.id for result in done if result.status != "pass" and result.id in self._prerequisites(planned)]
+        if unfit:
+            reason = f"timed once {unfit[0]} passes"
+            return _result(planned, None, status="skipped_dependency", reason=reason)
+        band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
+        assert isinstance(band, SpeedBand)
+        assert anchor is not None
+        assert lock is not None
+        try:
+            with lock.alone():
+                suite = Suite(
+                    part=planned.part,
+                    band=band,
+                    session=self._session,
+                    anchor=anchor,
+                    gauged=anchor.gauge(),
+                    uuid=self._stadium.uuid,
+                    path=self._job.path,
+                    slow_baselines=self._job.all_baselines,
+                )
+                verdict = suite.judge()
+        except Exception as fault:
+            return _result(planned, self._fault(fault), duration_s=monotonic() - started)
+        status: Status = "inconclusive" if verdict.undecided else "pass"
+        result = _result(
+            planned, verdict.failure, duration_s=monotonic() - started, status=status, reason=verdict.undecided
+        )
+        earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
+        return replace(result, points=earned, speed=verdict.speed)
+
+    def _prerequisites(self, planned: PlannedCheck) -> set[str]:
+        return {
+            check_id(planned.part, check)
+            for check in planned.part.checks
+            if isinstance(check.rule, Agrees | Fresh | UsesKernels)
+        }
+
     def _shrunk(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
     ) -> tuple[Failure, Counterexample | None]:
@@ -205,6 +283,17 @@ class _Grading:
     def _counterexample(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._job.entry.id, planned.id, one.case, one.seed)
         return Counterexample(dict(one.case), one.case.words(), str(token))
+
+
+def _turn(planned: PlannedCheck) -> int:
+    """When a check of a part is judged."""
+    match planned.check.rule:
+        case SpeedBand():
+            return 2
+        case UsesKernels():
+            return 1
+        case _:
+            return 0
 
 
 def _result(
@@ -242,7 +331,7 @@ def _unjudged(planned: PlannedCheck, session: Session) -> CheckResult:
         case SpeedBand() if not session.runs_on_gpu:
             reason = "speed is judged on a GPU only, and none is used here"
         case SpeedBand():
-            reason = "this version of grade does not time kernels yet"
+            reason = "nothing is timed in this run"
         case WorkModel():
             reason = "this version of grade does not count memory traffic yet"
         case _:

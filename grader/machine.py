@@ -21,6 +21,7 @@ class Gpu:
     name: str
     driver: str
     capability: str
+    uuid: str = "unknown"
 
 
 def may_have_gpu() -> bool:
@@ -41,18 +42,19 @@ def find_gpu() -> Gpu | None:
     command = shutil.which("nvidia-smi")
     if command is None:
         return Gpu("unknown", "unknown", "unknown") if may_have_gpu() else None
-    query = [command, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
+    query = [command, "--query-gpu=name,driver_version,compute_cap,uuid", "--format=csv,noheader"]
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    query += [f"--id={first}"] if first else []
     try:
         lines = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
-        name, driver, capability = (field.strip() for field in lines[0].split(","))
+        name, driver, capability, uuid = (field.strip() for field in lines[0].split(","))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return Gpu("unknown", "unknown", "unknown") if may_have_gpu() else None
-    return Gpu(name, driver, capability)
+    return Gpu(name, driver, capability, uuid)
 
 
-def environment(mode: Mode, isolation: tuple[str, ...]) -> Environment:
+def environment(mode: Mode, isolation: tuple[str, ...], gpu: Gpu | None) -> Environment:
     """The machine as the record describes it."""
-    gpu = find_gpu() if mode == "gpu" else None
     return Environment(
         mode=mode,
         gpu=gpu.name if gpu else "",

@@ -159,6 +159,116 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
+class Ceilings:
+    """What this GPU reached at best, measured once: streams in TB/s, matrix products in TFLOP/s by dtype."""
+
+    copy_tbps: float
+    read_tbps: float
+    tflops: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The lowest and the highest reading."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """The GPU while kernels were timed, and the driver's reasons for slowing it down."""
+
+    sm_mhz: Span
+    memory_mhz: Span
+    temperature_c: Span
+    power_w: Span
+    throttled: tuple[str, ...]
+    samples: int
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What one contender did at one size. Times are medians with their 95 % intervals, in microseconds.
+
+    name: "submission", or a baseline's. ratio: the band's baseline's time over this one's, with its 95 % interval.
+    tbps, tflops: the compulsory bytes and operations over the time. roofline_share: the time that the measured
+    ceilings allow over the time taken, 0 … 1.
+    """
+
+    name: str
+    median_us: float
+    low_us: float
+    high_us: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    tbps: float
+    tflops: float
+    roofline_share: float
+
+
+@dataclass(frozen=True)
+class SizeTiming:
+    """One size of a suite.
+
+    method: "stream" (launched call by call) or "graph" (CUDA-graph replay), the same for all contenders. judged:
+    whether the size counts; `reason` says why not, or why it could not be decided. share: the part of the points that
+    the ratio is worth, 0 … 1. rounds: how often each contender ran. outside_us: the submission's median by the clock
+    outside its process, whose uncertainty is clock_us. floor_us: what the measured ceilings allow at best, and bound
+    says which of them ("memory" or "compute"). notes: findings about the measurement.
+    """
+
+    case: dict[str, int | float | bool | str]
+    words: str
+    method: Literal["stream", "graph"]
+    judged: bool
+    reason: str
+    share: float
+    rounds: int
+    outside_us: float
+    clock_us: float
+    floor_us: float
+    bound: Literal["memory", "compute"]
+    contenders: tuple[Contender, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def submission(self) -> Contender:
+        """The submission's own row."""
+        return next(one for one in self.contenders if one.name == "submission")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Something that the submission is compared with; `missing` says why it could not run here."""
+
+    name: str
+    title: str
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A speed check's measurements. ratio: geometric mean over the judged sizes, with its 95 % interval.
+
+    baseline names the one that the points are measured against; baselines lists it and all that are shown beside it.
+    """
+
+    baseline: str
+    floor: float
+    full: float
+    ratio: Number
+    ratio_low: Number
+    ratio_high: Number
+    sizes: tuple[SizeTiming, ...]
+    baselines: tuple[Baseline, ...]
+    note: str = ""
+    ceilings: Ceilings | None = None
+    gpu: GpuState | None = None
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """One line of the scorecard. `reason` is a sentence for every status but pass; `notes` what was left out."""
 
@@ -176,6 +286,7 @@ class CheckResult:
     counterexample: Counterexample | None = None
     evidence: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, Number] = field(default_factory=dict)
+    speed: Speed | None = None
 
 
 @dataclass(frozen=True)

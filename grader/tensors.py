@@ -1,7 +1,8 @@
 """What `inputs.py` files build tensors with: families of values and memory layouts, from a seeded generator.
 
-Runs on both sides of the process boundary and must give the same bits on each, so everything is drawn on the CPU by a
-`torch.Generator`; the child moves the result to its device.
+Runs on both sides of the process boundary and must give the same bits on each. Everything is drawn on the device of
+the `torch.Generator`: the CPU where answers are judged, the GPU where they are timed (a seed gives the same bits in
+every process, but other bits on another kind of device).
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
 
 
 def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    return torch.randn(shape, generator=generator)
+    return torch.randn(shape, generator=generator, device=generator.device)
 
 
 def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     top = min(torch.finfo(dtype).max / 4, 1e30)
-    return (2 * torch.rand(shape, generator=generator) - 1) * top
+    return (2 * torch.rand(shape, generator=generator, device=generator.device) - 1) * top
 
 
 def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
@@ -51,14 +52,14 @@ def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> T
 
 
 def _constant(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    return torch.randn((), generator=generator).expand(shape).clone()
+    return torch.randn((), generator=generator, device=generator.device).expand(shape).clone()
 
 
 def _one_hot(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    zeros = torch.zeros(shape)
+    zeros = torch.zeros(shape, device=generator.device)
     if not shape[-1]:
         return zeros
-    hot = torch.randint(shape[-1], (*shape[:-1], 1), generator=generator)
+    hot = torch.randint(shape[-1], (*shape[:-1], 1), generator=generator, device=generator.device)
     return zeros.scatter_(-1, hot, 1.0)
 
 
@@ -72,9 +73,9 @@ def _extreme(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -
 
 def _nonfinite(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     drawn = _normal(shape, dtype, generator)
-    dice = torch.rand(shape, generator=generator)
+    dice = torch.rand(shape, generator=generator, device=generator.device)
     for share, value in ((0.06, math.nan), (0.04, -math.inf), (0.02, math.inf)):
-        drawn = torch.where(dice < share, torch.tensor(value), drawn)
+        drawn = drawn.masked_fill_(dice < share, value)
     return drawn
 
 
@@ -92,8 +93,8 @@ def _masked_negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Gene
 
 def _with_hidden(drawn: Tensor, generator: Generator) -> Tensor:
     shape = drawn.shape
-    share = 0.5 * torch.rand((*shape[:-1], 1), generator=generator)
-    order = torch.rand(shape, generator=generator).argsort(-1)
+    share = 0.5 * torch.rand((*shape[:-1], 1), generator=generator, device=generator.device)
+    order = torch.rand(shape, generator=generator, device=generator.device).argsort(-1)
     hidden = order < (share * shape[-1]).ceil().clamp(max=shape[-1] // 2)
     return drawn.masked_fill(hidden, -math.inf)
 
@@ -137,7 +138,7 @@ def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, 
     for tensor, source in zip(inputs, other, strict=True):
         if isinstance(tensor, Tensor) and isinstance(source, Tensor) and tensor.is_floating_point():
             count = tensor.numel()
-            place = torch.arange(count).reshape(tensor.shape)
+            place = torch.arange(count, device=tensor.device).reshape(tensor.shape)
             middle = (place >= count // 3) & (place < max(count // 3 + 1, 2 * count // 3))
             tensor.copy_(torch.where(middle, source, tensor))
     return tuple(inputs)
@@ -148,9 +149,10 @@ def build(
     case: Mapping[str, object],
     seed: int,
     patch_seed: int | None = None,
+    device: torch.device | str = "cpu",
 ) -> tuple[object, ...]:
     """The inputs of a case and a seed; with `patch_seed`, `patched` with those of that seed. Same bits everywhere."""
-    inputs = tuple(builder(case, Generator().manual_seed(seed)))
+    inputs = tuple(builder(case, Generator(device).manual_seed(seed)))
     if patch_seed is None:
         return inputs
-    return patched(inputs, builder(case, Generator().manual_seed(patch_seed)))
+    return patched(inputs, builder(case, Generator(device).manual_seed(patch_seed)))

@@ -18,7 +18,7 @@ def suite_of(text: str) -> Element:
     return cast(Element, ElementTree.fromstring(text.encode("utf-8")).find("testsuite"))
 
 
-@pytest.mark.parametrize("name", ["passing", "failing", "untouched", "every_status", "hostile"])
+@pytest.mark.parametrize("name", ["passing", "failing", "untouched", "every_status", "timed", "hostile"])
 def test_counts_match_the_children(name: str) -> None:
     text = junit.render(getattr(samples, name)())
     suite = suite_of(text)
@@ -70,6 +70,22 @@ def test_properties_name_seed_gpu_mode_and_points() -> None:
         "score": "11",
         "judged_score": "32",
         "max_score": "41",
+    }
+
+
+def test_a_speed_check_has_its_ratio_its_interval_and_its_baseline_as_properties() -> None:
+    case = suite_of(junit.render(samples.timed())).find("testcase[@name='product.speed']")
+    assert case is not None
+    values = {entry.get("name"): entry.get("value") for entry in case.findall("properties/property")}
+
+    assert values == {
+        "points": "5.82",
+        "max_points": "7",
+        "speed_baseline": "cublas",
+        "speed_ratio": "0.80837",
+        "speed_ratio_low": "0.800976",
+        "speed_ratio_high": "0.815758",
+        "speed_full_marks": "0.9",
     }
 
 

@@ -23,20 +23,26 @@ from grader import tensors
 from grader.child.arguments import Arguments
 from grader.child.evidence import Probe, fill_uninitialised_memory
 from grader.child.interpreter import apply_corrections
+from grader.child.stopwatch import Stopwatch, form_of
 from grader.protocol.decode import decode
-from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
+from grader.protocol.frames import TRUSTED_BYTES, Closed, await_number, receive, send, send_numbers
 from grader.protocol.messages import (
     Answer,
+    Awake,
     Call,
+    Clocked,
     Form,
     Frame,
     Loaded,
+    Open,
+    Opened,
     Raised,
     Ready,
     Recipe,
     Returned,
     Slot,
     Start,
+    Timed,
 )
 
 _KEPT_RESULTS = 8
@@ -67,7 +73,7 @@ def serve(channel: socket.socket, scratch: str, isolation: tuple[str, ...]) -> N
             message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
         except Closed:
             return
-        _answer(channel, worker.call(decode(Call, message), descriptors[0]))
+        _answer(channel, worker.answer(message, descriptors, channel))
 
 
 def _interpreted() -> bool:
@@ -93,7 +99,8 @@ class Worker:
         self._probe.install()
         if _interpreted():
             apply_corrections()
-        fill_uninitialised_memory()
+        fill_uninitialised_memory(on=True)
+        self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = _module_from_text("grade_inputs", start.inputs)
         self._submission = types.ModuleType("submission")
 
@@ -122,27 +129,62 @@ class Worker:
         others = tuple(found[:80] for found in public if found not in defined)[:20]
         return Loaded("loaded", defined, others)
 
+    def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Answer:
+        """Do what a message of the grader's asks for."""
+        try:
+            match message.get("op"):
+                case Timed.op:
+                    return self.timed(decode(Timed, message), channel)
+                case Open.op:
+                    return self._open(decode(Open, message), descriptors[0])
+                case _:
+                    return self.call(decode(Call, message), descriptors[0])
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def timed(self, timed: Timed, channel: socket.socket) -> Clocked | Raised:
+        """Run one function once, by the clock; without the guards and fills that would be timed as well."""
+        fill_uninitialised_memory(on=False)
+        try:
+            function = getattr(self._submission, timed.function)
+            prepared = self._stopwatch.prepare(timed, function, lambda: self._probe.watch(timed=True))
+            _answer(channel, Awake("awake"))
+            seed, sums = await_number(channel), b""
+            try:
+                sums = self._stopwatch.run(prepared, seed)
+            finally:
+                send_numbers(channel, sums)
+            return self._stopwatch.report()
+        except BaseException as raised:
+            return self._raised(raised, loading=False)
+        finally:
+            fill_uninitialised_memory(on=True)
+
+    def _open(self, wanted: Open, memory_fd: int) -> Opened | Raised:
+        try:
+            return self._stopwatch.show(wanted, memory_fd)
+        except BaseException as raised:
+            return self._raised(raised, loading=False)
+
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""
+        function: Callable[..., object] = getattr(self._submission, call.recipe.part)
+        values = self._build(call.recipe)
+        arguments = self._arguments.place(call.arguments, values, call.storage)
         try:
-            function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-            values = self._build(call.recipe)
-            arguments = self._arguments.place(call.arguments, values, call.storage)
-            try:
-                with self._sealed(call), self._probe.watch() as seen:
-                    result = function(*arguments)
-                    self._synchronise()
-                returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
-                outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
-                forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
-                changed, overrun = self._arguments.disturbed(call.mutates)
-                overrun += self._probe.overrun()
-            except BaseException as raised:
-                return self._raised(raised, loading=False)
-            launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
-            return Returned("returned", forms, changed, overrun, launches, operators)
-        finally:
-            os.close(memory_fd)
+            with self._sealed(call), self._probe.watch() as seen:
+                result = function(*arguments)
+                self._synchronise()
+            returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
+            outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
+            forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
+            changed, overrun = self._arguments.disturbed(call.mutates)
+            overrun += self._probe.overrun()
+        except BaseException as raised:
+            return self._raised(raised, loading=False)
+        launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
+        return Returned("returned", forms, changed, overrun, launches, operators)
 
     @contextmanager
     def _sealed(self, call: Call) -> Iterator[None]:
@@ -157,9 +199,9 @@ class Worker:
         finally:
             self._probe.sealing.end()
 
-    def _build(self, recipe: Recipe) -> tuple[object, ...]:
+    def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)
-        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed)
+        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, device)
 
     def _synchronise(self) -> None:
         if self._device.type == "cuda":
@@ -172,7 +214,7 @@ class Worker:
         memory = mmap.mmap(memory_fd, 0) if slots else None
         for i, output in enumerate(outputs[:16]):
             alias = self._alias(output) if i < returned else ""
-            form = _form(output, alias)
+            form = form_of(output, alias)
             if memory is not None and i < len(slots) and self._fits(form, slots[i]):
                 assert isinstance(output, Tensor)
                 raw = output.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
@@ -229,16 +271,6 @@ def _module_from_text(name: str, text: str) -> types.ModuleType:
     module = types.ModuleType(name)
     exec(compile(text, f"<{name}>", "exec"), vars(module))
     return module
-
-
-def _form(output: object, alias: str) -> Form:
-    # A subclass, or a tensor with attributes of its own, could compute only when it is looked at.
-    if type(output) is not Tensor or vars(output):
-        return Form(type(output).__name__[:80])
-    if output.layout is not torch.strided:
-        return Form(f"tensor with layout {output.layout}")
-    dtype = str(output.dtype).removeprefix("torch.")
-    return Form("tensor", dtype, tuple(output.shape), output.device.type, alias)
 
 
 def _origin(raised: BaseException) -> BaseException:

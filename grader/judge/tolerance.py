@@ -26,7 +26,7 @@ def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | N
     """
     dtype = honest[0].dtype
     if not dtype.is_floating_point:
-        return torch.zeros(value.shape, dtype=torch.float64)
+        return torch.zeros(value.shape, dtype=torch.float64, device=value.device)
     allowed = tolerance.result_ulps * ulp(value, dtype)
     errors = torch.stack([(result.double() - value).abs() for result in honest]).amax(0)
     # Where the oracle or an honest result is not finite, no error is measured: such elements must match exactly.

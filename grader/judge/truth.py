@@ -36,9 +36,15 @@ class Expected:
 
 
 class Truth:
-    """The inputs and expected outputs of an exercise's cases, computed in this process, on the CPU, in float64."""
+    """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
 
-    def __init__(self, inputs_source: str, oracle_source: str) -> None:
+    `device` is the CPU where answers are judged, and the GPU where large timed calls are verified; `keep` is how many
+    cases' outputs are remembered.
+    """
+
+    def __init__(self, inputs_source: str, oracle_source: str, device: str = "cpu", keep: int = _MOST_KNOWN) -> None:
+        self._device = device
+        self._keep = keep
         self._inputs = _module("inputs.py", inputs_source)
         self._oracle = _module("oracle.py", oracle_source)
         self._known: dict[tuple[object, ...], tuple[Expected, ...]] = {}
@@ -46,13 +52,13 @@ class Truth:
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """The arguments of a call, bit for bit those that the submission's process builds."""
         builder = _function(self._inputs, recipe.part)
-        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed)
+        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         """The expected outputs: the returned ones, then the arguments that the part changes in place."""
         key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
         if key not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
+            if len(self._known) >= self._keep:
                 self._known.clear()
             self._known[key] = self._compute(part, recipe)
         return self._known[key]

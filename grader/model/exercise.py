@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from grader.errors import require
 from grader.model.cases import Cases
+from grader.model.formula import evaluate
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,33 @@ class WorkModel:
 
 @dataclass(frozen=True)
 class SpeedBand:
-    """Speed relative to a baseline: no points at or below the `floor` ratio, all at `full`, linear between."""
+    """Speed relative to a baseline over a suite of sizes: no points at or below the `floor` ratio, all at `full`.
+
+    A size's share of the points lies linearly between the two; the check's is the mean over the sizes that can be
+    judged. A ratio is the baseline's time over the submission's, so above 1 the submission is faster.
+
+    suite: the sizes, as canonical cases. bytes, flops: formulas (grader.model.formula) for the bytes that a call must
+    move and the floating-point operations that it must do. baseline and shown_beside name baselines of
+    grader.speed.baselines.
+    """
 
     baseline: str
     floor: float
     full: float
+    suite: Cases
+    bytes: str
+    flops: str = "0"
     shown_beside: tuple[str, ...] = ()
     note: str = ""
 
     def __post_init__(self) -> None:
         require(bool(self.baseline), "SpeedBand.baseline", "name a baseline", self.baseline)
         require(0 <= self.floor < self.full, "SpeedBand.floor", f"lie in 0 … full ({self.full})", self.floor)
+        require(self.suite.generated == 0, "SpeedBand.suite", "hold canonical cases only", self.suite.generated)
+        for name in ("bytes", "flops"):
+            for case in self.suite.named:
+                least = evaluate(getattr(self, name), case)
+                require(least >= 0, f"SpeedBand.{name}", f"be at least 0 for {case.words()}", least)
 
 
 Rule = Agrees | Fresh | UsesKernels | Launches | WorkModel | SpeedBand

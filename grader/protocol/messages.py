@@ -1,9 +1,14 @@
 """The messages between the grader and a submission's process.
 
     parent -> fork server   Spawn, Reap            (trusted both ways)
-    parent -> child         Start, Call
+    parent -> child         Start, then Call, Timed, Open
     child  -> parent        Ready                      (before anything of the submission is there)
-                            Loaded, Returned, Raised   (untrusted: decoded strictly, believed only where verified)
+                            Loaded, Returned, Awake, Clocked, Opened, Raised
+                                                       (untrusted: decoded strictly, believed only where verified)
+    parent -> anchor        Begin, Field, Timed, Open, Reveal, Gauge   (trusted both ways; grader.speed.anchor)
+
+A timed call is a conversation: Timed without a seed -> Awake -> the seed, as one number -> numbers, as soon as the call
+is over -> Clocked. Only what lies between the two frames of numbers is by the clock.
 
 Tensors never travel in a message. A call comes with a memory file that the parent created and sealed at its size; the
 child copies the raw bytes of the outputs into the slots that the call names.
@@ -81,6 +86,106 @@ class Call:
     slots: tuple[Slot, ...]
     storage: Literal["new", "same"] = "new"
     decoy_seed: int | None = None
+    op: Literal["call"] = "call"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Prepare to run one function once, by the clock, on inputs from a seed that follows as a number.
+
+    recipe: with the seed 0. function: what to call, if not the recipe's part. method: "stream" calls it, "graph"
+    replays a CUDA graph captured from it. cover_bytes: how much fresh random data is written behind the inputs, so that
+    they leave the caches and the launch hides behind that work; its sum travels with the answer.
+    """
+
+    function: str
+    recipe: Recipe
+    arguments: tuple[str, ...]
+    mutates: tuple[str, ...]
+    method: Literal["stream", "graph"]
+    cover_bytes: int
+    op: Literal["timed"] = "timed"
+
+
+@dataclass(frozen=True)
+class Open:
+    """Show bytes first … first+count-1 of an output of the latest timed call, in the memory file."""
+
+    output: int
+    first: int
+    count: int
+    op: Literal["open"] = "open"
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The anchor's first message: which exercise (grader.catalogue.Entry) it is to know."""
+
+    root: str
+    name: str
+    op: Literal["begin"] = "begin"
+
+
+@dataclass(frozen=True)
+class Field:
+    """Ask the anchor which of these baselines of a part can run here."""
+
+    part: str
+    baselines: tuple[str, ...]
+    op: Literal["field"] = "field"
+
+
+@dataclass(frozen=True)
+class Reveal:
+    """Ask the anchor for the truth: float64 values and allowed errors of elements first … first+count-1 of an output,
+    one array after the other in the memory file.
+    """
+
+    recipe: Recipe
+    output: int
+    first: int
+    count: int
+    op: Literal["reveal"] = "reveal"
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """Ask the anchor what the GPU is and can do."""
+
+    op: Literal["gauge"] = "gauge"
+
+
+@dataclass(frozen=True)
+class Fielded:
+    """Why baselines cannot run, by name; empty text for those that can."""
+
+    missing: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """The form of the output that the truth is of."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gauged:
+    """The GPU's memory sizes and the best it reached: streams in TB/s, matrix products in TFLOP/s by dtype."""
+
+    l2_bytes: int
+    memory_bytes: int
+    copy_tbps: float
+    read_tbps: float
+    tflops: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The anchor could not do what it was asked for."""
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -157,13 +262,46 @@ class Raised:
     fatal: bool = False
 
 
-Answer = Ready | Loaded | Returned | Raised
+@dataclass(frozen=True)
+class Awake:
+    """All is prepared for a timed call, the GPU has switched to this process, and the seed is awaited."""
 
-_ANSWERS: dict[object, type[Ready] | type[Loaded] | type[Returned] | type[Raised]] = {
+    answer: Literal["awake"]
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """A timed call is over. device_us is its time by the process's own clock: a claim.
+
+    The numbers that came before it are the sums of the outputs' pieces (grader.protocol.spans), output after output,
+    then that of the cover. They are taken behind the call on the device and commit to what the call left there.
+    """
+
+    answer: Literal["clocked"]
+    device_us: float
+    outputs: tuple[Form, ...]
+    launches: tuple[Launch, ...]
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The bytes that were asked for lie in the memory file, if `copied`."""
+
+    answer: Literal["opened"]
+    copied: bool
+
+
+Answer = Ready | Loaded | Returned | Raised | Awake | Clocked | Opened
+
+_ANSWERS: dict[object, type[Answer]] = {
     "ready": Ready,
     "loaded": Loaded,
     "returned": Returned,
     "raised": Raised,
+    "awake": Awake,
+    "clocked": Clocked,
+    "opened": Opened,
 }
 
 

@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
 from grader.report import picture, view
-from grader.report.status import LOOKS, Look
+from grader.report.speedcard import SpeedView, speed_view
+from grader.report.status import Look, in_part, look_of
 
 MOST_BYTES = 1_500_000
 _ROWS, _COLUMNS = 48, 96
@@ -20,21 +21,24 @@ _ROWS, _COLUMNS = 48, 96
 
 @dataclass(frozen=True)
 class _Limits:
-    """How much one page shows. `text`: characters of a quotation; `cards`: whether causes and details are shown."""
+    """How much one page shows. `text`: characters of a quotation; `cards`: whether causes and details are shown;
+    `figures`: whether speed checks have theirs.
+    """
 
     text: int
     differences: int
     entries: int
     checks: int
     cards: bool
+    figures: bool
 
 
 # Tried in order until the page is small enough; the first one is meant to be enough for every real submission.
 _LEVELS = (
-    _Limits(text=20_000, differences=16, entries=40, checks=1000, cards=True),
-    _Limits(text=2_000, differences=4, entries=10, checks=1000, cards=True),
-    _Limits(text=300, differences=1, entries=3, checks=300, cards=True),
-    _Limits(text=100, differences=0, entries=0, checks=300, cards=False),
+    _Limits(text=20_000, differences=16, entries=40, checks=1000, cards=True, figures=True),
+    _Limits(text=2_000, differences=4, entries=10, checks=1000, cards=True, figures=True),
+    _Limits(text=300, differences=1, entries=3, checks=300, cards=True, figures=False),
+    _Limits(text=100, differences=0, entries=0, checks=300, cards=False, figures=False),
 )
 
 
@@ -48,6 +52,7 @@ class CheckView:
     points: str
     open: bool
     same_as: CheckView | None
+    speed: SpeedView | None
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,11 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             objectives=_objectives(checks),
             headline=headline(record),
             step=view.next_step(record),
-            verdict=LOOKS[record.verdict],
+            verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),
             segments=_segments(sums),
+            timed=any(check.speed for check in checks),
             shortened=level > 0 or cut_checks > 0,
             cut_checks=cut_checks,
         )
@@ -145,11 +151,11 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
     for part in view.parts_of(record):
         checks = [check for check in kept if check.part == part.name]
         points = view.tally_points(view.tally(check for check in record.checks if check.part == part.name))
-        parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks)))
+        parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks, limits)))
     return tuple(parts)
 
 
-def _checks(checks: list[CheckResult]) -> tuple[CheckView, ...]:
+def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]:
     views: list[CheckView] = []
     first: dict[tuple[str, ...], CheckView] = {}
     for check in checks:
@@ -157,7 +163,13 @@ def _checks(checks: list[CheckResult]) -> tuple[CheckView, ...]:
         # What one card says needs no second card; a smallest failing case of its own does.
         opened = check.status in view.LEARNERS and (same_as is None or check.counterexample is not None)
         shown = CheckView(
-            check, LOOKS[check.status], _anchor("check", check.id), view.check_points(check), opened, same_as
+            result=check,
+            look=look_of(check),
+            anchor=_anchor("check", check.id),
+            points=view.check_points(check),
+            open=opened or in_part(check),
+            same_as=same_as,
+            speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
         )
         first.setdefault(view.cause_key(check), shown)
         views.append(shown)

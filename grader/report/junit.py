@@ -84,7 +84,8 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
             "time": _seconds(check.duration_s),
         },
     )
-    _properties(case, {"points": view.points(check.points), "max_points": view.points(check.max_points)})
+    points = {"points": view.points(check.points), "max_points": view.points(check.max_points)}
+    _properties(case, {**points, **_speed(check)})
     kind = CHILDREN[check.status]
     if kind is None:
         return
@@ -95,6 +96,20 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
     else:
         child = SubElement(case, kind, {"type": check.status, "message": _attribute(message or word)})
         child.text = _content(_details(record, check))
+
+
+def _speed(check: CheckResult) -> dict[str, str]:
+    """A speed check's ratio, its 95 % interval, and what it is relative to."""
+    if check.speed is None:
+        return {}
+    speed = check.speed
+    return {
+        "speed_baseline": speed.baseline,
+        "speed_ratio": view.number(speed.ratio),
+        "speed_ratio_low": view.number(speed.ratio_low),
+        "speed_ratio_high": view.number(speed.ratio_high),
+        "speed_full_marks": view.number(speed.full),
+    }
 
 
 def _details(record: Record, check: CheckResult) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.record import Status
+from grader.record import CheckResult, Status
 
-# good: earned; bad: lost; todo: nothing to judge yet; quiet: could not be judged; ours: the grader's own fault.
-Tone = Literal["good", "bad", "todo", "quiet", "ours"]
+# good: earned; part: earned in part; bad: lost; todo: nothing to judge yet; quiet: could not be judged; ours: the
+# grader's own fault.
+Tone = Literal["good", "part", "bad", "todo", "quiet", "ours"]
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,16 @@ LOOKS: dict[Status, Look] = {
     "inconclusive": Look("≈", "~", "inconclusive", "quiet"),
     "grader_error": Look("!", "!", "grader error", "ours"),
 }
+
+# Points of a speed band are linear: a check can pass with some of them, and must not look as if it had all.
+PARTLY = Look("◐", "/", "partly passed", "part")
+
+
+def in_part(check: CheckResult) -> bool:
+    """Whether a check passed without earning all its points."""
+    return check.status == "pass" and check.points < check.max_points
+
+
+def look_of(check: CheckResult) -> Look:
+    """How a check looks: its status, or that it passed in part."""
+    return PARTLY if in_part(check) else LOOKS[check.status]

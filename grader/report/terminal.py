@@ -12,16 +12,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, headline
+from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline
+from grader.report import speed as timing
 from grader.report import view
 from grader.report.picture import ASCII_SHADES, SHADES, cell_size, shade_rows
-from grader.report.status import LOOKS, Tone
+from grader.report.status import LOOKS, Tone, in_part, look_of
 
-_STYLES: dict[Tone, str] = {"good": "green", "bad": "red", "todo": "yellow", "quiet": "cyan", "ours": "magenta"}
+_STYLES: dict[Tone, str] = {
+    "good": "green",
+    "part": "yellow",
+    "bad": "red",
+    "todo": "yellow",
+    "quiet": "cyan",
+    "ours": "magenta",
+}
 
 _WORD_WIDTH = max(len(look.word) for look in LOOKS.values())
 _DIFFERENCES = 3
@@ -29,9 +38,11 @@ _PICTURE = (4, 60)
 _TRACEBACK_LINES = 6
 _PRINTED_LINES = 6
 _NOTES = 4
+_SIZES = 24
 
 _SAID_IN_ASCII = str.maketrans(
-    {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "“": '"', "”": '"', "’": "'"}
+    {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
+    | {"“": '"', "”": '"', "’": "'"}
 )
 _STYLE_CODES = "(?:\x1b\\[[0-9;]*m)*"
 _COMMAND_AT_START = re.compile(f"(?m)^([ \t]*{_STYLE_CODES}[ \t]*{_STYLE_CODES}):(?={_STYLE_CODES}:)")
@@ -50,7 +61,7 @@ class _Ink:
 
     def status(self, check: CheckResult) -> tuple[Text, Text]:
         """Symbol and word of a check's status."""
-        look = LOOKS[check.status]
+        look = look_of(check)
         style = _STYLES[look.tone]
         return self(look.ascii if self.ascii_only else look.symbol, f"bold {style}"), self(look.word, style)
 
@@ -66,6 +77,19 @@ class _Quote:
         for entry in self.lines:
             for piece in entry.wrap(console, max(8, options.max_width - 2)) or [Text()]:
                 yield Text(" ").join([self.bar, piece])
+
+
+@dataclass(frozen=True)
+class _Widest:
+    """The first of some tables, from wide to narrow, that fits where it stands."""
+
+    tables: tuple[Table, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # Measured with room to spare: rich never calls anything wider than the place it has.
+        room = options.update(width=1000)
+        fitting = (one for one in self.tables if Measurement.get(console, room, one).maximum <= options.max_width)
+        yield next(fitting, self.tables[-1])
 
 
 def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
@@ -141,7 +165,9 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     for group in _lines(checks, brief and all(check.status not in view.LEARNERS for check in checks)):
         _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group))
     cards = [_card(ink, record, group) for group in view.by_kind(check for check in checks if _has_card(check))]
-    return Group(heading, rows, *cards, Text())
+    timed = [check for check in checks if check.speed is not None]
+    speeds = [_speed(ink, check, check.speed, brief=brief, several=len(timed) > 1) for check in timed if check.speed]
+    return Group(heading, rows, *cards, *speeds, Text())
 
 
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
@@ -164,14 +190,16 @@ def _rows() -> Table:
 
 
 def _has_card(check: CheckResult) -> bool:
-    return check.status in view.LEARNERS and check.status != "not_implemented"
+    # Being too slow has no cause beyond the measurements, which have a block of their own.
+    told = check.cause is None and check.counterexample is None and check.speed is not None
+    return check.status in view.LEARNERS and check.status != "not_implemented" and not told
 
 
 def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
     """The checks by line: those that need no line of their own share one."""
 
     def shared(check: CheckResult) -> bool:
-        return brief if check.status == "pass" else not _has_card(check)
+        return brief and not in_part(check) if check.status == "pass" else not _has_card(check)
 
     together = [group for group in view.by_cause(check for check in checks if shared(check)) if len(group) > 1]
     first = {group[0].id: group for group in together}
@@ -265,6 +293,64 @@ def _mismatch(ink: _Ink, mismatch: Mismatch) -> list[RenderableType]:
         )
         lines.append(_indent(ink(legend, "dim"), 2))
     return lines
+
+
+def _speed(ink: _Ink, check: CheckResult, speed: Speed, *, brief: bool, several: bool) -> RenderableType:
+    """A speed check's measurements. `brief`: the headline alone; `several`: the part has more than one such check."""
+    symbol, _ = ink.status(check)
+    named = f"{view.line(check.title, 120)}: " if several else ""
+    title = symbol.append_text(ink(f" {named}{timing.headline(speed)}", "" if brief else "bold"))
+    if brief:
+        return _indent(title, 2)
+    lines: list[RenderableType] = [_sizes(ink, speed)]
+    cut = len(speed.sizes) - _SIZES
+    lines += [ink(f"… {cut} more sizes are in the record …", "dim")] if cut > 0 else []
+    lines += [_labelled(ink, f"{remark.label}: ", remark.text) for remark in timing.remarks(speed)[:_NOTES]]
+    besides = "; ".join(one.words for one in timing.beside(speed))
+    lines += [_labelled(ink, "Beside: ", besides)] if besides else []
+    # With full marks there is nothing to look for: what concerns the machine is said only where it may have cost some.
+    settled = check.status == "pass" and not in_part(check)
+    method = timing.method_words(speed)
+    lines += [_labelled(ink, "Method: ", method)] if method else []
+    if not settled:
+        lines += [
+            _labelled(ink, f"Absent: {timing.title_of(speed, one.name)}: ", view.line(one.missing, 160))
+            for one in timing.absent(speed)
+        ]
+        lines += [_labelled(ink, "Note: ", view.line(speed.note))] if speed.note else []
+    if speed.gpu is not None and (speed.gpu.throttled or not settled):
+        lines.append(_labelled(ink, "GPU: ", timing.gpu_words(speed.gpu)))
+    return Group(Text(), _indent(title, 2), *(_indent(entry, 4) for entry in lines))
+
+
+def _sizes(ink: _Ink, speed: Speed) -> _Widest:
+    """One row per size; what a narrow terminal has no room for is left to the scorecard, the interval last."""
+    left_out: tuple[tuple[str, ...], ...] = ((), ("roofline",), ("roofline", "rate"), ("roofline", "rate", "interval"))
+    return _Widest(tuple(_sizes_table(ink, speed, names) for names in left_out))
+
+
+def _sizes_table(ink: _Ink, speed: Speed, left_out: tuple[str, ...]) -> Table:
+    columns = [name for name in ("size", "time", "ratio", "rate", "roofline", "points") if name not in left_out]
+    sizes = timing.shown_sizes(speed)[:_SIZES]
+    units, digits = {timing.unit(size) for size in sizes}, timing.digits_for(speed)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(justify="left" if name == "size" else "right", no_wrap=name != "size")
+    heads = {"rate": units.copy().pop() if len(units) == 1 else "rate"}
+    table.add_row(*(ink(heads.get(name, name), "dim") for name in columns))
+    for size, words in zip(sizes, timing.size_words(sizes), strict=True):
+        cells = {"size": words, "points": timing.percent(size.share) if size.judged else timing.NONE}
+        own = timing.own(size)
+        if own is not None:
+            cells["time"] = timing.duration(own.median_us)
+            cells["ratio"] = timing.times(own.ratio)
+            if "interval" not in left_out:
+                cells["ratio"] = timing.interval(own.ratio, own.ratio_low, own.ratio_high, digits)
+            cells["rate"] = timing.rate(size, own) + ("" if len(units) == 1 else f" {timing.unit(size)}")
+            cells["roofline"] = timing.percent(own.roofline_share)
+        style = "" if size.judged else "dim"
+        table.add_row(*(ink(cells.get(name, timing.NONE), style) for name in columns))
+    return table
 
 
 def _last_lines(ink: _Ink, text: str, most: int) -> list[RenderableType]:

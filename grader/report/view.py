@@ -18,7 +18,7 @@ from grader.record import (
     Status,
     clean,
 )
-from grader.report.status import LOOKS
+from grader.report.status import LOOKS, PARTLY, Look, in_part
 
 # The learner's own outcomes, the ones that a next step should be about.
 LEARNERS: frozenset[Status] = frozenset(
@@ -152,12 +152,19 @@ def device(env: Environment) -> str:
     return "interpreter on the CPU, no GPU used"
 
 
+def verdict_look(record: Record) -> Look:
+    """How the verdict looks: passed in part as soon as one check did not earn all its points."""
+    return PARTLY if record.verdict == "pass" and any(map(in_part, record.checks)) else LOOKS[record.verdict]
+
+
 def verdict_words(record: Record) -> str:
-    """The verdict as a word that never claims more than was judged."""
-    word = LOOKS[record.verdict].word
+    """The verdict as a word that never claims more than was judged and earned."""
+    words = LOOKS[record.verdict].word
+    if record.verdict == "pass" and any(map(in_part, record.checks)):
+        words += ", not with all points"
     if record.verdict == "pass" and any(check.status in UNJUDGED for check in record.checks):
-        return f"{word}, as far as judged here"
-    return word
+        words += ", as far as judged here"
+    return words
 
 
 def replay_command(example: Counterexample, record: Record) -> str:

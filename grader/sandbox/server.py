@@ -146,7 +146,8 @@ def _environment(mode: Mode) -> dict[str, str]:
     if mode == "interpret":
         # Hiding the GPU keeps a submission on the device that the grader judges it on.
         kept |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    # Devices are counted as nvidia-smi counts them, here and in the anchor.
+    return {**kept, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def _import_path() -> list[str]:

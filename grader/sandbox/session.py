@@ -11,20 +11,49 @@ import secrets
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from grader.errors import GradeError
 from grader.model.exercise import Limits
 from grader.protocol.decode import DecodeError
-from grader.protocol.frames import UNTRUSTED_BYTES, Closed, FrameError, receive, send
-from grader.protocol.messages import Answer, Call, Loaded, Raised, Ready, Returned, Start, decode_answer
+from grader.protocol.frames import (
+    UNTRUSTED_BYTES,
+    Closed,
+    FrameError,
+    await_message,
+    receive,
+    receive_numbers,
+    send,
+    send_numbers,
+)
+from grader.protocol.messages import (
+    Answer,
+    Awake,
+    Call,
+    Clocked,
+    Loaded,
+    Open,
+    Opened,
+    Raised,
+    Ready,
+    Returned,
+    Start,
+    Timed,
+    decode_answer,
+)
+from grader.protocol.spans import MOST_SUMS
 from grader.sandbox.server import ForkServer, Spawned
 
 _POLL_S = 0.05
+# How long an answer by the clock is awaited with open eyes; what takes longer does not mind a few microseconds.
+_WATCHED_S = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -34,6 +63,17 @@ class Finished:
 
     answer: Returned
     outputs: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True)
+class Clocking:
+    """A timed call: the answer, the sums that came as soon as it was over, and the round trip from the seed to them in
+    microseconds, by the clock of this process.
+    """
+
+    answer: Clocked
+    sums: tuple[int, ...]
+    outside_us: float
 
 
 @dataclass(frozen=True)
@@ -66,7 +106,10 @@ class Garbled:
     why: str
 
 
-Outcome = Finished | Raised | Died | TimedOut | OutOfMemory | Garbled
+Unanswered = Died | TimedOut | OutOfMemory | Garbled
+Outcome = Finished | Raised | Unanswered
+T = TypeVar("T", bound=Answer)
+R = TypeVar("R")
 
 
 class Printed:
@@ -138,11 +181,16 @@ class Session:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property
+    def pid(self) -> int | None:
+        """The process that calls run in, if there is one at the moment."""
+        return self._child.spawned.pid if self._child else None
+
+    @property
     def runs_on_gpu(self) -> bool:
         """Whether kernels are compiled and run on a GPU rather than interpreted."""
         return self._server.mode == "gpu"
 
-    def load(self) -> Loaded | Outcome:
+    def load(self) -> Loaded | Raised | Unanswered:
         """Start a process if there is none and load the submission in it."""
         if self._child is not None and self.loaded is not None:
             return self.loaded
@@ -160,10 +208,10 @@ class Session:
         if isinstance(answer, Loaded):
             self.loaded = answer
             child.baseline_bytes = _resident_bytes(child.spawned.pid)
-        elif isinstance(answer, Returned | Ready):
-            return self._garbled("a file was to be loaded, but something else was answered")
-        else:
+        elif isinstance(answer, Raised | Unanswered):
             self.restart()
+        else:
+            return self._garbled("a file was to be loaded, but something else was answered")
         return answer
 
     def call(self, call: Call) -> Outcome:
@@ -171,22 +219,54 @@ class Session:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
-        assert self._child is not None
         size = max((slot.offset + slot.nbytes for slot in call.slots), default=0)
         memory_fd = _sealed_memory(max(size, 1))
         try:
-            try:
-                send(self._child.spawned.channel, dataclasses.asdict(call), [memory_fd])
-            except OSError:
-                return self._bury()
-            answer = self._receive(self._limits.call_s)
-            if isinstance(answer, Returned):
-                return Finished(answer, _copied_slots(call, answer, memory_fd))
-            if isinstance(answer, Loaded | Ready):
-                return self._garbled("a call was to be answered, but something else was")
-            if isinstance(answer, Raised) and answer.fatal:
-                self.restart()
-            return answer
+            answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
+            return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
+        finally:
+            os.close(memory_fd)
+
+    def timed(self, timed: Timed, seed: int, limit_s: float) -> Clocking | Raised | Unanswered:
+        """Run one timed call. The process learns the seed when everything else is prepared."""
+        loaded = self.load()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        awake = self._exchange(timed, Awake, limit_s)
+        if not isinstance(awake, Awake):
+            return awake
+        sums, outside_us = self._from_seed_to_sums(seed, limit_s)
+        if not isinstance(sums, tuple):
+            return sums
+        answer = self._checked(self._receive(limit_s), Clocked, "a timed call")
+        return Clocking(answer, sums, outside_us) if isinstance(answer, Clocked) else answer
+
+    def _from_seed_to_sums(self, seed: int, limit_s: float) -> tuple[tuple[int, ...] | Unanswered, float]:
+        """Release a seed; the numbers that come back, and how many microseconds later they began to."""
+        assert self._child is not None
+        channel = self._child.spawned.channel
+        started = time.perf_counter_ns()
+        try:
+            send_numbers(channel, seed.to_bytes(8, sys.byteorder, signed=True))
+        except OSError:
+            return self._bury(), 0.0
+        answered = await_message(channel, min(limit_s, _WATCHED_S))
+        sums = self._read(lambda deadline: receive_numbers(channel, MOST_SUMS, deadline), limit_s)
+        if answered - started > _WATCHED_S * 1e9:
+            answered = time.perf_counter_ns()
+        return sums, (answered - started) / 1e3
+
+    def open(self, wanted: Open) -> bytes | None:
+        """Bytes of an output of the latest timed call; None when the process does not show them."""
+        if self._child is None:
+            return None
+        memory_fd = _sealed_memory(max(wanted.count, 1))
+        try:
+            answer = self._exchange(wanted, Opened, self._limits.call_s, memory_fd)
+            if not isinstance(answer, Opened) or not answer.copied:
+                return None
+            with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
+                return memory[: wanted.count]
         finally:
             os.close(memory_fd)
 
@@ -212,8 +292,35 @@ class Session:
         self._child = _Child(spawned, self.printed.drain(spawned.log_fd))
         return self._child
 
-    def _receive(self, limit_s: float) -> Answer | Died | TimedOut | OutOfMemory | Garbled:
-        """The child's next answer, within the time and the memory it has."""
+    def _exchange(
+        self, message: Call | Timed | Open, wanted: type[T], limit_s: float, memory_fd: int | None = None
+    ) -> T | Raised | Unanswered:
+        """Send one message and get its answer."""
+        assert self._child is not None
+        try:
+            send(self._child.spawned.channel, dataclasses.asdict(message), () if memory_fd is None else [memory_fd])
+        except OSError:
+            return self._bury()
+        return self._checked(self._receive(limit_s), wanted, type(message).__name__)
+
+    def _checked(self, answer: Answer | Unanswered, wanted: type[T], question: str) -> T | Raised | Unanswered:
+        """The answer, if it is one to the question."""
+        if isinstance(answer, Raised) and answer.fatal:
+            self.restart()
+        if isinstance(answer, Raised | Unanswered | wanted):
+            return answer
+        return self._garbled(f"{question} must be answered by {wanted.__name__}, got {type(answer).__name__}")
+
+    def _receive(self, limit_s: float) -> Answer | Unanswered:
+        """The child's next answer."""
+        assert self._child is not None
+        channel = self._child.spawned.channel
+        return self._read(
+            lambda deadline: decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline)[0]), limit_s
+        )
+
+    def _read(self, read: Callable[[float], R], limit_s: float) -> R | Unanswered:
+        """What `read` finds on the channel, within the time and the memory that the child has."""
         assert self._child is not None
         channel, pid = self._child.spawned.channel, self._child.spawned.pid
         deadline = time.monotonic() + limit_s
@@ -227,7 +334,7 @@ class Session:
                 self.restart()
                 return OutOfMemory(self._limits.memory_bytes, resident)
         try:
-            return decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline)[0])
+            return read(deadline)
         except TimeoutError:
             self.restart()
             return TimedOut(limit_s)

@@ -75,6 +75,11 @@ def global_sum_honest(x: Tensor) -> Iterator[Tensor]:
 
 
 def _one_after_another(x: Tensor) -> Tensor:
-    """The float32 sum of [N] in that very order; torch's own cumulative sums are kept in float64."""
+    """The float32 sum of [N] in that very order; torch's own cumulative sums are kept in float64.
+
+    On a GPU there is no such order: there the cumulative sum runs in as many lanes as the device has.
+    """
+    if x.is_cuda:
+        return x.cumsum(0)[-1]
     with np.errstate(invalid="ignore"):
         return torch.tensor(np.add.accumulate(x.numpy())[-1])

@@ -41,6 +41,16 @@ def vectors(values: tuple[str, ...], *, length: Size = RAGGED, offsets: tuple[in
     return Space({"N": length, "dtype": FLOATS, "values": Choice(values), "offset": Choice(offsets)})
 
 
+def suite(*lengths: int, halves: int) -> Cases:
+    """The sizes at which a vector part is timed: float32 of these lengths, and 2-byte types of one.
+
+    All are multiples of 16, as accesses of 2-byte types are not 16 bytes wide otherwise.
+    """
+    named: list[dict[str, Value]] = [{"N": length} for length in lengths]
+    named += [{"N": halves, "dtype": dtype} for dtype in ("float16", "bfloat16")]
+    return Cases(vectors(("normal",), length=Size(1, 1 << 28)), tuple(named), generated=0)
+
+
 ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite")
 CHAINABLE = (*ADDABLE, "cancelling")
 SUMMABLE = ("normal", "constant", "one_hot", "shifted", "nonfinite")
@@ -132,7 +142,15 @@ VECTOR_ADD = Part(
             "Speed relative to torch's addition",
             5,
             PROFILES,
-            SpeedBand("torch_eager", 0.5, 0.95, ("cuda_cpp", "torch_compile", "copy_roofline")),
+            SpeedBand(
+                "torch_eager",
+                0.5,
+                0.95,
+                suite(1 << 20, 1 << 23, 1 << 25, 1 << 26, halves=1 << 26),
+                bytes="3 * N * itemsize",
+                flops="N",
+                shown_beside=("cuda_cpp", "torch_compile", "copy_roofline"),
+            ),
         ),
     ),
     hints=(
@@ -166,7 +184,10 @@ FUSED_MULTIPLY_ADD = Part(
                 "torch_eager",
                 0.9,
                 1.35,
-                ("torch_compile", "copy_roofline"),
+                suite(1 << 20, 1 << 24, 1 << 25, 1 << 26, halves=1 << 26),
+                bytes="4 * N * itemsize",
+                flops="2 * N",
+                shown_beside=("torch_compile", "copy_roofline"),
                 note="The bandwidth limit is 1.5: fusing saves 2 of 6 passes. The often-quoted 2-5x needs longer "
                 "chains or sizes where launches dominate.",
             ),
@@ -178,6 +199,9 @@ FUSED_MULTIPLY_ADD = Part(
         "x.to(tl.float32) * y.to(tl.float32) + z.to(tl.float32), then tl.store: it converts to the output's dtype.",
     ),
 )
+
+
+PLAIN_ROWS = {"values": Choice(("normal",)), "stride": Choice((0,))}
 
 
 def few_elements(case: Case) -> bool:
@@ -288,7 +312,23 @@ ROW_SOFTMAX = Part(
             "Share of the measured copy bandwidth",
             7,
             PROFILES,
-            SpeedBand("copy_roofline", 0.20, 0.85, ("torch_eager", "torch_compile")),
+            SpeedBand(
+                "copy_roofline",
+                0.20,
+                0.85,
+                Cases(
+                    Space({"M": Size(1, 1 << 20), "N": Size(1, 16384), "dtype": FLOATS, **PLAIN_ROWS}),
+                    (
+                        {"M": 512, "N": 1024},
+                        *({"M": (1 << 26) // columns, "N": columns} for columns in (256, 1024, 4096, 16384)),
+                        {"M": 1 << 14, "N": 4096, "dtype": "float16"},
+                    ),
+                    generated=0,
+                ),
+                bytes="2 * M * N * itemsize",
+                flops="5 * M * N",
+                shown_beside=("torch_eager", "torch_compile"),
+            ),
         ),
     ),
     hints=(
@@ -327,7 +367,15 @@ GLOBAL_SUM = Part(
             "Speed relative to torch.sum",
             6,
             PROFILES,
-            SpeedBand("torch_eager", 0.3, 0.9, ("torch_compile", "copy_roofline")),
+            SpeedBand(
+                "torch_eager",
+                0.3,
+                0.9,
+                suite(1 << 20, 1 << 24, 1 << 26, 1 << 27, halves=1 << 27),
+                bytes="N * itemsize",
+                flops="N",
+                shown_beside=("torch_compile", "copy_roofline"),
+            ),
         ),
     ),
     hints=(

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, cast
 
 from grader.record import (
     UNJUDGED,
+    Baseline,
     Cause,
+    Ceilings,
     CheckResult,
+    Contender,
     Counterexample,
     Difference,
     Environment,
     ExerciseInfo,
+    GpuState,
     Mismatch,
     PartInfo,
     Picture,
     PrintedOutput,
     Record,
+    SizeTiming,
+    Span,
+    Speed,
     Status,
     SubmissionInfo,
     Tool,
@@ -343,6 +351,254 @@ def every_status() -> Record:
     return record(checks, (VECTOR_ADD,))
 
 
+# -- speed: figures as measured on one H200 --------------------------------------------------------------------------
+
+CEILINGS = Ceilings(4.27, 4.46, {"float32": 51.2, "bfloat16": 713.0, "float16": 716.0})
+GPU_STATE = GpuState(
+    Span(1755.0, 1980.0), Span(3201.0, 3201.0), Span(41.0, 63.0), Span(318.0, 694.0), ("software power cap",), 48
+)
+COOL = dataclasses.replace(GPU_STATE, power_w=Span(212.0, 431.0), throttled=())
+
+
+def size(
+    case: dict[str, int | float | bool | str],
+    times_us: dict[str, float],
+    *,
+    moved: float,
+    operations: float,
+    noise: float = 0.008,
+    band: tuple[str, float, float] = ("cublas", 0.3, 0.9),
+    **more: Any,
+) -> SizeTiming:
+    """One size from the contenders' medians; all else follows from them. `band`: baseline, floor, full."""
+    baseline, floor, full = band
+    roof = CEILINGS.tflops[str(case["dtype"])]
+    memory_us, compute_us = moved / CEILINGS.copy_tbps / 1e6, operations / roof / 1e6
+    floor_us = max(memory_us, compute_us)
+
+    def contender(name: str, median: float) -> Contender:
+        ratio, spread = times_us[baseline] / median, 0.0 if name == baseline else noise
+        return Contender(
+            name,
+            median,
+            median * (1 - noise / 2),
+            median * (1 + noise / 2),
+            ratio,
+            ratio * (1 - spread),
+            ratio * (1 + spread),
+            moved / median / 1e6,
+            operations / median / 1e6,
+            min(1.0, floor_us / median),
+        )
+
+    contenders = tuple(contender(name, median) for name, median in times_us.items())
+    timing = SizeTiming(
+        case=case,
+        words=", ".join(f"{name}={value}" for name, value in case.items()),
+        method="stream",
+        judged=True,
+        reason="",
+        share=min(1.0, max(0.0, (contenders[0].ratio - floor) / (full - floor))),
+        rounds=60,
+        outside_us=times_us["submission"] + 1.5,
+        clock_us=3.4,
+        floor_us=floor_us,
+        bound="memory" if memory_us > compute_us else "compute",
+        contenders=contenders,
+    )
+    return dataclasses.replace(timing, **more)
+
+
+def speed_of(sizes: tuple[SizeTiming, ...], band: tuple[str, float, float], **more: Any) -> Speed:
+    """A speed result over these sizes: the geometric mean of the judged ones."""
+    own = [next(one for one in each.contenders if one.name == "submission") for each in sizes if each.judged]
+
+    def mean(values: list[float]) -> float | str:
+        return math.exp(sum(map(math.log, values)) / len(values)) if values else "nan"
+
+    ratio, low, high = (mean([getattr(one, name) for one in own]) for name in ("ratio", "ratio_low", "ratio_high"))
+    return Speed(band[0], band[1], band[2], ratio, low, high, sizes, **{"ceilings": CEILINGS, **more})
+
+
+def gemm_speed() -> Speed:
+    """Nine products against cuBLAS: two too short to judge, one of them replayed as a graph; XLA is not installed."""
+    short = "the call takes 9 µs, and the clock outside the process is sure of 3 µs only"
+
+    def product(m: int, n: int, k: int, own: float, cublas: float, compiled: float, **more: Any) -> SizeTiming:
+        case: dict[str, int | float | bool | str] = {"M": m, "N": n, "K": k, "dtype": "bfloat16", "values": "normal"}
+        times = {"submission": own, "cublas": cublas, "torch_compile": compiled}
+        return size(case, times, moved=2.0 * (m * k + k * n + m * n), operations=2.0 * m * n * k, **more)
+
+    sizes = (
+        product(512, 512, 512, 7.4, 6.9, 12.4, judged=False, reason=short, method="graph", noise=0.04),
+        product(1024, 1024, 1024, 9.5, 9.2, 14.1, judged=False, reason=short, noise=0.03),
+        product(2048, 2048, 2048, 28.9, 28.0, 79.5),
+        product(4096, 4096, 4096, 219.0, 193.0, 232.0),
+        product(8192, 8192, 8192, 1610.0, 1636.0, 1768.0, noise=0.016),
+        product(16, 4096, 4096, 21.8, 15.1, 24.6),
+        product(512, 512, 16384, 68.0, 31.2, 44.0, notes=("the two clocks differ by 9 %; the slower one counts",)),
+        product(4095, 4097, 4093, 330.0, 284.0, 402.0),
+        product(3072, 3072, 3072, 93.0, 88.4, 118.0),
+    )
+    baselines = (
+        Baseline("cublas", "cuBLAS"),
+        Baseline("torch_compile", "torch.compile, max-autotune"),
+        Baseline("xla", "XLA", "jax is not installed"),
+    )
+    return speed_of(sizes, ("cublas", 0.3, 0.9), baselines=baselines, gpu=GPU_STATE)
+
+
+def softmax_speed(scale: float = 1.0) -> Speed:
+    """Rows of many lengths against a device copy of the same bytes; `scale` slows the submission down."""
+    band = ("copy_roofline", 0.2, 0.85)
+
+    def rows(m: int, n: int, dtype: str, own: float, copy: float, torch: float, **more: Any) -> SizeTiming:
+        moved = 2.0 * m * n * (4 if dtype == "float32" else 2)
+        times = {"submission": own * scale, "copy_roofline": copy, "torch_eager": torch, "torch_compile": torch * 0.99}
+        case: dict[str, int | float | bool | str] = {"M": m, "N": n, "dtype": dtype, "values": "normal", "stride": 0}
+        return size(case, times, moved=moved, operations=5.0 * m * n, band=band, noise=0.004, **more)
+
+    short = "the call takes less than 20 times what the clock outside the process is sure of"
+    sizes = (
+        rows(512, 1024, "float32", 5.1, 4.4, 6.0, judged=False, reason=short),
+        rows(262144, 256, "float32", 141.0, 126.0, 240.0),
+        rows(65536, 1024, "float32", 137.0, 126.0, 205.0),
+        rows(16384, 4096, "float32", 139.0, 126.0, 420.0),
+        rows(4096, 16384, "float32", 147.0, 126.0, 415.0),
+        rows(16384, 4096, "float16", 71.0, 63.0, 210.0),
+    )
+    baselines = (
+        Baseline("copy_roofline", "a device copy"),
+        Baseline("torch_eager", "torch.softmax"),
+        Baseline("torch_compile", "torch.compile"),
+    )
+    return speed_of(sizes, band, baselines=baselines, gpu=COOL)
+
+
+def unsteady_speed() -> Speed:
+    """Intervals that never became narrow enough."""
+    band = ("torch_eager", 0.5, 0.95)
+    unsure = "the interval reaches from below the floor to full marks after 400 rounds"
+
+    def addition(n: int, own: float, eager: float, **more: Any) -> SizeTiming:
+        times = {"submission": own, "torch_eager": eager, "torch_compile": eager * 1.05}
+        case: dict[str, int | float | bool | str] = {"N": n, "dtype": "float32", "values": "normal"}
+        return size(case, times, moved=12.0 * n, operations=float(n), band=band, noise=0.45, rounds=400, **more)
+
+    sizes = (addition(1 << 23, 35.0, 26.0, reason=unsure), addition(1 << 26, 268.0, 189.0, reason=unsure))
+    baselines = (
+        Baseline("torch_eager", "torch's addition"),
+        Baseline("torch_compile", "torch.compile"),
+        Baseline("cuda_cpp", "a CUDA C++ kernel", "no nvrtc in this environment"),
+    )
+    return speed_of(sizes, band, baselines=baselines, gpu=GPU_STATE)
+
+
+def unit_speed(text: str = HOSTILE) -> Speed:
+    """One size without ceilings, GPU state or operations; every text of it is `text`."""
+    one = Contender("submission", 10.0, 9.0, 11.0, 0.9, 0.8, 1.0, 2.0, 0.0, 0.5)
+    other = dataclasses.replace(one, name=text)
+    only = SizeTiming({text: text}, text, "graph", False, text, 0.5, 3, 10.0, 1.0, 5.0, "memory", (one, other), (text,))
+    return Speed(text, 0.5, 0.9, text, text, text, (only,), (Baseline(text, text), Baseline("b", text, text)), text)
+
+
+def hostile_speed(text: str = HOSTILE) -> Speed:
+    """Every text set to `text`, and numbers that no measurement gives: zero, negative, huge, tiny."""
+    odd = (0.0, -1.0, 1e300, 1e-300, 3.0)
+
+    def contenders(number: int) -> tuple[Contender, ...]:
+        values = [odd[(number + i) % len(odd)] for i in range(9)]
+        names = ("submission", text, f"${number}$ {text}", r"$\frac{1}{$")
+        return tuple(Contender(name, *values[i:], *values[:i]) for i, name in enumerate(names))
+
+    sizes = tuple(
+        SizeTiming(
+            {text: number, "dtype": text},
+            text,
+            "graph",
+            number % 2 == 0,
+            text,
+            odd[number],
+            -1,
+            odd[number],
+            odd[-number],
+            odd[number],
+            "compute" if number % 2 else "memory",
+            contenders(number),
+            (text, text),
+        )
+        for number in range(len(odd))
+    )
+    # A size that nobody ran, and one without the submission.
+    sizes += (
+        dataclasses.replace(sizes[0], contenders=()),
+        dataclasses.replace(sizes[0], contenders=sizes[0].contenders[1:]),
+    )
+    state = GpuState(Span(-1e300, 1e300), Span(0, 0), Span(-40, 0), Span(0, 1e9), (text,), 0)
+    baselines = (Baseline(text, text), Baseline("x", text, text))
+    ceilings = Ceilings(0.001, -1.0, {text: 1e300, "$x^2$": 3.0})
+    return Speed(text, -1.0, 1e300, text, -2.0, 0.0, sizes, baselines, text, ceilings, state)
+
+
+PRODUCT = PartInfo("product", "Matrix product")
+
+
+def timed() -> Record:
+    """On a GPU: full marks for one part, some of the points for another, and one that could not be decided."""
+    slower, gemm = softmax_speed(1.6), gemm_speed()
+
+    def earned(speed: Speed, most: float) -> float:
+        judged = [each.share for each in speed.sizes if each.judged]
+        return round(most * sum(judged) / len(judged), 2)
+
+    speeds = (
+        ("product", "Speed relative to cuBLAS", "pass", 7, gemm, ""),
+        ("row_softmax", "Share of the measured copy bandwidth", "pass", 7, slower, ""),
+        (
+            "vector_add",
+            "Speed relative to torch's addition",
+            "inconclusive",
+            5,
+            unsteady_speed(),
+            "The intervals stayed too wide to decide.",
+        ),
+    )
+    checks: tuple[CheckResult, ...] = ()
+    for part, title, status, most, speed, reason in speeds:
+        points = earned(speed, most) if status == "pass" else 0.0
+        checks += (
+            check(f"{part}.full", "Right for full blocks", points=4, most=4, evidence={"cases": "3"}),
+            check(f"{part}.tail", "Right for tails", points=6, most=6, evidence={"cases": "10"}),
+            check(
+                f"{part}.speed",
+                title,
+                cast(Status, status),
+                points,
+                most,
+                objective=PROFILES,
+                speed=speed,
+                reason=reason,
+            ),
+        )
+    return record(checks, (PRODUCT, SOFTMAX, VECTOR_ADD), env=H200)
+
+
+def fast() -> Record:
+    """Full marks for speed, and nothing else to say."""
+    checks = (
+        check("row_softmax.full", "Right for full blocks", points=4, most=4),
+        check(
+            "row_softmax.speed",
+            "Share of the measured copy bandwidth",
+            points=7,
+            most=7,
+            objective=PROFILES,
+            speed=softmax_speed(),
+        ),
+    )
+    return record(checks, (SOFTMAX,), env=H200)
+
+
 def hostile(text: str = HOSTILE) -> Record:
     """Every text that a submission could influence, and then all others, set to `text`."""
     cause = Cause(
@@ -372,9 +628,13 @@ def hostile(text: str = HOSTILE) -> Record:
             example,
             {text: text},
             {text: text},
+            hostile_speed(text) if status in ("pass", "inconclusive") else None,
         )
         for number, status in enumerate(
-            cast(tuple[Status, ...], ("fail", "crash", "not_implemented", "skipped_environment", "pass"))
+            cast(
+                tuple[Status, ...],
+                ("fail", "crash", "not_implemented", "skipped_environment", "pass", "inconclusive"),
+            )
         )
     )
     return record(

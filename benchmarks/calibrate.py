@@ -1,0 +1,113 @@
+"""How well the speed verdict can be trusted on this GPU: `python3 benchmarks/calibrate.py [ex_16 [part [verdicts]]]`.
+
+A/A: a part's baseline is graded as if it were a submission, against itself, verdict after verdict over the suite. Its
+true ratio is 1, so every verdict must lie above a threshold of 0.97 and below one of 1.03. The report says how many
+were wrong or undecided, how wide the intervals were, how long a verdict took, and how far the clock outside the
+process was from the one inside. docs/timing.md cites its output.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader import machine
+from grader.catalogue import Entry, resolve
+from grader.model.cases import Case, Cases
+from grader.model.exercise import Part, SpeedBand, UsesKernels
+from grader.protocol.messages import Start
+from grader.record import SizeTiming
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+from grader.speed.anchor import Anchor
+from grader.speed.estimate import Interval, side
+from grader.speed.lock import GpuLock
+from grader.speed.suite import Suite, Verdict
+
+ROOT = Path(__file__).resolve().parents[1]
+THRESHOLDS = ((0.97, "above"), (1.03, "below"))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One verdict of the calibration."""
+
+    timing: SizeTiming
+    seconds: float
+
+
+def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]:
+    """`count` verdicts over the sizes of the part's suite, in turn."""
+    band = next(check.rule for check in part.checks if isinstance(check.rule, SpeedBand))
+    # A baseline launches no kernel of the learner's; technique is not what is measured here.
+    plain = replace(part, checks=tuple(check for check in part.checks if not isinstance(check.rule, UsesKernels)))
+    twin = f"{entry.source('baselines.py')}\n\n{part.name} = {part.name}_{band.baseline}\n"
+    start = Start(f"{entry.name}.py", twin, entry.source("inputs.py"), (part.name,))
+    gpu = machine.find_gpu()
+    assert gpu is not None, "a calibration needs a GPU"
+    server = ForkServer("gpu")
+    try:
+        with Session(server, start, entry.exercise.limits) as session, Anchor(entry) as anchor:
+            gauged = anchor.gauge()
+            for i in range(count):
+                one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())
+                started = time.monotonic()
+                with GpuLock(gpu.uuid).alone():
+                    verdict = Suite(plain, one, session, anchor, gauged, gpu.uuid, "the baseline itself").judge()
+                seconds = time.monotonic() - started
+                streams = [size for size in verdict.speed.sizes if size.method == "stream"] if verdict.speed else []
+                yield Judged(streams[0], seconds) if streams else verdict
+    finally:
+        server.close()
+
+
+def only(band: SpeedBand, case: Case) -> Cases:
+    """A suite of one size."""
+    return Cases(band.suite.space, (dict(case),), generated=0)
+
+
+def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None:
+    """Print the calibration, and keep every verdict as JSON beside this file."""
+    entry, _ = resolve(ROOT, wanted)
+    part = entry.exercise.part(part_name) or entry.exercise.parts[0]
+    by_size: dict[str, list[Judged]] = {}
+    for found in verdicts(entry, part, int(count)):
+        if not isinstance(found, Judged):
+            print("refused:", found.failure or found.undecided)
+            continue
+        by_size.setdefault(found.timing.words, []).append(found)
+    wrong = undecided = total = 0
+    print(
+        f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'clock µs':>9} {'off µs':>7} {'s':>5}"
+    )
+    for words, judged in by_size.items():
+        own = [one.timing.submission for one in judged]
+        for one in own:
+            sides = [side(Interval(one.ratio, one.ratio_low, one.ratio_high), at) for at, _ in THRESHOLDS]
+            wrong += sum(got not in (must, "undecided") for got, (_, must) in zip(sides, THRESHOLDS, strict=True))
+            undecided += sum(got == "undecided" for got in sides)
+            total += len(sides)
+        widths = [100 * (one.ratio_high - one.ratio_low) / one.ratio for one in own]
+        off = [one.timing.outside_us - one.timing.submission.median_us for one in judged]
+        worst = max((one.ratio for one in own), key=lambda ratio: abs(ratio - 1))
+        short = ", ".join(piece for piece in words.split(", ") if not piece.endswith(("=normal", "=rows")))
+        print(
+            f"{short:46} {len(own):3} {statistics.median(one.median_us for one in own):9.1f} "
+            f"{statistics.median(one.ratio for one in own):6.3f} {worst:6.3f} {statistics.median(widths):8.2f} "
+            f"{statistics.median(one.timing.clock_us for one in judged):9.1f} "
+            f"{min(off):+.0f}…{max(off):+.0f} {statistics.median(one.seconds for one in judged):5.2f}"
+        )
+    print(f"{total} decisions at thresholds 3 % away: {wrong} wrong, {undecided} undecided")
+    kept = {
+        words: [vars(one.timing.submission) | {"s": one.seconds} for one in judged] for words, judged in by_size.items()
+    }
+    (Path(__file__).parent / "calibration.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

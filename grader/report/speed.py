@@ -1,0 +1,337 @@
+"""What several renderers say about a speed check in the same words: its headline, its sizes, what stands beside it.
+
+Numbers may come from a file: one that is not finite, or not above zero where it must be, is shown as a dash.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.record import Baseline, Contender, GpuState, Number, SizeTiming, Span, Speed
+from grader.report import view
+
+OWN = "submission"
+MOST_SIZES = 40
+MOST_CONTENDERS = 8
+NONE = "–"
+
+
+def usable(value: Number) -> float | None:
+    """The number if it is finite and above zero: times, rates and ratios of anything measured are."""
+    if isinstance(value, str) or not math.isfinite(value) or value <= 0:
+        return None
+    return float(value)
+
+
+def own(size: SizeTiming) -> Contender | None:
+    """The submission's row; a record from a file may lack it."""
+    return next((one for one in size.contenders if one.name == OWN), None)
+
+
+def contender(size: SizeTiming, name: str) -> Contender | None:
+    """The row of that name."""
+    return next((one for one in size.contenders if one.name == name), None)
+
+
+def shown_sizes(speed: Speed) -> tuple[SizeTiming, ...]:
+    """The sizes that a report has room for."""
+    return speed.sizes[:MOST_SIZES]
+
+
+def judged_sizes(speed: Speed) -> list[SizeTiming]:
+    """The sizes that count."""
+    return [size for size in speed.sizes if size.judged]
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def three_digits(value: Number) -> str:
+    """Three significant digits without an exponent where that stays short: 0.0312, 2.61, 609, 1250."""
+    known = usable(value)
+    if known is None:
+        return NONE
+    if not 1e-3 <= known < 1e5:
+        return f"{known:.2e}"
+    # 0.9997 has three digits as 1.00.
+    exponent = math.floor(math.log10(float(f"{known:.3g}")))
+    return f"{known:.{max(0, 2 - exponent)}f}"
+
+
+def duration(microseconds: Number) -> str:
+    """A time in the unit that suits it."""
+    known = usable(microseconds)
+    if known is None:
+        return NONE
+    for unit, scale in (("µs", 1.0), ("ms", 1e3)):
+        # 999.7 would round to a thousand of the smaller unit.
+        if known < 999.5 * scale:
+            return f"{three_digits(known / scale)} {unit}"
+    return f"{three_digits(known / 1e6)} s"
+
+
+def durations(low: Number, high: Number) -> str:
+    """A range of times, its unit said once where it is one: "218 to 220 µs"."""
+    first, last = duration(low), duration(high)
+    number, _, unit = first.partition(" ")
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"
+
+
+def times(value: Number, *limits: float) -> str:
+    """A ratio with two decimals, or with as many as it takes to stand on the right side of the limits."""
+    known = usable(value)
+    if known is None:
+        return NONE
+    sided = (
+        digits for digits in (2, 3) if all((round(known, digits) >= limit) == (known >= limit) for limit in limits)
+    )
+    return _decimals(known, next(sided, 4))
+
+
+def interval(ratio: Number, low: Number, high: Number, digits: int) -> str:
+    """A ratio with its interval: "0.97 [0.96, 0.98]"."""
+    if usable(ratio) is None:
+        return NONE
+    ends = [_decimals(end, digits) if (end := usable(value)) else NONE for value in (low, high)]
+    return f"{_decimals(float(ratio), digits)} [{', '.join(ends)}]"
+
+
+def digits_for(speed: Speed) -> int:
+    """How many decimals the ratios of a table need: two, or three where an interval is narrower than that shows."""
+    rows = [one for size in shown_sizes(speed) if (one := own(size)) and one.ratio_low != one.ratio_high]
+    return 3 if any(times(one.ratio_low) == times(one.ratio_high) for one in rows) else 2
+
+
+def _decimals(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if 0.1 <= value < 100 else three_digits(value)
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage that is 0% or 100% only when nothing or everything is meant."""
+    if not math.isfinite(share):
+        return NONE
+    if share <= 0:
+        return "0%"
+    if share < 0.01:
+        return "under 1%"
+    if 0.99 < share < 1:
+        return "99%"
+    return f"{100 * share:.0f}%" if share < 100 else NONE
+
+
+def band_limits(speed: Speed) -> tuple[float, float]:
+    """The ratios between which the points lie."""
+    return speed.floor, speed.full
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def size_words(sizes: Iterable[SizeTiming]) -> tuple[str, ...]:
+    """Each size in as few words as tell it from the others: "M=16, N=K=4096"."""
+    sizes = tuple(sizes)
+    names = _axes(sizes, varying=True)
+    return tuple((_case_words(size, names) if names else "") or view.line(size.words, 60) or NONE for size in sizes)
+
+
+def common_words(sizes: Iterable[SizeTiming]) -> str:
+    """What all sizes have in common: "bfloat16, normal"."""
+    sizes = tuple(sizes)
+    return _case_words(sizes[0], _axes(sizes, varying=False)) if len(sizes) > 1 else ""
+
+
+def _axes(sizes: tuple[SizeTiming, ...], *, varying: bool) -> list[str]:
+    names = dict.fromkeys(name for size in sizes for name in size.case)
+    return [name for name in names if (len({repr(size.case.get(name)) for size in sizes}) > 1) == varying]
+
+
+def _case_words(size: SizeTiming, names: list[str]) -> str:
+    """The case's values under these names; axes of one length are said together."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        if name in size.case:
+            said = view.line(name, 20)
+            value = size.case[name]
+            if isinstance(value, bool):
+                groups[name, ""] = [said if value else f"not {said}"]
+            elif isinstance(value, str):
+                groups[name, ""] = [view.line(value, 30)]
+            else:
+                groups.setdefault(("", _length(value)), []).append(said)
+    return ", ".join("=".join([*said, value] if value else said) for (_, value), said in groups.items())
+
+
+def _length(value: float) -> str:
+    # 67108864 is read by nobody.
+    if isinstance(value, int) and value >= 1 << 20 and value & (value - 1) == 0:
+        return f"2^{value.bit_length() - 1}"
+    return view.line(str(value), 24)
+
+
+def rate(size: SizeTiming, one: Contender) -> str:
+    """How fast in the unit of what bounds this size: TB/s or TFLOP/s, without the unit."""
+    return three_digits(one.tbps if size.bound == "memory" else one.tflops)
+
+
+def unit(size: SizeTiming) -> str:
+    """The unit of `rate`."""
+    return "TB/s" if size.bound == "memory" else "TFLOP/s"
+
+
+# -- sentences -------------------------------------------------------------------------------------------------------
+
+
+def title_of(speed: Speed, name: str) -> str:
+    """What a contender is called."""
+    title = next((one.title for one in speed.baselines if one.name == name), "")
+    return view.line(title, 60) or view.line(name, 60).replace("_", " ") or NONE
+
+
+def headline(speed: Speed) -> str:
+    """The result in one sentence: how fast relative to what, how sure, over how many sizes, and the bar."""
+    at_each = " at each" if judged_sizes(speed) else ""
+    return f"{verdict(speed)}{certainty(speed)}; {bar(speed)}{at_each}"
+
+
+def verdict(speed: Speed) -> str:
+    """How fast relative to what."""
+    title = title_of(speed, speed.baseline)
+    return f"{ratio_words(speed)}× the speed of {title}" if usable(speed.ratio) else f"no ratio to {title}"
+
+
+def ratio_words(speed: Speed) -> str:
+    """The ratio alone."""
+    return times(speed.ratio, *band_limits(speed))
+
+
+def certainty(speed: Speed) -> str:
+    """What follows the ratio: its interval, and over how many sizes it was taken."""
+    judged = len(judged_sizes(speed))
+    over = f" over {judged} judged size{'' if judged == 1 else 's'}" if judged else ""
+    if not usable(speed.ratio):
+        return over or ": no size could be judged"
+    if not (usable(speed.ratio_low) and usable(speed.ratio_high)):
+        return over
+    low, high = (times(end, *band_limits(speed)) for end in (speed.ratio_low, speed.ratio_high))
+    if low == high and speed.ratio_low != speed.ratio_high:
+        low, high = (_decimals(float(end), 3) for end in (speed.ratio_low, speed.ratio_high))
+    return f", 95% interval {low} to {high}{over}"
+
+
+def bar(speed: Speed) -> str:
+    """What the points ask of each size; where they begin is said to those who are below."""
+    full = f"full marks from {times(speed.full)}"
+    ratio = usable(speed.ratio)
+    if ratio is not None and ratio <= speed.floor:
+        return f"points begin above {times(speed.floor)}, {full}"
+    return full
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A baseline shown beside the band's own: the submission is `ratio` times as fast, over those sizes."""
+
+    title: str
+    ratio: float
+    sizes: int
+
+    @property
+    def words(self) -> str:
+        """As in the headline."""
+        return f"{times(self.ratio)}× the speed of {self.title}"
+
+
+def beside(speed: Speed) -> tuple[Beside, ...]:
+    """The other baselines with the geometric mean of their time over the submission's; judged sizes where any is."""
+    sizes = judged_sizes(speed) or list(speed.sizes)
+    found = []
+    for name in baseline_names(speed):
+        logs = [_log_ratio(own(size), contender(size, name)) for size in sizes]
+        known = [log for log in logs if log is not None]
+        if known and name != speed.baseline:
+            # No float is larger than e^709, whatever a file says.
+            mean = max(-600.0, min(600.0, sum(known) / len(known)))
+            found.append(Beside(title_of(speed, name), math.exp(mean), len(known)))
+    return tuple(found)
+
+
+def _log_ratio(submission: Contender | None, other: Contender | None) -> float | None:
+    mine, theirs = (usable(one.median_us) if one else None for one in (submission, other))
+    return math.log(theirs) - math.log(mine) if mine and theirs else None
+
+
+def baseline_names(speed: Speed) -> list[str]:
+    """Every baseline that ran, the band's own first, then in the order of the record."""
+    ran = dict.fromkeys(one.name for size in speed.sizes for one in size.contenders if one.name != OWN)
+    listed = [one.name for one in speed.baselines if one.name in ran]
+    names = dict.fromkeys([*([speed.baseline] if speed.baseline in ran else []), *listed, *ran])
+    return list(names)[:MOST_CONTENDERS]
+
+
+def absent(speed: Speed) -> tuple[Baseline, ...]:
+    """The baselines that could not run here."""
+    return tuple(one for one in speed.baselines if one.missing)[:MOST_CONTENDERS]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to know about some sizes; `sizes` is empty where it holds for all."""
+
+    kind: Literal["not judged", "undecided", "note"]
+    text: str
+    sizes: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What kind of remark it is, and about which sizes, in a few words."""
+        kind = {"not judged": "Shown, not judged", "undecided": "Undecided", "note": "Finding"}[self.kind]
+        if not self.sizes:
+            return f"{kind} (all sizes)"
+        more = [f"{len(self.sizes) - 4} more"] if len(self.sizes) > 5 else []
+        return f"{kind} ({', '.join([*self.sizes[: 4 if more else 5], *more])})"
+
+
+def remarks(speed: Speed) -> tuple[Remark, ...]:
+    """Why sizes do not count, and findings about the measurement; each said once with the sizes it concerns."""
+    sizes = shown_sizes(speed)
+    groups: dict[tuple[Literal["not judged", "undecided", "note"], str], list[str]] = {}
+    for size, words in zip(sizes, size_words(sizes), strict=True):
+        if not size.judged or size.reason:
+            kind: Literal["not judged", "undecided"] = "undecided" if size.judged else "not judged"
+            groups.setdefault((kind, view.line(size.reason, 240) or "no reason given"), []).append(words)
+        for note in dict.fromkeys(view.line(note, 240) for note in size.notes[:4]):
+            groups.setdefault(("note", note), []).append(words)
+    return tuple(
+        Remark(kind, text, () if len(words) == len(sizes) else tuple(words)) for (kind, text), words in groups.items()
+    )
+
+
+def method_words(speed: Speed) -> str:
+    """Where calls were replayed from a CUDA graph, at which sizes; empty where none was."""
+    sizes = shown_sizes(speed)
+    replayed = [words for size, words in zip(sizes, size_words(sizes), strict=True) if size.method == "graph"]
+    if not replayed:
+        return ""
+    which = "at every size" if len(replayed) == len(sizes) else f"at {', '.join(replayed)}"
+    return f"timed as CUDA-graph replay {which}"
+
+
+def gpu_words(gpu: GpuState) -> str:
+    """Clocks, temperature, power, and whether the driver slowed the GPU down."""
+    readings = (
+        ("SM", gpu.sm_mhz, "MHz"),
+        ("memory", gpu.memory_mhz, "MHz"),
+        ("", gpu.temperature_c, "°C"),
+        ("", gpu.power_w, "W"),
+    )
+    said = ", ".join(f"{name} {_span(span)} {what}".strip() for name, span, what in readings)
+    reasons = ", ".join(view.line(reason, 60) for reason in gpu.throttled[:6])
+    return f"{said}; {f'slowed down by: {reasons}' if reasons else 'not slowed down'}"
+
+
+def _span(span: Span) -> str:
+    low, high = (f"{value:.5g}" if math.isfinite(value) else NONE for value in (span.low, span.high))
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,161 @@
+"""What the scorecard's template shows of a speed check: words, rows and figures, all made beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from grader.record import CheckResult, Contender, SizeTiming, Speed
+from grader.report import gauge, plots, view
+from grader.report import speed as timing
+
+NO_MATPLOTLIB = "No figures: matplotlib is not installed here (pip install matplotlib). The tables hold every number."
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One contender at one size, every number in words."""
+
+    title: str
+    mine: bool
+    time: str
+    time_interval: str
+    ratio: str
+    tbps: str
+    tflops: str
+    roofline: str
+
+
+@dataclass(frozen=True)
+class SizeView:
+    """One size: the submission's row, everybody's rows, what it is worth, and how it was measured."""
+
+    words: str
+    judged: bool
+    points: str
+    own: RowView
+    rows: tuple[RowView, ...]
+    circumstances: str
+
+
+@dataclass(frozen=True)
+class SpeedView:
+    """A speed check. `pictures`: figures that could be drawn; `unpictured` says in words why others are missing."""
+
+    result: Speed
+    anchor: str
+    headline: str
+    verdict: str
+    certainty: str
+    ratio: str
+    baseline: str
+    bar: str
+    gauge: Markup
+    pictures: tuple[tuple[Markup, str], ...]
+    unpictured: str
+    common: str
+    sizes: tuple[SizeView, ...]
+    cut_sizes: int
+    remarks: tuple[timing.Remark, ...]
+    beside: tuple[timing.Beside, ...]
+    absent: tuple[tuple[str, str], ...]
+    method: str
+    gpu: str
+
+
+def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView | None:
+    """The view of a check that has measurements; `anchor` makes the figures' ids unique."""
+    speed = check.speed
+    if speed is None:
+        return None
+    sizes = timing.shown_sizes(speed)
+    pictures, unpictured = _pictures(speed, anchor) if figures else ((), "")
+    return SpeedView(
+        result=speed,
+        anchor=anchor,
+        headline=timing.headline(speed),
+        verdict=timing.verdict(speed),
+        certainty=timing.certainty(speed),
+        ratio=timing.ratio_words(speed) if timing.usable(speed.ratio) else "",
+        baseline=timing.title_of(speed, speed.baseline),
+        bar=timing.bar(speed),
+        gauge=gauge.draw(speed),
+        pictures=pictures,
+        unpictured=unpictured,
+        common=timing.common_words(sizes),
+        sizes=tuple(_size(speed, size, words) for size, words in zip(sizes, timing.size_words(sizes), strict=True)),
+        cut_sizes=len(speed.sizes) - len(sizes),
+        remarks=timing.remarks(speed),
+        beside=timing.beside(speed),
+        absent=tuple((timing.title_of(speed, one.name), view.line(one.missing, 240)) for one in timing.absent(speed)),
+        method=timing.method_words(speed),
+        gpu=timing.gpu_words(speed.gpu) if speed.gpu else "",
+    )
+
+
+def _pictures(speed: Speed, anchor: str) -> tuple[tuple[tuple[Markup, str], ...], str]:
+    """The figures with their captions, and why one is missing."""
+    if not speed.sizes:
+        return (), ""
+    if not plots.installed():
+        return (), NO_MATPLOTLIB
+    ratios, roofline = plots.ratios(speed, f"{anchor}-ratios"), plots.roofline(speed, f"{anchor}-roofline")
+    drawn = []
+    if ratios:
+        drawn.append((ratios, "Each size's ratio, with its 95% interval. The shaded band is where the points lie."))
+    if roofline:
+        drawn.append((roofline, "What the GPU allows at best, as measured on it, and what was reached at each size."))
+    return tuple(drawn), "" if roofline else _no_roofline(speed)
+
+
+def _no_roofline(speed: Speed) -> str:
+    if speed.ceilings is None:
+        return "No roofline figure: what this GPU reaches at best was not measured."
+    return "No roofline figure: no size has both bytes and floating-point operations to count."
+
+
+def _size(speed: Speed, size: SizeTiming, words: str) -> SizeView:
+    own = timing.own(size)
+    others = [one for one in size.contenders if one is not own][: timing.MOST_CONTENDERS]
+    rows = tuple(_row(speed, one, mine=one is own) for one in ([own] if own else []) + others)
+    return SizeView(
+        words=words,
+        judged=size.judged,
+        points=timing.percent(size.share) if size.judged else "not judged",
+        own=rows[0] if own else _NOBODY,
+        rows=rows,
+        circumstances=_circumstances(size),
+    )
+
+
+_NOBODY = RowView(timing.OWN, True, *[timing.NONE] * 6)
+
+
+def _row(speed: Speed, one: Contender, *, mine: bool) -> RowView:
+    return RowView(
+        title=one.name if mine else timing.title_of(speed, one.name),
+        mine=mine,
+        time=timing.duration(one.median_us),
+        time_interval=timing.durations(one.low_us, one.high_us),
+        # The band's baseline is what the others are relative to: its 1 is no measurement.
+        ratio="1"
+        if one.name == speed.baseline and one.ratio == 1
+        else timing.interval(one.ratio, one.ratio_low, one.ratio_high, timing.digits_for(speed)),
+        tbps=timing.three_digits(one.tbps),
+        tflops=timing.three_digits(one.tflops),
+        roofline=timing.percent(one.roofline_share),
+    )
+
+
+def _circumstances(size: SizeTiming) -> str:
+    replayed = ["CUDA-graph replay"] if size.method == "graph" else []
+    bound = "memory" if size.bound == "memory" else "compute"
+    return ", ".join(
+        [
+            *replayed,
+            f"{size.rounds} rounds",
+            f"at best {timing.duration(size.floor_us)} ({bound})",
+            f"by the outside clock {timing.duration(size.outside_us)}, sure to {timing.duration(size.clock_us)}",
+        ]
+    )

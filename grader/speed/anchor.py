@@ -1,0 +1,178 @@
+"""The anchor as the grader sees it: a trusted process on the same GPU, asked for baselines, truth and ceilings."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import mmap
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from grader.catalogue import Entry
+from grader.errors import GradeError
+from grader.protocol.decode import decode
+from grader.protocol.frames import (
+    TRUSTED_BYTES,
+    Closed,
+    FrameError,
+    await_message,
+    receive,
+    receive_numbers,
+    send,
+    send_numbers,
+)
+from grader.protocol.messages import (
+    Awake,
+    Begin,
+    Clocked,
+    Failed,
+    Field,
+    Fielded,
+    Gauge,
+    Gauged,
+    Open,
+    Opened,
+    Recipe,
+    Reveal,
+    Revealed,
+    Timed,
+)
+from grader.protocol.spans import MOST_SUMS
+from grader.sandbox.session import Clocking
+
+_LAUNCHER = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+from grader.speed.anchor_main import main
+main(int(sys.argv[1]))
+"""
+_START_TIMEOUT_S = 180.0
+# A first call may compile for minutes; nothing that the anchor runs is hostile.
+_ANSWER_TIMEOUT_S = 600.0
+
+T = TypeVar("T")
+
+
+class AnchorFailed(GradeError):
+    """The anchor could not do what it was asked for; the message says why."""
+
+
+class Anchor:
+    """Started at once, so that it loads while answers are judged; the first question waits for it.
+
+    Use as a context manager. Raises AnchorFailed.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
+        self._channel, theirs = socket.socketpair()
+        root = str(Path(__file__).resolve().parents[2])
+        path = [root, *(place for place in sys.path if place not in ("", ".", os.getcwd(), root))]
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _LAUNCHER, str(theirs.fileno()), json.dumps(path)],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        send(self._channel, dataclasses.asdict(Begin(str(entry.root), entry.name)))
+        self._started = False
+
+    def __enter__(self) -> Anchor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def missing(self, part: str, names: tuple[str, ...]) -> dict[str, str]:
+        """Why baselines of a part cannot run here, by name; empty text for those that can."""
+        return self._asked(Field(part, names), Fielded).missing
+
+    def gauge(self) -> Gauged:
+        """The GPU's sizes and ceilings."""
+        return self._asked(Gauge(), Gauged)
+
+    def timed(self, timed: Timed, seed: int) -> Clocking:
+        """Run one timed call of a baseline."""
+        self._asked(timed, Awake)
+        with self._or_gone():
+            started = time.perf_counter_ns()
+            send_numbers(self._channel, seed.to_bytes(8, sys.byteorder, signed=True))
+            ended = await_message(self._channel, _ANSWER_TIMEOUT_S)
+            sums = receive_numbers(self._channel, MOST_SUMS)
+            answer = decode(Clocked, self._answer(_ANSWER_TIMEOUT_S))
+        return Clocking(answer, sums, (ended - started) / 1e3)
+
+    def open(self, wanted: Open) -> bytes:
+        """Bytes of an output of the latest timed call."""
+        with _memory(wanted.count) as (descriptor, memory):
+            self._asked(wanted, Opened, descriptor)
+            return memory[: wanted.count]
+
+    def reveal(self, recipe: Recipe, output: int, first: int, count: int) -> tuple[Revealed, bytes, bytes]:
+        """The form of an output, and float64 values and allowed errors of its elements first … first+count-1."""
+        with _memory(2 * 8 * count) as (descriptor, memory):
+            form = self._asked(Reveal(recipe, output, first, count), Revealed, descriptor)
+            return form, memory[: 8 * count], memory[8 * count : 16 * count]
+
+    def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
+        with self._or_gone():
+            if not self._started:
+                self._answer(_START_TIMEOUT_S)
+                self._started = True
+            send(self._channel, dataclasses.asdict(question), () if descriptor is None else (descriptor,))
+            return decode(wanted, self._answer(_ANSWER_TIMEOUT_S))
+
+    @contextlib.contextmanager
+    def _or_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except (Closed, FrameError, OSError) as gone:
+            raise AnchorFailed(f"the anchor must answer, but it ended: {self._last_words()}") from gone
+
+    def _answer(self, limit_s: float) -> dict[str, Any]:
+        if not select.select([self._channel], [], [], limit_s)[0]:
+            raise AnchorFailed(f"the anchor must answer within {limit_s:g} s, got nothing")
+        answer, _ = receive(self._channel, TRUSTED_BYTES)
+        if answer.keys() == {"why"}:
+            raise AnchorFailed(decode(Failed, answer).why)
+        return answer
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"no output, {self._process.poll()=}"
+
+
+@contextlib.contextmanager
+def _memory(size: int) -> Iterator[tuple[int, mmap.mmap]]:
+    """A memory file of that size: its descriptor, and a view of it."""
+    descriptor = os.memfd_create("grade-anchor", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, max(size, 1))
+        with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as memory:
+            yield descriptor, memory
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,187 @@
+"""The anchor's own process: builds the same inputs as the submission's, runs the baselines, knows the truth.
+
+It is trusted, and shares nothing with the submission but the GPU. Its answers carry no tag: the grader knows what it
+asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import mmap
+import os
+import socket
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader import tensors
+from grader.catalogue import Entry
+from grader.child.stopwatch import Stopwatch
+from grader.judge.truth import Expected, Truth
+from grader.model.exercise import Part, SpeedBand
+from grader.model.formula import evaluate
+from grader.protocol.decode import decode
+from grader.protocol.frames import TRUSTED_BYTES, Closed, await_number, receive, send, send_numbers
+from grader.protocol.messages import (
+    Awake,
+    Begin,
+    Clocked,
+    Failed,
+    Field,
+    Fielded,
+    Gauge,
+    Launch,
+    Open,
+    Recipe,
+    Reveal,
+    Revealed,
+    Timed,
+)
+from grader.speed import baselines
+from grader.speed.ceilings import gauge
+
+
+def main(channel_fd: int) -> None:
+    """Answer the grader until it closes the channel."""
+    channel = socket.socket(fileno=channel_fd)
+    message, _ = receive(channel, TRUSTED_BYTES)
+    begin = decode(Begin, message)
+    try:
+        anchor = _Anchor(Entry(Path(begin.root), begin.name))
+    except Exception as failed:
+        send(channel, dataclasses.asdict(_failure(failed)))
+        return
+    send(channel, {})
+    with contextlib.suppress(Closed):
+        while True:
+            message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
+            send(channel, anchor.answer(message, descriptors, channel))
+
+
+@dataclass
+class _Unwatched:
+    """Nobody observes what a baseline runs."""
+
+    launches: list[Launch] = field(default_factory=list)
+    operators: dict[str, None] = field(default_factory=dict)
+
+
+@contextmanager
+def _unwatched() -> Iterator[_Unwatched]:
+    yield _Unwatched()
+
+
+class _Anchor:
+    """The state of the process: one exercise, on one device."""
+
+    def __init__(self, entry: Entry) -> None:
+        torch.set_num_threads(1)
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._exercise = entry.exercise
+        inputs = entry.source("inputs.py")
+        self._builders = _module("inputs", inputs)
+        self._baselines = _module("baselines", entry.source("baselines.py"))
+        self._truth = Truth(inputs, entry.source("oracle.py"), self._device.type, keep=1)
+        self._stopwatch = Stopwatch(self._device, self._build)
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> dict[str, Any]:
+        """Do what a message asks for; what goes wrong is an answer as well."""
+        try:
+            if message.get("op") == Timed.op:
+                return dataclasses.asdict(self._timed(decode(Timed, message), channel))
+            return dataclasses.asdict(self._do(message, descriptors))
+        except Exception as failed:
+            return dataclasses.asdict(_failure(failed))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _do(self, message: dict[str, Any], descriptors: list[int]) -> Any:
+        match message.get("op"):
+            case Open.op:
+                return self._stopwatch.show(decode(Open, message), descriptors[0])
+            case Reveal.op:
+                return self._reveal(decode(Reveal, message), descriptors[0])
+            case Field.op:
+                asked = decode(Field, message)
+                missing = {name: baselines.why_missing(name, asked.part, self._baselines) for name in asked.baselines}
+                return Fielded(missing)
+            case Gauge.op:
+                return gauge(self._device)
+            case other:
+                raise ValueError(f"the anchor must be asked for something it knows, got {other!r}")
+
+    def _timed(self, timed: Timed, channel: socket.socket) -> Clocked:
+        prepared = self._stopwatch.prepare(timed, self._function(timed), _unwatched)
+        send(channel, dataclasses.asdict(Awake("awake")))
+        seed, sums = await_number(channel), b""
+        try:
+            sums = self._stopwatch.run(prepared, seed)
+        finally:
+            send_numbers(channel, sums)
+        return self._stopwatch.report()
+
+    def _build(self, recipe: Recipe) -> tuple[object, ...]:
+        builder = getattr(self._builders, recipe.part)
+        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
+
+    def _function(self, timed: Timed) -> Callable[..., Any]:
+        part = timed.recipe.part
+        if not baselines.FAMILIES[timed.function].computes:
+            return self._copy(part, timed)
+        key = part, timed.function
+        if key not in self._functions:
+            self._functions[key] = baselines.function_of(timed.function, part, self._baselines)
+        return self._functions[key]
+
+    def _copy(self, part: str, timed: Timed) -> Callable[..., Any]:
+        """A device copy that reads and writes as many bytes together as the part must move."""
+        band = next(check.rule for check in self._part(part).checks if isinstance(check.rule, SpeedBand))
+        count = max(1, int(evaluate(band.bytes, timed.recipe.case)) // 16)
+        source = torch.empty(count, dtype=torch.int64, device=self._device).random_()
+        target = torch.empty_like(source)
+
+        def copy(*_: object) -> Tensor:
+            return target.copy_(source)
+
+        return copy
+
+    def _part(self, name: str) -> Part:
+        part = self._exercise.part(name)
+        assert part is not None
+        return part
+
+    def _reveal(self, wanted: Reveal, memory_fd: int) -> Revealed:
+        expected = self._expected(wanted.recipe)[wanted.output]
+        part = slice(wanted.first, wanted.first + wanted.count)
+        with mmap.mmap(memory_fd, 0) as memory:
+            for place, numbers in enumerate((expected.value, expected.allowed)):
+                raw = numbers.double().reshape(-1)[part].cpu().numpy().tobytes()
+                memory[place * wanted.count * 8 : place * wanted.count * 8 + len(raw)] = raw
+        return Revealed(str(expected.dtype).removeprefix("torch."), tuple(expected.value.shape))
+
+    def _expected(self, recipe: Recipe) -> tuple[Expected, ...]:
+        return self._truth.expect(self._part(recipe.part), recipe)
+
+
+def _module(name: str, source: str) -> types.ModuleType:
+    module = types.ModuleType(name)
+    exec(compile(source, f"{name}.py", "exec"), vars(module))
+    return module
+
+
+def _failure(failed: Exception) -> Failed:
+    return Failed(f"{type(failed).__name__}: {str(failed)[:600]}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,132 @@
+"""The baselines that a submission can be compared with. An exercise writes what is its own, `<part>_<baseline>` in its
+baselines.py; what such a function needs, and how it is called, is known here.
+
+Runs in the anchor, a trusted process: torch, jax and the rest are imported when a baseline is first asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One way to compute what a part asks for.
+
+    source: the exercise's function is `<part>_<source>`. wrap: how that function becomes the one that is called.
+    needs: Python modules that must be importable, and `gate` what else must hold (a sentence why not, or ""). computes:
+    whether its result is the part's. slow: takes seconds to compile, and is timed only where asked for.
+    """
+
+    title: str
+    source: str = ""
+    needs: tuple[str, ...] = ()
+    gate: Callable[[], str] = lambda: ""
+    wrap: Callable[[Function], Function] = lambda function: function
+    computes: bool = True
+    slow: bool = False
+
+
+def _compiled(function: Function) -> Function:
+    import torch
+
+    # Every timed size is a shape of its own.
+    torch._dynamo.config.recompile_limit = 64
+    return torch.compile(function, mode="max-autotune-no-cudagraphs", dynamic=False)
+
+
+def _with_attention(backend: str) -> Callable[[Function], Function]:
+    def wrap(function: Function) -> Function:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        def attention(*args: Any) -> Any:
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                return function(*args)
+
+        return attention
+
+    return wrap
+
+
+def _through_xla(function: Function) -> Function:
+    """The function of jax arrays as one of torch tensors that returns when the result is there.
+
+    XLA launches on streams of its own: its time includes the way there and back.
+    """
+    import jax
+    import torch
+
+    jitted = jax.jit(function)
+
+    def call(*args: Any) -> Any:
+        arrays = [jax.dlpack.from_dlpack(one.contiguous()) if isinstance(one, torch.Tensor) else one for one in args]
+        return torch.utils.dlpack.from_dlpack(jitted(*arrays).block_until_ready())
+
+    return call
+
+
+def _jax_sees_a_gpu() -> str:
+    import jax
+
+    kinds = {device.platform for device in jax.devices()}
+    return "" if "gpu" in kinds else f"jax must see the GPU, got devices of kind {', '.join(sorted(kinds))}"
+
+
+def _has_compiler() -> str:
+    import torch
+
+    return "" if hasattr(torch.cuda, "_compile_kernel") else f"this torch ({torch.__version__}) cannot compile CUDA C++"
+
+
+FAMILIES: Mapping[str, Family] = types.MappingProxyType(
+    {
+        "torch_eager": Family("eager torch", "torch_eager"),
+        "cublas": Family("cuBLAS", "cublas"),
+        "cuda_cpp": Family("CUDA C++ through its Python binding", "cuda_cpp", gate=_has_compiler),
+        "sdpa_flash": Family("FlashAttention (SDPA)", "sdpa", wrap=_with_attention("FLASH_ATTENTION")),
+        "sdpa_cudnn": Family("cuDNN attention (SDPA)", "sdpa", wrap=_with_attention("CUDNN_ATTENTION")),
+        "torch_compile": Family("torch.compile (max-autotune)", "torch_eager", wrap=_compiled, slow=True),
+        "xla": Family("XLA (jax.jit)", "xla", ("jax",), _jax_sees_a_gpu, _through_xla, slow=True),
+        "flashinfer": Family("FlashInfer", "flashinfer", ("flashinfer",), slow=True),
+        "flash_attention_4": Family("FlashAttention-4", "flash_attention_4", ("flash_attn.cute",), slow=True),
+        "copy_roofline": Family("device copy of as many bytes", computes=False),
+    }
+)
+
+
+def title_of(name: str) -> str:
+    """A baseline's name for people."""
+    return FAMILIES[name].title if name in FAMILIES else name
+
+
+def why_missing(name: str, part: str, module: types.ModuleType) -> str:
+    """Why a baseline cannot run for this part on this machine; empty when it can."""
+    family = FAMILIES.get(name)
+    if family is None:
+        return f"a baseline must be one of {', '.join(FAMILIES)}, got {name!r}"
+    if family.source and not hasattr(module, f"{part}_{family.source}"):
+        return f"the exercise's baselines.py must define {part}_{family.source} for it"
+    for needed in family.needs:
+        found = None
+        with contextlib.suppress(ImportError, ValueError):
+            found = importlib.util.find_spec(needed)
+        if found is None:
+            return f"{needed} is not installed"
+    try:
+        return family.gate()
+    except Exception as failed:
+        # Whatever a third party's package raises when it is looked at, the rest of the field can still run.
+        return f"{type(failed).__name__}: {str(failed)[:200]}"
+
+
+def function_of(name: str, part: str, module: types.ModuleType) -> Function:
+    """The function to time, of the part's own arguments. For a baseline that `why_missing` finds no fault with."""
+    family = FAMILIES[name]
+    return family.wrap(getattr(module, f"{part}_{family.source}"))

@@ -1,0 +1,68 @@
+"""Which time counts: the one that the submission's process claims, unless the clock outside it knows better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median as plain_median
+
+from grader.speed.estimate import quantile
+
+# What the round trips of two processes differ by for reasons of their own; measured, see docs/timing.md.
+CLOCK_OFFSET_US = 8.0
+# Whatever disturbs a round trip makes it longer: its fastest ones repeat far better than its middle. Every call is
+# verified, so no call can be fast by doing less.
+_UNDISTURBED = 0.05
+# A disagreement of this much is a finding.
+_DISAGREEMENT = 1.03
+
+
+@dataclass(frozen=True)
+class Lap:
+    """One timed call: microseconds by the clock of the process that ran it, and round trip by the grader's own."""
+
+    device_us: float
+    outside_us: float
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The submission's times that count.
+
+    outside_us: its time by the clock outside, known to within clock_us. added_us: what that adds to its own clock's.
+    """
+
+    samples: list[float]
+    outside_us: float
+    clock_us: float
+    added_us: float
+    notes: tuple[str, ...]
+
+
+def time_of_record(submission: list[Lap], baseline: list[Lap]) -> Recorded:
+    """What a round trip takes beside the call itself is known from the baseline, whose own clock can be trusted; the
+    rest of the submission's round trip is its call. It counts, less its uncertainty, where it is more than is claimed.
+    """
+    beside = quantile([lap.outside_us - lap.device_us for lap in baseline], _UNDISTURBED)
+    trips = quantile([lap.outside_us for lap in submission], _UNDISTURBED)
+    claimed = middle(submission)
+    outside_us = trips.value - beside.value
+    spread = sqrt(((trips.high - trips.low) / 2) ** 2 + ((beside.high - beside.low) / 2) ** 2)
+    clock_us = spread + CLOCK_OFFSET_US
+    added_us = max(0.0, outside_us - clock_us - claimed)
+    note = (
+        f"the submission's own clock says {claimed:.1f} µs, the one outside at least {claimed + added_us:.1f} µs: that "
+        "counts"
+    )
+    return Recorded(
+        [lap.device_us + added_us for lap in submission],
+        outside_us,
+        clock_us,
+        added_us,
+        (note,) if added_us > (_DISAGREEMENT - 1) * claimed else (),
+    )
+
+
+def middle(laps: list[Lap]) -> float:
+    """The median of the times that a process gave for its own calls."""
+    return plain_median(lap.device_us for lap in laps)

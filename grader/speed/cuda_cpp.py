@@ -1,0 +1,31 @@
+"""CUDA C++ at run time, for exercises' baselines: compiled by NVRTC and launched through torch's Python binding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_SCALARS = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}
+_THREADS = 256
+
+
+@cache
+def elementwise_launcher(
+    source: str, name: str, dtype: torch.dtype, elements_per_thread: int = 1
+) -> Callable[..., None]:
+    """A launcher of the kernel `name` in `source`, called with its tensors [N] of `dtype`; the kernel gets a pointer to
+    each and N as an int: that is how the binding passes integers. In the source, SCALAR stands for the element type.
+    """
+    headers = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" if dtype != torch.float32 else ""
+    kernel: Any = torch.cuda._compile_kernel(headers + source.replace("SCALAR", _SCALARS[dtype]), name)
+
+    def launch(*tensors: Tensor) -> None:
+        count = tensors[0].numel()
+        blocks = -(-count // (_THREADS * elements_per_thread))
+        kernel((blocks, 1, 1), (_THREADS, 1, 1), (*tensors, count))
+
+    return launch

@@ -1,0 +1,61 @@
+"""Who may use a GPU when: judging answers shares it, timing has it alone. Locks hold across processes and users.
+
+Two files per GPU: whoever times closes the door, so that nobody new comes in, and then waits until the room is empty.
+The operating system releases the locks of a process that dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Not $TMPDIR, which differs from user to user: all graders of this host must meet at one file.
+_FOLDER = Path("/tmp")  # noqa: S108
+
+
+class GpuLock:
+    """The lock of the GPU with that UUID."""
+
+    def __init__(self, uuid: str, folder: Path = _FOLDER) -> None:
+        name = re.sub(r"[^\w-]", "_", uuid)[:80] or "unknown"
+        self._door, self._room = folder / f"grade-gpu-{name}.door", folder / f"grade-gpu-{name}.room"
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Use the GPU beside others."""
+        with _locked(self._room, fcntl.LOCK_SH, after=self._door):
+            yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Use the GPU alone."""
+        with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
+            yield
+
+
+@contextmanager
+def _locked(path: Path, kind: int, after: Path | None = None) -> Iterator[None]:
+    descriptor = _opened(path)
+    try:
+        with _locked(after, fcntl.LOCK_SH) if after else contextlib.nullcontext():
+            fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    """The file, made for everybody where there is none; never through a link that somebody laid there."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except PermissionError:
+        # Another user's file in a sticky folder may only be opened, and a lock needs no more than reading.
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with contextlib.suppress(OSError):
+        os.fchmod(descriptor, 0o666)
+    return descriptor

@@ -1,0 +1,263 @@
+"""From the laps at every size to a check's verdict: time of record, ratio, share of the points."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+
+from grader.judge.causes import Failure
+from grader.model.cases import Case
+from grader.model.exercise import Part, SpeedBand, UsesKernels
+from grader.model.formula import evaluate
+from grader.protocol.messages import Gauged
+from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
+from grader.sandbox.session import Session
+from grader.speed import verify
+from grader.speed.anchor import Anchor
+from grader.speed.baselines import FAMILIES, title_of
+from grader.speed.clock import CLOCK_OFFSET_US, Lap, middle, time_of_record
+from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
+from grader.speed.monitor import watching
+from grader.speed.race import Course, Laps, Method, NotCapturable, Race
+from grader.speed.roofline import Work
+from grader.speed.verify import Refused
+
+# A ratio is known well enough when its interval reaches one per cent to either side.
+_NARROW = 0.01
+_LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
+_SIZE_BUDGET_S = 2.0
+# Where the interval leaves more than this share of the points open, the size is not judged.
+_MOST_DOUBT = 0.15
+# The outside clock must know the baseline's time this well for a size to give points.
+_CLOCK_SHARE = 0.05
+# Below this a launch takes as long as the kernel: the size is timed as a CUDA graph as well.
+_LAUNCH_BOUND_US = 30.0
+# Cover: many times the L2 cache, and long enough for Python to enqueue a call behind it.
+_COVER_L2, _LEAST_COVER_BYTES = 8, 768 << 20
+# Inputs, outputs, and the truth in float64 with its variants.
+_MEMORY_FACTOR = 12
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a speed check comes to: a failure, or the share of the points earned; and all that was measured."""
+
+    speed: Speed | None
+    failure: Failure | None = None
+    share: float = 0.0
+    undecided: str = ""
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keep this process from disturbing the clock: no pool of torch threads that spin, no garbage collector."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        torch.set_num_threads(threads)
+
+
+@dataclass
+class Suite:
+    """A part's speed check on this machine. slow_baselines: whether those that compile for seconds take part."""
+
+    part: Part
+    band: SpeedBand
+    session: Session
+    anchor: Anchor
+    gauged: Gauged
+    uuid: str
+    path: str
+    slow_baselines: bool = False
+    _missing: dict[str, str] = field(default_factory=dict)
+
+    def judge(self) -> Verdict:
+        """Time every size. The GPU must be ours alone meanwhile (grader.speed.lock)."""
+        band = self.band
+        self._missing = self._lineup()
+        if self._missing[band.baseline]:
+            why = f"{title_of(band.baseline)} cannot run here: {self._missing[band.baseline]}"
+            return Verdict(self._speed([]), undecided=why)
+        sizes: list[SizeTiming] = []
+        with watching(self.uuid) as readings, _undisturbed():
+            try:
+                for case in band.suite.named:
+                    sizes += self._size(case)
+            except Refused as refused:
+                return Verdict(self._speed(sizes, readings.state()), refused.failure)
+        speed = self._speed(sizes, readings.state())
+        judged = [size for size in sizes if size.judged]
+        if not judged:
+            reasons = dict.fromkeys(size.reason for size in sizes)
+            return Verdict(speed, undecided=f"no size could be judged: {'; '.join(reasons)}")
+        earned = sum(size.share for size in judged) / len(judged)
+        return Verdict(speed, None if earned else _too_slow(speed, len(judged)), earned)
+
+    def _lineup(self) -> dict[str, str]:
+        """Why each of the named baselines does not take part; empty text for those that do."""
+        names = (self.band.baseline, *self.band.shown_beside)
+        missing = self.anchor.missing(self.part.name, names)
+        for name in self.band.shown_beside:
+            if not missing[name] and FAMILIES[name].slow and not self.slow_baselines:
+                missing[name] = "not timed: takes seconds to compile (grade … --all-baselines times it)"
+        return missing
+
+    def _size(self, case: Case) -> list[SizeTiming]:
+        """The timings of one size: by stream, and by graph where launches would rule."""
+        needed = evaluate(self.band.bytes, case) * _MEMORY_FACTOR
+        if needed > self.gauged.memory_bytes:
+            return []
+        timing = self._timed(case, "stream")
+        timings = [timing]
+        base = next(one for one in timing.contenders if one.name == self.band.baseline)
+        if base.median_us < _LAUNCH_BOUND_US and self.session.runs_on_gpu:
+            try:
+                timings.append(self._timed(case, "graph"))
+            except NotCapturable:
+                # The stream's figures stand for themselves.
+                return timings
+        return timings
+
+    def _timed(self, case: Case, method: Method) -> SizeTiming:
+        race = self._race(case, method)
+        laps = race.run(self._known_well, least=_LEAST_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S)
+        for name, why in laps.dropped.items():
+            self._missing[name] = why
+        return self._timing(case, method, laps)
+
+    def _race(self, case: Case, method: Method) -> Race:
+        cover = min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
+        running = [name for name, why in self._missing.items() if not why]
+        rules = [check.rule for check in self.part.checks]
+        return Race(
+            course=Course(self.part, case, method, cover),
+            session=self.session,
+            anchor=self.anchor,
+            path=self.path,
+            baseline=self.band.baseline,
+            beside=tuple(name for name in running if name != self.band.baseline),
+            witness=next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None),
+            allowed_operators=next((rule.allowed_operators for rule in rules if isinstance(rule, UsesKernels)), None),
+        )
+
+    def _known_well(self, laps: Laps) -> bool:
+        """Whether more rounds would change nothing."""
+        base = laps.baselines[self.band.baseline]
+        record = time_of_record(laps.submission, base)
+        ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
+        sure = self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
+        wanted_us = _CLOCK_SHARE * middle(base)
+        known = record.clock_us <= wanted_us or wanted_us < 1.2 * CLOCK_OFFSET_US
+        # A machine that is slow for a moment is soon quick again; a submission whose clock lies stays a liar.
+        return sure and known and not record.added_us
+
+    def _doubt(self, ratio: Interval) -> float:
+        """The share of the points that a ratio's interval leaves open."""
+        worth = [share(end, self.band.floor, self.band.full) for end in (ratio.low, ratio.high)]
+        return worth[1] - worth[0]
+
+    def _timing(self, case: Case, method: Method, laps: Laps) -> SizeTiming:
+        band, gauged = self.band, self.gauged
+        base = laps.baselines[band.baseline]
+        record = time_of_record(laps.submission, base)
+        work = Work(evaluate(band.bytes, case), evaluate(band.flops, case), gauged, str(case.get("dtype", "")))
+        ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
+        time = median(record.samples)
+        if time.value < work.floor_us:
+            raise Refused(verify.impossible(case, time.value, work.floor_us))
+        contenders = [_contender("submission", record.samples, base, work)]
+        contenders += [
+            _contender(name, [lap.device_us for lap in ran], base, work) for name, ran in laps.baselines.items()
+        ]
+        reason = self._why_not_judged(method, ratio, record.clock_us, middle(base))
+        return SizeTiming(
+            case=dict(case),
+            words=case.words(),
+            method=method,
+            judged=not reason,
+            reason=reason,
+            share=share(ratio.value, band.floor, band.full),
+            rounds=len(laps.submission),
+            outside_us=_tidy(record.outside_us),
+            clock_us=_tidy(record.clock_us),
+            floor_us=_tidy(work.floor_us),
+            bound=work.bound,
+            contenders=tuple(contenders),
+            notes=record.notes,
+        )
+
+    def _why_not_judged(self, method: Method, ratio: Interval, clock_us: float, base_us: float) -> str:
+        if method == "graph":
+            return "timed as a CUDA graph, beside the stream's figures"
+        if clock_us > _CLOCK_SHARE * base_us:
+            return f"too short: the clock outside knows {base_us:.0f} µs to ±{clock_us:.0f} µs"
+        if self._doubt(ratio) > _MOST_DOUBT:
+            return f"too noisy: the ratio lies between {ratio.low:.2f} and {ratio.high:.2f}"
+        return ""
+
+    def _speed(self, sizes: list[SizeTiming], gpu: GpuState | None = None) -> Speed:
+        judged = [size.submission for size in sizes if size.judged]
+        mean = (
+            geometric_mean([Interval(one.ratio, one.ratio_low, one.ratio_high) for one in judged]) if judged else None
+        )
+        return Speed(
+            baseline=self.band.baseline,
+            floor=self.band.floor,
+            full=self.band.full,
+            ratio=_tidy(mean.value) if mean else "nan",
+            ratio_low=_tidy(mean.low) if mean else "nan",
+            ratio_high=_tidy(mean.high) if mean else "nan",
+            sizes=tuple(sizes),
+            baselines=tuple(Baseline(name, title_of(name), why) for name, why in self._missing.items()),
+            note=self.band.note,
+            ceilings=Ceilings(self.gauged.copy_tbps, self.gauged.read_tbps, self.gauged.tflops),
+            gpu=gpu,
+        )
+
+
+def _contender(name: str, samples: list[float], base: list[Lap], work: Work) -> Contender:
+    time = median(samples)
+    ratio = ratio_of_medians([lap.device_us for lap in base[: len(samples)]], samples)
+    seconds = max(time.value, 1e-3) / 1e6
+    return Contender(
+        name=name,
+        median_us=_tidy(time.value),
+        low_us=_tidy(time.low),
+        high_us=_tidy(time.high),
+        ratio=_tidy(ratio.value),
+        ratio_low=_tidy(ratio.low),
+        ratio_high=_tidy(ratio.high),
+        tbps=_tidy(work.nbytes / seconds / 1e12),
+        tflops=_tidy(work.flops / seconds / 1e12),
+        roofline_share=_tidy(max(work.memory_us, work.compute_us) / max(time.value, 1e-3)),
+    )
+
+
+def _tidy(value: float) -> float:
+    """Five digits are more than any clock here knows."""
+    return float(f"{value:.5g}")
+
+
+def _too_slow(speed: Speed, judged: int) -> Failure:
+    title = title_of(speed.baseline)
+    sizes = "1 size" if judged == 1 else f"{judged} sizes"
+    return Failure(
+        "fail",
+        Cause(
+            "too_slow",
+            "Too slow for any of the points",
+            f"Over {sizes} it reaches {speed.ratio:.2f} of the speed of {title}; points begin above {speed.floor:g}.",
+            "What does the kernel wait for: memory, arithmetic, or launches? The roofline on the card shows how far "
+            "each of them is.",
+            f"more than {speed.floor:g}",
+            f"{speed.ratio:.3f}",
+        ),
+    )

@@ -1,0 +1,76 @@
+"""Tensor descriptors made in the kernel; an operand that none can describe is copied first."""
+
+import torch
+import triton
+import triton.language as tl
+
+BLOCK_M, BLOCK_N, BLOCK_K = 64, 64, 32
+
+
+# One kernel for all shapes: specialised ones would be faster, and each would be compiled.
+@triton.jit(do_not_specialize=["M", "N", "K", "stride_am", "stride_bk"])
+def product_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    bias_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_bk,
+    FUSED: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    a_desc = tl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[stride_am, 1], block_shape=[BLOCK_M, BLOCK_K])
+    b_desc = tl.make_tensor_descriptor(b_ptr, shape=[K, N], strides=[stride_bk, 1], block_shape=[BLOCK_K, BLOCK_N])
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a = a_desc.load([tl.program_id(0) * BLOCK_M, k])
+        b = b_desc.load([k, tl.program_id(1) * BLOCK_N])
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    if FUSED:
+        z = acc + tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]
+        acc = z / (1.0 + tl.exp(-z))
+    c_ptrs = c_ptr + rows.to(tl.int64)[:, None] * N + columns[None, :]
+    tl.store(c_ptrs, acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+def _readable(x: torch.Tensor) -> torch.Tensor:
+    """x itself if a descriptor can describe it: aligned to 16 bytes, rows a multiple of 16 bytes apart; else a copy."""
+    rows, columns = x.shape
+    aligned = x.data_ptr() % 16 == 0 and x.stride(0) * x.element_size() % 16 == 0
+    if aligned and x.stride(1) == 1 and x.stride(0) >= columns:
+        return x
+    width = 16 // x.element_size()
+    copy = torch.empty((rows, triton.cdiv(columns, width) * width), dtype=x.dtype, device=x.device)[:, :columns]
+    copy.copy_(x)
+    return copy
+
+
+def _scratch(size: int, _alignment: int, _stream: int | None) -> torch.Tensor:
+    """Memory on the GPU for the descriptors that a kernel makes."""
+    return torch.empty(size, device="cuda", dtype=torch.int8)
+
+
+def _product(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
+    a, b = _readable(a), _readable(b)
+    triton.set_allocator(_scratch)
+    fused = bias is not None
+    product_kernel[grid](a, b, c, bias, M, N, K, a.stride(0), b.stride(0), fused, BLOCK_M, BLOCK_N, BLOCK_K)
+    return c
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return _product(a, b, None)
+
+
+def matmul_bias_silu(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return _product(a, b, bias)

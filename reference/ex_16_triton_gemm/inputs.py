@@ -1,0 +1,107 @@
+"""Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`.
+
+Everything is made on the generator's device: on the CPU for correctness, on the GPU for the large timed products.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Generator, Tensor
+
+from grader.tensors import dtype_of, values
+
+# Products beyond float16 are no trouble in float32, but the terms of "overflowing" sums are: see _operands.
+NOISE = 0.03
+
+
+def matmul(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
+    """a: [M, K], b: [K, N], in the case's memory layouts."""
+    a, b = _operands(case, generator)
+    return laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
+
+
+def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """a: [M, K], b: [K, N], bias: [N].
+
+    "cancelling" makes the bias the rounded negative of the product's first row, so that only rounding is left of it;
+    "extreme" makes it ±10^4, where exp overflows; "nonfinite" gives it some inf and NaN (no -inf: silu of that has
+    no value in floating point).
+    """
+    a, b = _operands(case, generator)
+    a, b = laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
+    shape = (int(case["N"]),)
+    if case["values"] == "cancelling":
+        return a, b, (-(a[0].double() @ b.double())).to(a.dtype)
+    family = case["values"] if case["values"] in ("extreme", "nonfinite") else "normal"
+    bias = values(family, shape, a.dtype, generator)
+    return a, b, bias.where(bias != -math.inf, math.inf)
+
+
+def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
+    """a: [M, K] and b: [K, N], row by row, of the case's dtype and family of values.
+
+    Most families are a's: b is normal, and for "large" so small that every element of the product is finite.
+    overflowing: the first half of each sum outgrows float16 and the second half takes it back. nonfinite: a few rows
+    of a hold one inf, -inf or NaN each (every element of these rows of the product is then inf or NaN), b some zeros.
+    """
+    family, dtype = str(case["values"]), dtype_of(case["dtype"])
+    rows, columns, depth = int(case["M"]), int(case["N"]), int(case["K"])
+    if family == "overflowing":
+        return _overflowing(rows, columns, depth, dtype, generator)
+    if family == "nonfinite":
+        a = values("normal", (rows, depth), dtype, generator)
+        b = values("normal", (depth, columns), dtype, generator)
+        hit = values("nonfinite", (rows, 1), dtype, generator)
+        at = values("one_hot", (rows, depth), dtype, generator) != 0
+        a = torch.where(at & ~hit.isfinite(), hit, a)
+        return a, torch.where(b.abs() < NOISE, torch.zeros_like(b), b)
+    a = values(family if family in A_FAMILIES else "normal", (rows, depth), dtype, generator)
+    if family == "constant":
+        return a, values("constant", (depth, columns), dtype, generator)
+    b = values("normal", (depth, columns), torch.float32, generator)
+    scale = 4 * math.sqrt(depth) if family == "large" else 1
+    return a, (b / scale).to(dtype)
+
+
+A_FAMILIES = ("large", "tiny", "constant", "one_hot", "shifted")
+
+
+def _overflowing(
+    rows: int, columns: int, depth: int, dtype: torch.dtype, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """a = [h, -h] with large positive h, b about 1: the sum over the first half of K is large, over all of it not."""
+    half = depth // 2
+    a = values("normal", (rows, depth), dtype, generator)
+    h = values("large", (rows, half), dtype, generator).abs()
+    a[:, :half] = h
+    a[:, half : 2 * half] = -h
+    b = values("normal", (depth, columns), torch.float32, generator)
+    return a, (1 + NOISE * b).to(dtype)
+
+
+def laid_out(matrix: Tensor, layout: object) -> Tensor:
+    """The same matrix [R, C] in another memory layout.
+
+    rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
+    spread: every second row and every third column of a larger matrix. repeated: all rows are the first one, in the
+    same memory; only then are the values others than the matrix's.
+    """
+    rows, columns = matrix.shape
+    match str(layout):
+        case "rows":
+            return matrix
+        case "columns":
+            view = matrix.new_empty(columns, rows).t()
+        case "sliced":
+            view = matrix.new_empty(rows + 1, columns + 13)[1:, 5 : 5 + columns]
+        case "sliced_columns":
+            view = matrix.new_empty(columns + 3, rows + 9)[3:, 1 : 1 + rows].t()
+        case "spread":
+            view = matrix.new_empty(2 * rows, 3 * columns)[::2, ::3]
+        case "repeated":
+            return matrix[:1].clone().expand(rows, columns)
+        case unknown:
+            raise ValueError(f"a layout must be one of those above, got {unknown!r}")
+    view.copy_(matrix)
+    return view

@@ -1,0 +1,299 @@
+"""ex_16: matrix multiplication in tiles, alone and with an epilogue.
+
+Axes: a is [M, K], b is [K, N]. `a_layout` and `b_layout` say how each lies in memory (see inputs.py): row after row,
+column after column, as a window of a larger matrix, spread with gaps in both directions, or one row repeated.
+"""
+
+from collections.abc import Callable
+
+from grader import (
+    Agrees,
+    Case,
+    Cases,
+    Check,
+    Choice,
+    Exercise,
+    Fresh,
+    Launches,
+    Part,
+    Size,
+    Space,
+    SpeedBand,
+    Tolerance,
+    UsesKernels,
+    Value,
+    WorkModel,
+)
+
+WRITES = "writes Triton kernels"
+BANDWIDTH = "reasons about memory bandwidth"
+PROFILES = "profiles kernels against cuBLAS / FlashAttention"
+
+# The interpreter rounds and adds bfloat16 wrongly, so bfloat16 is judged on a GPU only.
+FLOATS = Choice(("float32", "float16", "bfloat16"), gpu_only=("bfloat16",))
+LAYOUTS = ("rows", "columns", "sliced", "sliced_columns", "spread", "repeated")
+
+RAGGED = Size(1, 200)
+# What usual tiles divide.
+FULL = Size(128, 256, multiple_of=128)
+TIMED = Size(1, 1 << 16)
+
+PRODUCT_VALUES = ("normal", "large", "tiny", "constant", "shifted", "overflowing", "one_hot", "nonfinite")
+FUSED_VALUES = ("normal", "large", "constant", "shifted", "overflowing", "cancelling", "extreme", "nonfinite")
+
+Named = tuple[dict[str, Value], ...]
+
+
+def little_work(case: Case) -> bool:
+    """Keeps a generated product small enough for the interpreter."""
+    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 20
+
+
+def products(
+    values: tuple[str, ...] = ("normal",),
+    *,
+    sides: Size = RAGGED,
+    depth: Size | None = None,
+    layouts: tuple[str, ...] = ("rows",),
+    dtypes: Choice = FLOATS,
+    where: Callable[[Case], bool] | None = None,
+) -> Space:
+    """Products of an M × K and a K × N matrix; K lies in `sides` unless `depth` is given."""
+    return Space(
+        {
+            "M": sides,
+            "N": sides,
+            "K": depth or sides,
+            "dtype": dtypes,
+            "values": Choice(values),
+            "a_layout": Choice(layouts),
+            "b_layout": Choice(layouts),
+        },
+        where=where,
+    )
+
+
+def sized(m: int, n: int, k: int, dtype: str = "float32", **others: Value) -> dict[str, Value]:
+    """A canonical case."""
+    return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
+
+
+TAILS: Named = (
+    sized(65, 64, 64),
+    sized(64, 65, 64, "float16"),
+    sized(64, 64, 65),
+    sized(1, 1, 1),
+    sized(31, 17, 127, "float16"),
+    sized(129, 127, 33),
+    sized(63, 191, 61, "float16"),
+)
+THIN: Named = (
+    sized(1, 150, 64),
+    sized(150, 1, 65, "float16"),
+    sized(70, 50, 1),
+    sized(1, 1, 300, "float16"),
+    sized(16, 150, 100, "float16"),
+    sized(5, 3, 2000),
+)
+STRIDED: Named = (
+    sized(45, 70, 50, "float16", a_layout="columns"),
+    sized(45, 70, 50, b_layout="columns"),
+    sized(64, 64, 64, "float16", a_layout="columns", b_layout="columns"),
+    sized(33, 40, 48, a_layout="sliced", b_layout="sliced"),
+    sized(40, 33, 48, "float16", a_layout="sliced_columns", b_layout="sliced_columns"),
+    sized(37, 41, 43, a_layout="spread", b_layout="spread"),
+    sized(20, 30, 40, "float16", a_layout="repeated", b_layout="sliced"),
+)
+
+
+def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling: Named = ()) -> tuple[Check, ...]:
+    """The correctness checks of a part; `points` in their order.
+
+    `telling` are canonical cases beyond one of each family of values: where this part's usual mistakes show.
+    """
+    dtypes = ("float32", "float16")
+    unusual = tuple(sized(40, 50, 60, dtypes[i % 2], values=kind) for i, kind in enumerate(families[1:]))
+    small = sized(48, 40, 56)
+    return (
+        Check(
+            "full_tiles",
+            "Right for sizes that fill every tile",
+            points[0],
+            WRITES,
+            Agrees(Cases(products(sides=FULL), (sized(128, 128, 128), sized(128, 256, 128, "float16")), generated=0)),
+        ),
+        Check(
+            "ragged",
+            "Right for sizes that do not fill the last tiles, in M, N and K",
+            points[1],
+            WRITES,
+            Agrees(Cases(products(where=little_work), TAILS, generated=3)),
+        ),
+        Check(
+            "thin",
+            "Right for a single row or column, for K = 1 and for a long K",
+            points[2],
+            WRITES,
+            Agrees(Cases(products(depth=Size(1, 2000), where=little_work), THIN, generated=0)),
+        ),
+        Check(
+            "precision",
+            "Adds up in float32, and multiplies float32 as float32 (not as TF32)",
+            points[3],
+            WRITES,
+            Agrees(
+                Cases(
+                    products(("normal", "shifted"), sides=Size(16, 64), depth=Size(64, 1000), where=little_work),
+                    (
+                        sized(32, 32, 1000, "float16"),
+                        sized(48, 32, 500, "float16", values="shifted"),
+                        sized(32, 48, 300),
+                        sized(32, 48, 300, values="shifted"),
+                        sized(32, 32, 1000, "bfloat16"),
+                    ),
+                    generated=1,
+                )
+            ),
+        ),
+        Check(
+            "values",
+            "Right for large, tiny, constant and other unusual values",
+            points[4],
+            WRITES,
+            Agrees(Cases(products(families, where=little_work), (*unusual, *telling), generated=3)),
+        ),
+        Check(
+            "strides",
+            "Right for transposed matrices and for windows of larger ones",
+            points[5],
+            WRITES,
+            Agrees(Cases(products(sides=Size(1, 80), layouts=LAYOUTS, where=little_work), STRIDED, generated=3)),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call and returns memory of its own",
+            points[6],
+            WRITES,
+            Fresh(Cases(products(), (small,), generated=0)),
+        ),
+        Check(
+            "kernels",
+            "Triton kernels do the work",
+            points[7],
+            WRITES,
+            UsesKernels(Cases(products(), (small,), generated=0)),
+        ),
+    )
+
+
+def tiled_traffic(points: float) -> Check:
+    """The check that a product is computed in tiles: the bound is what tiles of 32 × 32 move."""
+    # Each element of a is read once per tile column, each of b once per tile row, and c is written once.
+    elements = "M * K * ceil(N / 32) + K * N * ceil(M / 32) + M * N"
+    return Check("traffic", "Moves no more than tiles of 32 × 32 would", points, BANDWIDTH, WorkModel(elements))
+
+
+def suite(*sizes: dict[str, Value]) -> Cases:
+    """The sizes at which a part is timed."""
+    return Cases(products(sides=TIMED), sizes, generated=0)
+
+
+MATMUL = Part(
+    name="matmul",
+    title="Matrix multiplication",
+    arguments=("a", "b"),
+    outputs=("c",),
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
+    # Splits of K may meet by atomic additions, whose order differs from call to call.
+    deterministic=False,
+    checks=(
+        *correctness((4, 8, 4, 6, 5, 5, 2, 2), PRODUCT_VALUES),
+        tiled_traffic(6),
+        Check(
+            "speed",
+            "Speed relative to cuBLAS",
+            15,
+            PROFILES,
+            SpeedBand(
+                "cublas",
+                0.30,
+                0.90,
+                suite(
+                    *(sized(side, side, side, "float16") for side in (512, 1024, 2048, 4096, 8192)),
+                    sized(4096, 4096, 4096, "bfloat16"),
+                    sized(2048, 2048, 2048),
+                    sized(16, 16384, 16384, "float16"),
+                    sized(1024, 1024, 32768, "float16"),
+                    sized(4095, 4097, 4093, "float16"),
+                ),
+                bytes="itemsize * (M * K + K * N + M * N)",
+                flops="2 * M * N * K",
+                shown_beside=("torch_compile", "xla"),
+                note="Small products are over before a launch is; long ones are limited by power. Where rows do not "
+                "start at multiples of 16 bytes, cuBLAS is slower as well.",
+            ),
+        ),
+    ),
+    hints=(
+        "An element of c needs a row of a and a column of b. Who else needs the same row, and how often is it read?",
+        "One program per tile of c: walk along K in blocks, load a BLOCK_M × BLOCK_K and a BLOCK_K × BLOCK_N tile with "
+        "masks in both dimensions, and add their product to a float32 accumulator.",
+        "a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, b_ptrs likewise; loads with other=0.0; "
+        'acc = tl.dot(a, b, acc, input_precision="ieee"); at the end tl.store with mask=(rows[:, None] < M) & '
+        "(columns[None, :] < N).",
+    ),
+)
+
+MATMUL_BIAS_SILU = Part(
+    name="matmul_bias_silu",
+    title="Matrix multiplication with bias and SiLU",
+    arguments=("a", "b", "bias"),
+    outputs=("out",),
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
+    checks=(
+        *correctness(
+            (3, 4, 3, 4, 4, 3, 1, 2),
+            FUSED_VALUES,
+            # A product rounded to float16 before the bias is added: only here is nothing else left of the result.
+            telling=(sized(8, 60, 200, "float16", values="cancelling"),),
+        ),
+        Check(
+            "launches",
+            "One kernel launch does it all",
+            3,
+            BANDWIDTH,
+            Launches(Cases(products(), (sized(96, 80, 70),), generated=0)),
+        ),
+        tiled_traffic(6),
+        Check(
+            "speed",
+            "Speed relative to cuBLAS with the epilogue in eager PyTorch",
+            10,
+            PROFILES,
+            SpeedBand(
+                "torch_eager",
+                0.40,
+                1.00,
+                suite(
+                    *(sized(side, side, side, "float16") for side in (1024, 4096, 8192)),
+                    sized(4096, 4096, 4096, "bfloat16"),
+                    sized(8192, 8192, 1024, "float16"),
+                    sized(4096, 14336, 4096, "bfloat16"),
+                ),
+                bytes="itemsize * (M * K + K * N + N + M * N)",
+                flops="2 * M * N * K",
+                shown_beside=("torch_compile",),
+                note="The eager epilogue reads and writes the product twice more: the shorter K is, the more fusing "
+                "saves.",
+            ),
+        ),
+    ),
+    hints=(
+        "When the last block of K has been added, the whole tile is in registers: what is left to do with it?",
+        "After the loop over K, load BLOCK_N elements of the bias, once per tile; a column of c has one bias.",
+        "z = acc + tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]; then "
+        "z / (1 + tl.exp(-z)), all in float32, and one tl.store.",
+    ),
+)
+
+EXERCISE = Exercise(title="Triton GEMM", version="1", parts=(MATMUL, MATMUL_BIAS_SILU))
