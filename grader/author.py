@@ -21,7 +21,7 @@ from grader.errors import SpecError
 from grader.grading import Job, grade
 from grader.judge.compare import compare
 from grader.judge.truth import Expected, Truth
-from grader.model.exercise import Agrees, check_id
+from grader.model.exercise import Agrees, SpeedBand, check_id
 from grader.plan import Plan, PlannedCheck, draw
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
@@ -103,23 +103,24 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         gate.findings.append(finding)
         heard(finding)
 
-    def graded(path: Path, parts: frozenset[str] | None) -> Record:
+    def graded(path: Path, parts: frozenset[str] | None, *, timed: bool = False) -> Record:
         plan = draw(entry.exercise, seed, gpu=gpu, parts=parts)
         source = path.read_text(encoding="utf-8")
-        return grade(
-            Job(entry, str(path), source, plan, f"grade {entry.id} --submission {path}", "", shrink=False), server
-        )
+        command = f"grade {entry.id} --submission {path}"
+        return grade(Job(entry, str(path), source, plan, command, "", shrink=False, timed=timed), server)
 
     note(_stub(graded(entry.pristine_stub, None)))
     for path in (entry.solution, *entry.honest):
         parts = parts_in(path, entry)
-        record = graded(path, parts)
+        # An honest variant must be right, not fast.
+        record = graded(path, parts, timed=path == entry.solution)
         note(_all_pass(path, parts, record))
         for result in record.checks:
             _keep(honest, result, path.name, max)
     for path in entry.wrong:
         claim = claim_of(path)
-        record = graded(path, frozenset({claim.check.partition(".")[0]}))
+        named, _, check = claim.check.partition(".")
+        record = graded(path, frozenset({named}), timed=_is_speed(entry, named, check))
         note(_caught(path, claim, record))
         for result in record.checks:
             if result.id == claim.check and result.cause and result.cause.mismatch:
@@ -129,6 +130,12 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
     return gate
+
+
+def _is_speed(entry: Entry, part: str, check: str) -> bool:
+    found = entry.exercise.part(part)
+    rules = {one.name: one.rule for one in found.checks} if found else {}
+    return isinstance(rules.get(check), SpeedBand)
 
 
 def _keep(
@@ -150,7 +157,7 @@ def _stub(record: Record) -> Finding:
 
 def _all_pass(path: Path, parts: frozenset[str], record: Record) -> Finding:
     judged = [result for result in record.checks if result.status not in UNJUDGED or result.status == "grader_error"]
-    failed = [result for result in judged if result.status != "pass"]
+    failed = [result for result in judged if result.status != "pass" or result.points < result.max_points]
     outcome = _sentence(failed) if failed else f"passes {len(judged)} checks of {', '.join(sorted(parts)) or 'no part'}"
     return Finding(_named(path), bool(judged) and not failed, outcome)
 
@@ -174,7 +181,11 @@ def _named(path: Path) -> str:
 
 
 def _sentence(results: Sequence[CheckResult]) -> str:
-    return "; ".join(f"{result.id}: {result.status}: {result.reason}" for result in results[:3]) or "everything passed"
+    said = [
+        f"{result.id}: {result.status}: {result.reason or f'{result.points:g} of {result.max_points:g} points'}"
+        for result in results[:3]
+    ]
+    return "; ".join(said) or "everything passed"
 
 
 # -- trivial answers -------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from grader.record import (
     clean,
     verdict_of,
 )
+from grader.sandbox.kernels import shelf_for
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Finished, Session
 from grader.shrink import smallest
@@ -84,7 +85,8 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
     )
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     results: list[CheckResult] = []
-    with Session(server, start, exercise.limits) as session, _stadium(job, gpu) as stadium:
+    shelf = shelf_for(job.source, (machine.version("triton"), machine.version("torch"))) if gpu else None
+    with Session(server, start, exercise.limits, shelf) as session, _stadium(job, gpu) as stadium:
         grading = _Grading(job, session, truth, stadium)
         for part, planned in groupby(job.plan.checks, key=lambda check: check.part):
             for result in grading.part(part, list(planned)):

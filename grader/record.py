@@ -353,10 +353,11 @@ def verdict_of(checks: tuple[CheckResult, ...]) -> Status:
 def headline(record: Record) -> str:
     """What was judged and what was not, in one sentence that never claims more than was run."""
     passed = sum(check.status == "pass" for check in record.checks)
+    in_part = sum(check.status == "pass" and check.points < check.max_points for check in record.checks)
     unjudged = [check for check in record.checks if check.status in UNJUDGED]
     judged = len(record.checks) - len(unjudged)
     text = f"{_points(record.score)} of {_points(record.judged_score)} points that could be judged here"
-    text += f" ({passed} of {judged} checks passed)"
+    text += f" ({passed} of {judged} checks passed{f', {in_part} of them in part' if in_part else ''})"
     if unjudged:
         missing = record.max_score - record.judged_score
         points = "1 more point is" if missing == 1 else f"{_points(missing)} more points are"

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from grader import __version__
+from grader.catalogue import discover
 from grader.cli.main import dispatch
 from grader.record import from_json
 
 ROOT = Path(__file__).resolve().parents[1]
 SOLUTION = ROOT / "reference" / "ex_15_triton_basics" / "solution.py"
+KNOWN = ", ".join(entry.id for entry in discover(ROOT))
 
 
 @pytest.fixture
@@ -46,8 +48,8 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["ex_51"], "grade: the exercise must be one of ex_15, got 'ex_51'; did you mean ex_15?"),
-        (["nothing_like_it"], "grade: the exercise must be one of ex_15, got 'nothing_like_it'"),
+        (["ex_51"], f"grade: the exercise must be one of {KNOWN}, got 'ex_51'; did you mean ex_15?"),
+        (["nothing_like_it"], f"grade: the exercise must be one of {KNOWN}, got 'nothing_like_it'"),
         (["ex_15", "--submission", "gone.py"], "grade: a submission must exist, got gone.py"),
         (["ex_15", "--submission", "exercises"], "grade: a submission must be a file, got the directory exercises"),
         (["ex_15", "--seed", "many"], "grade: a seed must be a number such as 17 or 0x5f, got 'many'"),
@@ -55,7 +57,7 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
         (["ex_15", "--json", "exercises"], "grade: an output must be a file, got the directory exercises"),
         (["ex_15", "--html", "/proc/card.html"], "grade: an output must be writable, got /proc/card.html: "),
         (["ex_15", "--json", "-", "--html", "-"], "grade: at most one output must be -, got several"),
-        (["other/file.py"], "grade: a path must name a file of an exercise (ex_15), got 'other/file.py'"),
+        (["other/file.py"], f"grade: a path must name a file of an exercise ({KNOWN}), got 'other/file.py'"),
         (["replay", "ex_15"], "grade: a replay token must look like ex_15:vector_add.tail:N=65,dtype=float16:0x5f"),
         (["check"], "grade: exactly one of an exercise and --all must be given"),
         (["check", "ex_15", "--all"], "grade: exactly one of an exercise and --all must be given"),
@@ -127,8 +129,9 @@ def test_reset_leaves_an_untouched_stub_alone(tree: Path, capsys: pytest.Capture
 
 def test_the_list_names_parts_and_state(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["list", "--json"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)
-    assert entry["id"] == "ex_15"
+    listed = json.loads(capsys.readouterr().out)
+    assert [entry["id"] for entry in listed] == [entry.id for entry in discover(tree)]
+    entry = next(entry for entry in listed if entry["id"] == "ex_15")
     assert entry["parts"] == ["vector_add", "fused_multiply_add", "row_softmax", "global_sum"]
     assert entry["state"] == "not started"
 

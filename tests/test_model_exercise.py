@@ -33,6 +33,17 @@ def check(**changes: Any) -> Check:
     return Check(**{**given, **changes})
 
 
+def band(**changes: Any) -> SpeedBand:
+    given = {
+        "baseline": "torch",
+        "floor": 0.5,
+        "full": 0.9,
+        "suite": Cases(Space({"N": Size(1, 500)}), ({"N": 7}, {"N": 63}), generated=0),
+        "bytes": "2 * N",
+    }
+    return SpeedBand(**{**given, **changes})
+
+
 def part(**changes: Any) -> Part:
     given = {
         "name": "double",
@@ -64,9 +75,13 @@ def exercise(**changes: Any) -> Exercise:
         (lambda: Launches(CASES, most=0), "Launches.most must be at least 1, got 0"),
         (lambda: WorkModel("  "), "WorkModel.elements must be a formula such as '3 * N', got '  '"),
         (lambda: WorkModel("3 * N", slack=0.9), "WorkModel.slack must be at least 1, got 0.9"),
-        (lambda: SpeedBand("", 0.5, 0.9), "SpeedBand.baseline must name a baseline, got ''"),
-        (lambda: SpeedBand("torch", 0.9, 0.9), "SpeedBand.floor must lie in 0 … full (0.9), got 0.9"),
-        (lambda: SpeedBand("torch", -0.1, 0.9), "SpeedBand.floor must lie in 0 … full (0.9), got -0.1"),
+        (lambda: band(baseline=""), "SpeedBand.baseline must name a baseline, got ''"),
+        (lambda: band(floor=0.9), "SpeedBand.floor must lie in 0 … full (0.9), got 0.9"),
+        (lambda: band(floor=-0.1), "SpeedBand.floor must lie in 0 … full (0.9), got -0.1"),
+        (lambda: band(suite=CASES), "SpeedBand.suite must hold canonical cases only, got 6"),
+        (lambda: band(bytes="N - 63"), "SpeedBand.bytes must be at least 0 for N=7, got -56.0"),
+        (lambda: band(flops="0 - 1"), "SpeedBand.flops must be at least 0 for N=7, got -1"),
+        (lambda: band(bytes="M * N"), "a formula must be arithmetic over N, got 'M' in it"),
         (
             lambda: check(name="two words"),
             "Check.name must be an identifier of at most 32 characters, got 'two words'",
@@ -147,7 +162,7 @@ def test_a_part_that_works_in_place_needs_no_returned_output() -> None:
         (UsesKernels(CASES), CASES),
         (Launches(CASES), CASES),
         (WorkModel("3 * N"), None),
-        (SpeedBand("torch", 0.5, 0.9), None),
+        (band(), None),
     ],
 )
 def test_a_check_runs_the_cases_of_its_rule(rule: object, cases: Cases | None) -> None:

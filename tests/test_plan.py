@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DTYPES = Choice(("float32", "float16", "bfloat16"), gpu_only=("bfloat16",))
 SPACE = Space({"N": Size(1, 5000), "dtype": DTYPES, "values": Choice(("normal", "large"))})
 SMALL = Space({"M": Size(1, 17), "N": Size(1, 500)}, where=lambda case: case["M"] * case["N"] <= 500)
+BAND = SpeedBand("torch", 0.5, 0.9, Cases(SPACE, ({"N": 63},), generated=0), bytes="2 * N")
 CANONICAL = ({"N": 1}, {"N": 1025, "dtype": "float16"}, {"N": 63, "dtype": "bfloat16"})
 
 
@@ -117,7 +118,7 @@ def test_an_axis_without_a_name_or_a_value_is_refused(axis: str) -> None:
 )
 def test_a_token_of_another_exercise_is_refused_with_what_there_is(token: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
-        replay_plan(exercise(Agrees(Cases(SPACE)), SpeedBand("torch", 0.5, 0.9)), parse_token(token))
+        replay_plan(exercise(Agrees(Cases(SPACE)), BAND), parse_token(token))
     assert str(refused.value) == message
 
 
@@ -325,7 +326,7 @@ def test_a_space_without_values_for_a_gpu_notes_nothing() -> None:
 
 
 def test_a_rule_that_runs_no_cases_is_planned_without_any() -> None:
-    found = draw(exercise(SpeedBand("torch", 0.5, 0.9)), 17, gpu=True).checks[0]
+    found = draw(exercise(BAND), 17, gpu=True).checks[0]
     assert (found.id, found.cases, found.space) == ("copy.check_0", (), None)
 
 

@@ -34,6 +34,8 @@ SAMPLES: list[Callable[[], Record]] = [
     samples.failing,
     samples.untouched,
     samples.every_status,
+    samples.timed,
+    samples.fast,
     samples.hostile,
 ]
 

@@ -54,6 +54,13 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
     [
         ("grader.protocol", ("grader.protocol",)),
         ("grader.child", ("grader.child", "grader.protocol", "grader.tensors")),
+        ("grader.speed.estimate", ()),
+        ("grader.speed.clock", ("grader.speed.estimate",)),
+        ("grader.speed.roofline", ("grader.protocol.messages",)),
+        ("grader.speed.lock", ()),
+        ("grader.speed.cores", ()),
+        ("grader.speed.baselines", ()),
+        ("grader.speed.monitor", ("grader.record",)),
         ("grader.model", ("grader.model", "grader.errors")),
         ("grader.report", ("grader.report", "grader.record")),
         ("grader.tensors", ()),
@@ -68,14 +75,39 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
     ("room", "never"),
     [
         ("grader.judge", ("grader.child", "grader.cli")),
-        ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli")),
+        ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
+        ("grader.judge", ("grader.speed", "grader.report")),
+        ("grader.speed", ("grader.cli", "grader.report", "grader.grading", "grader.author")),
         ("grader.grading", ("grader.child", "grader.cli", "grader.report")),
-        ("grader.record", ("grader.judge", "grader.report", "grader.sandbox", "grader.cli")),
-        ("grader.plan", ("grader.judge", "grader.child", "grader.sandbox", "grader.cli")),
+        ("grader.record", ("grader.judge", "grader.report", "grader.sandbox", "grader.cli", "grader.speed")),
+        ("grader.plan", ("grader.judge", "grader.child", "grader.sandbox", "grader.cli", "grader.speed")),
     ],
 )
 def test_a_room_never_imports_what_it_must_not_know(room: str, never: tuple[str, ...]) -> None:
     assert strays(room, never=never) == []
+
+
+def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> None:
+    """The anchor times by the same code as the submission's process; it runs nothing else of that room."""
+    shared = {
+        (name, module)
+        for name in FILES
+        if within(name, "grader.speed")
+        for module in imported_by(name)
+        if within(module, "grader.child")
+    }
+    assert shared == {("grader.speed.anchor_main", "grader.child.stopwatch")}
+
+
+OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile", "threading", "time", "mmap", "torch"}
+
+
+@pytest.mark.parametrize("module", ["grader.speed.estimate", "grader.speed.clock", "grader.speed.roofline"])
+def test_what_turns_samples_into_numbers_reads_no_clock_and_no_file(module: str) -> None:
+    nodes = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
+    libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    libraries |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not OUTSIDE_WORLD & {library.partition(".")[0] for library in libraries}
 
 
 def test_only_the_command_line_and_its_entry_know_the_command_line() -> None:

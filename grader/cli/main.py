@@ -38,14 +38,19 @@ def run_command(
     html: Output = None,
     junit: Output = None,
     open_card: Annotated[bool, typer.Option("--open", help="open the scorecard in a browser")] = False,
+    all_baselines: Annotated[
+        bool,
+        typer.Option("--all-baselines", help="on a GPU, also time what is slow to compile: torch.compile, XLA …"),
+    ] = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="end with 0 whenever grading itself worked")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
 ) -> None:
     """Grade one exercise and write its scorecard."""
-    from grader.cli.run import Outputs, run
+    from grader.cli.run import Manner, Outputs, run
 
     outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card)
-    code = run(exercise, submission, tuple(part or ()), seed, cpu=cpu, outputs=outputs, quiet=quiet)
+    how = Manner(tuple(part or ()), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    code = run(exercise, submission, how, outputs)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
 
 

@@ -40,24 +40,26 @@ class Outputs:
         return tuple(target for target in (self.json, self.html, self.junit) if target is not None)
 
 
-def run(
-    wanted: str,
-    submission: str | None,
-    parts: tuple[str, ...],
-    seed_text: str | None,
-    *,
-    cpu: bool,
-    outputs: Outputs,
-    quiet: bool,
-) -> int:
+@dataclass(frozen=True)
+class Manner:
+    """How to grade: which parts (none named: all), the seed as it was typed, and the switches of the command line."""
+
+    parts: tuple[str, ...] = ()
+    seed: str | None = None
+    cpu: bool = False
+    all_baselines: bool = False
+    quiet: bool = False
+
+
+def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> int:
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
     root = find_root()
     entry, path = resolve(root, wanted)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
-    seed = parse_seed(seed_text) if seed_text is not None else None
+    seed = parse_seed(how.seed) if how.seed is not None else None
     known = [part.name for part in entry.exercise.parts]
-    for part in parts:
+    for part in how.parts:
         if part not in known:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
     card, data = root / "scorecards" / f"{entry.id}.html", root / "scorecards" / f"{entry.id}.json"
@@ -67,12 +69,12 @@ def run(
         if asked != "-":
             check_writable(Path(asked))
     keeps_card = _can_keep_cards(card, data)
-    if not quiet:
+    if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         print(f"Checking {path.resolve()} …", file=sys.stderr, flush=True)
-    with closing(start_server(cpu=cpu)) as server:
-        job = _job(entry, path, source, server, seed, parts, cpu=cpu)
-        record = _grade(job, server, quiet=quiet)
+    with closing(start_server(cpu=how.cpu)) as server:
+        job = _job(entry, path, source, server, seed, how)
+        record = _grade(job, server, quiet=how.quiet)
     from grader.report import html, junit
 
     page = html.render(record)
@@ -149,25 +151,22 @@ def _leaving_at_once() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _job(
-    entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, parts: tuple[str, ...], *, cpu: bool
-) -> Job:
+def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, how: Manner) -> Job:
     with _leaving_at_once():
         # Hypothesis and torch load here, while the fork server loads them as well.
         from grader import plan
         from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    drawn = plan.draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
+    drawn = plan.draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(how.parts) or None)
     words = [f"grade {entry.id}"]
     if path.resolve() != entry.stub.resolve():
         words.append(f"--submission {shlex.quote(str(path))}")
-    words += [f"--part {part}" for part in parts]
+    words += [f"--part {part}" for part in how.parts]
     if seed is not None:
         words.append(f"--seed {seed:#x}")
-    if cpu:
-        words.append("--cpu")
-    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), _now())
+    words += [name for name, on in (("--cpu", how.cpu), ("--all-baselines", how.all_baselines)) if on]
+    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), _now(), all_baselines=how.all_baselines)
 
 
 def _now() -> str:

@@ -49,9 +49,12 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.spans import MOST_SUMS
+from grader.sandbox import kernels
 from grader.sandbox.server import ForkServer, Spawned
 
 _POLL_S = 0.05
+# Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
+TRITON_CACHE = "triton"
 # How long an answer by the clock is awaited with open eyes; what takes longer does not mind a few microseconds.
 _WATCHED_S = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -157,10 +160,14 @@ class _Child:
 
 
 class Session:
-    """Use as a context manager; on exit every process of the submission is gone and its scratch folder removed."""
+    """Use as a context manager; on exit every process of the submission is gone and its scratch folder removed.
 
-    def __init__(self, server: ForkServer, start: Start, limits: Limits) -> None:
+    `shelf` is where its compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
+    """
+
+    def __init__(self, server: ForkServer, start: Start, limits: Limits, shelf: Path | None = None) -> None:
         self._server = server
+        self._shelf = shelf
         self._start = start
         self._limits = limits
         self._child: _Child | None = None
@@ -169,6 +176,8 @@ class Session:
         self._scratch = tempfile.mkdtemp(prefix="grade-")
         if self._uid:
             os.chown(self._scratch, self._uid, self._uid)
+        if shelf is not None:
+            kernels.bring(shelf, Path(self._scratch, TRITON_CACHE), self._uid)
         self.printed = Printed()
         self.ready: Ready | None = None
         self.loaded: Loaded | None = None
@@ -178,6 +187,8 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.restart()
+        if self._shelf is not None:
+            kernels.keep(self._shelf, Path(self._scratch, TRITON_CACHE))
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property

@@ -1,0 +1,95 @@
+"""Compiled kernels, kept from one grading of a file to the next grading of the very same file.
+
+Every submission compiles into its own scratch folder, which ends with its session. What it compiled is put aside under
+a hash of its text, and given back to that text alone: nobody can leave anything for somebody else. What comes out of a
+scratch folder is hostile: only plain files of plain names are taken, and only so much of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}")
+_MOST_BYTES = 256 << 20
+_MOST_ENTRIES = 100
+# Triton's group files name their members by absolute path.
+_GROUPS = "__grp__"
+_HERE = b"@scratch@"
+
+
+def shelf_for(source: str, versions: Sequence[str]) -> Path:
+    """The folder of a submission's kernels; another version of what compiles them has another one."""
+    key = hashlib.sha256("\0".join((*versions, source)).encode()).hexdigest()[:32]
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "grade" / "kernels" / key
+
+
+def bring(shelf: Path, cache: Path, uid: int) -> None:
+    """Put what was kept into a fresh cache folder that belongs to `uid` (0: to us)."""
+    with contextlib.suppress(OSError):
+        if not shelf.is_dir():
+            return
+        shutil.copytree(shelf, cache, dirs_exist_ok=True)
+        for path in [cache, *cache.rglob("*")]:
+            if path.name.startswith(_GROUPS):
+                path.write_bytes(path.read_bytes().replace(_HERE, os.fsencode(cache)))
+            if uid:
+                os.chown(path, uid, uid)
+
+
+def keep(shelf: Path, cache: Path) -> None:
+    """Keep what a cache folder holds now. Whoever wrote it must have ended."""
+    unfinished = shelf.with_name(f"{shelf.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        for place, content in _plain_files(cache):
+            target = unfinished / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            named = target.name.startswith(_GROUPS)
+            target.write_bytes(content.replace(os.fsencode(cache), _HERE) if named else content)
+        if unfinished.is_dir():
+            shutil.rmtree(shelf, ignore_errors=True)
+            unfinished.replace(shelf)
+            _thin_out(shelf.parent)
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _plain_files(cache: Path) -> Iterator[tuple[Path, bytes]]:
+    """Every regular file two levels deep, as its place and its content, until there are too many bytes."""
+    left = _MOST_BYTES
+    for folder in os.scandir(cache):
+        if not folder.is_dir(follow_symlinks=False) or not _PLAIN_NAME.fullmatch(folder.name):
+            continue
+        for entry in os.scandir(folder.path):
+            if not _PLAIN_NAME.fullmatch(entry.name):
+                continue
+            content = _read_plain(entry.path, left)
+            if content is not None:
+                left -= len(content)
+                yield Path(folder.name, entry.name), content
+
+
+def _read_plain(path: str, most: int) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        # A link, or whatever else cannot be read: not one of the compiler's files.
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+            return None
+        return file.read(about.st_size)
+
+
+def _thin_out(shelves: Path) -> None:
+    """Drop the entries that were kept longest ago."""
+    entries = sorted((path for path in shelves.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+    for path in entries[:-_MOST_ENTRIES]:
+        shutil.rmtree(path, ignore_errors=True)
