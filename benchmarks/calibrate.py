@@ -9,12 +9,12 @@ process was from the one inside. docs/timing.md cites its output.
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from grader import machine
 from grader.catalogue import Entry, resolve
@@ -81,32 +81,38 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
             print("refused:", found.failure or found.undecided)
             continue
         by_size.setdefault(found.timing.words, []).append(found)
-    wrong = undecided = total = 0
-    print(
-        f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'clock µs':>9} {'off µs':>7} {'s':>5}"
-    )
+    print(f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'±clock':>7} {'off µs':>9}     s")
     for words, judged in by_size.items():
-        own = [one.timing.submission for one in judged]
-        for one in own:
-            sides = [side(Interval(one.ratio, one.ratio_low, one.ratio_high), at) for at, _ in THRESHOLDS]
-            wrong += sum(got not in (must, "undecided") for got, (_, must) in zip(sides, THRESHOLDS, strict=True))
-            undecided += sum(got == "undecided" for got in sides)
-            total += len(sides)
-        widths = [100 * (one.ratio_high - one.ratio_low) / one.ratio for one in own]
-        off = [one.timing.outside_us - one.timing.submission.median_us for one in judged]
-        worst = max((one.ratio for one in own), key=lambda ratio: abs(ratio - 1))
-        short = ", ".join(piece for piece in words.split(", ") if not piece.endswith(("=normal", "=rows")))
-        print(
-            f"{short:46} {len(own):3} {statistics.median(one.median_us for one in own):9.1f} "
-            f"{statistics.median(one.ratio for one in own):6.3f} {worst:6.3f} {statistics.median(widths):8.2f} "
-            f"{statistics.median(one.timing.clock_us for one in judged):9.1f} "
-            f"{min(off):+.0f}…{max(off):+.0f} {statistics.median(one.seconds for one in judged):5.2f}"
-        )
-    print(f"{total} decisions at thresholds 3 % away: {wrong} wrong, {undecided} undecided")
+        print(row(words, judged))
+    decided = [got for judged in by_size.values() for one in judged for got in decisions(one)]
+    wrong, undecided = decided.count("wrong"), decided.count("undecided")
+    print(f"{len(decided)} decisions at thresholds 3 % away: {wrong} wrong, {undecided} undecided")
     kept = {
-        words: [vars(one.timing.submission) | {"s": one.seconds} for one in judged] for words, judged in by_size.items()
+        words: [vars(one.timing.submission) | {"s": one.seconds} for one in judged]
+        for words, judged in by_size.items()
     }
     (Path(__file__).parent / "calibration.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+
+def decisions(one: Judged) -> list[str]:
+    """ "right", "wrong" or "undecided" at each threshold."""
+    own = one.timing.submission
+    sides = [(side(Interval(own.ratio, own.ratio_low, own.ratio_high), at), must) for at, must in THRESHOLDS]
+    return [got if got == "undecided" else "right" if got == must else "wrong" for got, must in sides]
+
+
+def row(words: str, judged: list[Judged]) -> str:
+    """A size in numbers: medians, the ratio furthest from 1, and how far the clock outside was from the one inside."""
+    own = [one.timing.submission for one in judged]
+    widths = [100 * (one.ratio_high - one.ratio_low) / one.ratio for one in own]
+    off = [one.timing.outside_us - one.timing.submission.median_us for one in judged]
+    worst = max((one.ratio for one in own), key=lambda ratio: abs(ratio - 1))
+    short = ", ".join(piece for piece in words.split(", ") if not piece.endswith(("=normal", "=rows")))
+    return (
+        f"{short:46} {len(own):3} {median(one.median_us for one in own):9.1f} {median(one.ratio for one in own):6.3f} "
+        f"{worst:6.3f} {median(widths):8.2f} {median(one.timing.clock_us for one in judged):7.1f} "
+        f"{min(off):+4.0f}…{max(off):+.0f} {median(one.seconds for one in judged):5.2f}"
+    )
 
 
 if __name__ == "__main__":
