@@ -81,7 +81,7 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
             print("refused:", found.failure or found.undecided)
             continue
         by_size.setdefault(found.timing.words, []).append(found)
-    print(f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'±clock':>7} {'off µs':>9}     s")
+    print(f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'±clock':>7} {'off µs':>9} s")
     for words, judged in by_size.items():
         print(row(words, judged))
     decided = [got for judged in by_size.values() for one in judged for got in decisions(one)]

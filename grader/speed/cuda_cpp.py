@@ -11,6 +11,15 @@ from torch import Tensor
 
 _SCALARS = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16"}
 _THREADS = 256
+# torch has its own conversions and forbids those of the headers; a plain kernel wants them back.
+_HALVES = """
+#undef __CUDA_NO_HALF_OPERATORS__
+#undef __CUDA_NO_HALF_CONVERSIONS__
+#undef __CUDA_NO_BFLOAT16_OPERATORS__
+#undef __CUDA_NO_BFLOAT16_CONVERSIONS__
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+"""
 
 
 @cache
@@ -20,7 +29,7 @@ def elementwise_launcher(
     """A launcher of the kernel `name` in `source`, called with its tensors [N] of `dtype`; the kernel gets a pointer to
     each and N as an int: that is how the binding passes integers. In the source, SCALAR stands for the element type.
     """
-    headers = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" if dtype != torch.float32 else ""
+    headers = "" if dtype == torch.float32 else _HALVES
     kernel: Any = torch.cuda._compile_kernel(headers + source.replace("SCALAR", _SCALARS[dtype]), name)
 
     def launch(*tensors: Tensor) -> None:

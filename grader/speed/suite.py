@@ -19,7 +19,7 @@ from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.anchor import Anchor
 from grader.speed.baselines import FAMILIES, title_of
-from grader.speed.clock import CLOCK_OFFSET_US, Lap, middle, time_of_record
+from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, middle, time_of_record
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.monitor import watching
 from grader.speed.race import Course, Laps, Method, NotCapturable, Race
@@ -32,12 +32,10 @@ _LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
 _SIZE_BUDGET_S = 2.0
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
-# The outside clock must know the baseline's time this well for a size to give points.
-_CLOCK_SHARE = 0.05
 # Below this a launch takes as long as the kernel: the size is timed as a CUDA graph as well.
 _LAUNCH_BOUND_US = 30.0
 # Cover: many times the L2 cache, and long enough for Python to enqueue a call behind it.
-_COVER_L2, _LEAST_COVER_BYTES = 8, 768 << 20
+_COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 # Inputs, outputs, and the truth in float64 with its variants.
 _MEMORY_FACTOR = 12
 
@@ -154,10 +152,11 @@ class Suite:
         record = time_of_record(laps.submission, base)
         ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
         sure = self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
-        wanted_us = _CLOCK_SHARE * middle(base)
-        known = record.clock_us <= wanted_us or wanted_us < 1.2 * CLOCK_OFFSET_US
+        if CLOCK_SHARE * middle(base) < 1.2 * CLOCK_OFFSET_US:
+            # The clock outside will never know such a short time well enough: the size is shown and not judged.
+            return sure
         # A machine that is slow for a moment is soon quick again; a submission whose clock lies stays a liar.
-        return sure and known and not record.added_us
+        return sure and record.known and not record.added_us
 
     def _doubt(self, ratio: Interval) -> float:
         """The share of the points that a ratio's interval leaves open."""
@@ -177,7 +176,7 @@ class Suite:
         contenders += [
             _contender(name, [lap.device_us for lap in ran], base, work) for name, ran in laps.baselines.items()
         ]
-        reason = self._why_not_judged(method, ratio, record.clock_us, middle(base))
+        reason = self._why_not_judged(method, ratio, record, middle(base))
         return SizeTiming(
             case=dict(case),
             words=case.words(),
@@ -194,11 +193,11 @@ class Suite:
             notes=record.notes,
         )
 
-    def _why_not_judged(self, method: Method, ratio: Interval, clock_us: float, base_us: float) -> str:
+    def _why_not_judged(self, method: Method, ratio: Interval, record: Recorded, base_us: float) -> str:
         if method == "graph":
             return "timed as a CUDA graph, beside the stream's figures"
-        if clock_us > _CLOCK_SHARE * base_us:
-            return f"too short: the clock outside knows {base_us:.0f} µs to ±{clock_us:.0f} µs"
+        if not record.known:
+            return f"too short: the clock outside knows {base_us:.0f} µs to ±{record.clock_us:.0f} µs"
         if self._doubt(ratio) > _MOST_DOUBT:
             return f"too noisy: the ratio lies between {ratio.low:.2f} and {ratio.high:.2f}"
         return ""

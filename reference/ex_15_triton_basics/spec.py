@@ -48,7 +48,7 @@ def suite(*lengths: int, halves: int) -> Cases:
     """
     named: list[dict[str, Value]] = [{"N": length} for length in lengths]
     named += [{"N": halves, "dtype": dtype} for dtype in ("float16", "bfloat16")]
-    return Cases(vectors(("normal",), length=Size(1, 1 << 28)), tuple(named), generated=0)
+    return Cases(vectors(("normal",), length=Size(1, 1 << 29)), tuple(named), generated=0)
 
 
 ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite")
@@ -146,7 +146,7 @@ VECTOR_ADD = Part(
                 "torch_eager",
                 0.5,
                 0.95,
-                suite(1 << 20, 1 << 23, 1 << 25, 1 << 26, halves=1 << 26),
+                suite(1 << 20, 1 << 24, 1 << 27, 1 << 28, halves=1 << 28),
                 bytes="3 * N * itemsize",
                 flops="N",
                 shown_beside=("cuda_cpp", "torch_compile", "copy_roofline"),
@@ -184,7 +184,7 @@ FUSED_MULTIPLY_ADD = Part(
                 "torch_eager",
                 0.9,
                 1.35,
-                suite(1 << 20, 1 << 24, 1 << 25, 1 << 26, halves=1 << 26),
+                suite(1 << 20, 1 << 24, 1 << 27, 1 << 28, halves=1 << 28),
                 bytes="4 * N * itemsize",
                 flops="2 * N",
                 shown_beside=("torch_compile", "copy_roofline"),
@@ -320,8 +320,8 @@ ROW_SOFTMAX = Part(
                     Space({"M": Size(1, 1 << 20), "N": Size(1, 16384), "dtype": FLOATS, **PLAIN_ROWS}),
                     (
                         {"M": 512, "N": 1024},
-                        *({"M": (1 << 26) // columns, "N": columns} for columns in (256, 1024, 4096, 16384)),
-                        {"M": 1 << 14, "N": 4096, "dtype": "float16"},
+                        *({"M": (1 << 28) // columns, "N": columns} for columns in (256, 1024, 4096, 16384)),
+                        {"M": 1 << 17, "N": 4096, "dtype": "float16"},
                     ),
                     generated=0,
                 ),
@@ -371,7 +371,7 @@ GLOBAL_SUM = Part(
                 "torch_eager",
                 0.3,
                 0.9,
-                suite(1 << 20, 1 << 24, 1 << 26, 1 << 27, halves=1 << 27),
+                suite(1 << 20, 1 << 24, 1 << 28, 1 << 29, halves=1 << 29),
                 bytes="N * itemsize",
                 flops="N",
                 shown_beside=("torch_compile", "copy_roofline"),

@@ -220,10 +220,10 @@ MATMUL = Part(
                 0.90,
                 suite(
                     *(sized(side, side, side, "float16") for side in (512, 1024, 2048, 4096, 8192)),
-                    sized(4096, 4096, 4096, "bfloat16"),
-                    sized(2048, 2048, 2048),
-                    sized(16, 16384, 16384, "float16"),
-                    sized(1024, 1024, 32768, "float16"),
+                    sized(6144, 6144, 6144, "bfloat16"),
+                    sized(3072, 3072, 3072),
+                    sized(16, 32768, 32768, "float16"),
+                    sized(2048, 2048, 49152, "float16"),
                     sized(4095, 4097, 4093, "float16"),
                 ),
                 bytes="itemsize * (M * K + K * N + M * N)",
@@ -276,7 +276,7 @@ MATMUL_BIAS_SILU = Part(
                 1.00,
                 suite(
                     *(sized(side, side, side, "float16") for side in (1024, 4096, 8192)),
-                    sized(4096, 4096, 4096, "bfloat16"),
+                    sized(6144, 6144, 6144, "bfloat16"),
                     sized(8192, 8192, 1024, "float16"),
                     sized(4096, 14336, 4096, "bfloat16"),
                 ),

@@ -1,0 +1,146 @@
+"""Baselines: every one that a specification names exists, and one that cannot run says why in words."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from grader.catalogue import discover
+from grader.model.exercise import Part, SpeedBand
+from grader.speed import baselines
+from grader.speed.baselines import FAMILIES, Family, function_of, title_of, why_missing
+
+ROOT = Path(__file__).resolve().parents[1]
+BANDS = [
+    (entry, part, check.rule)
+    for entry in discover(ROOT)
+    for part, check in entry.exercise.checks()
+    if isinstance(check.rule, SpeedBand)
+]
+every_band = pytest.mark.parametrize(("entry", "part", "band"), BANDS, ids=[part.name for _, part, _ in BANDS])
+
+
+def module_of(**functions: Any) -> types.ModuleType:
+    """An exercise's baselines.py with these functions."""
+    module = types.ModuleType("baselines")
+    vars(module).update(functions)
+    return module
+
+
+@pytest.fixture
+def family(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Add a family "odd" with these fields."""
+
+    def add(**fields: Any) -> None:
+        monkeypatch.setattr(baselines, "FAMILIES", {**FAMILIES, "odd": Family("Odd", "odd", **fields)})
+
+    return add
+
+
+# -- why one is missing ----------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_baseline_is_answered_with_those_that_there_are() -> None:
+    assert why_missing("cudnn", "copy", module_of()) == (
+        "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_cudnn, torch_compile, xla, "
+        "flashinfer, flash_attention_4, copy_roofline, got 'cudnn'"
+    )
+
+
+def test_a_function_that_the_exercise_lacks_is_named() -> None:
+    why = why_missing("torch_compile", "copy", module_of(scale_torch_eager=abs))
+    assert why == "the exercise's baselines.py must define copy_torch_eager for it"
+
+
+def test_a_package_that_is_not_installed_is_named(family: Any) -> None:
+    family(needs=("math", "no_such_package.inside"))
+    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == "no_such_package.inside is not installed"
+
+
+def test_a_gate_says_why_in_its_own_words(family: Any) -> None:
+    family(gate=lambda: "the GPU must be newer")
+    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == "the GPU must be newer"
+
+
+def test_a_gate_that_fails_is_a_reason_and_no_error(family: Any) -> None:
+    def gate() -> str:
+        raise RuntimeError("x" * 1000)
+
+    family(gate=gate)
+    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == f"RuntimeError: {'x' * 200}"
+
+
+def test_nothing_is_missing_from_one_that_can_run(family: Any) -> None:
+    family(needs=("math",))
+    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == ""
+
+
+def test_a_copy_needs_no_function_of_the_exercise() -> None:
+    assert why_missing("copy_roofline", "copy", module_of()) == ""
+
+
+# -- how one is called -----------------------------------------------------------------------------------------------
+
+
+def test_a_family_s_wrapper_goes_around_the_exercise_s_function(family: Any) -> None:
+    family(wrap=lambda function: lambda x: 7 * function(x))
+    assert function_of("odd", "copy", module_of(copy_odd=abs))(-9) == 63
+
+
+def test_one_without_a_wrapper_is_the_exercise_s_function_itself() -> None:
+    def copy(x: object) -> object:
+        return x
+
+    assert function_of("torch_eager", "copy", module_of(copy_torch_eager=copy)) is copy
+
+
+def test_attention_is_run_by_the_backend_that_its_baseline_names() -> None:
+    def backends() -> tuple[bool, bool, bool]:
+        on = torch.backends.cuda
+        return on.flash_sdp_enabled(), on.cudnn_sdp_enabled(), on.math_sdp_enabled()
+
+    module = module_of(attend_sdpa=backends)
+    before = backends()
+    assert function_of("sdpa_flash", "attend", module)() == (True, False, False)
+    assert function_of("sdpa_cudnn", "attend", module)() == (False, True, False)
+    assert backends() == before
+
+
+def test_an_unknown_name_is_its_own_title() -> None:
+    assert (title_of("cublas"), title_of("cudnn")) == ("cuBLAS", "cudnn")
+
+
+# -- those of the exercises ------------------------------------------------------------------------------------------
+
+
+@every_band
+def test_every_baseline_that_a_specification_names_is_known(entry: Any, part: Part, band: SpeedBand) -> None:
+    names = (band.baseline, *band.shown_beside)
+    assert set(names) <= set(FAMILIES)
+    assert len(set(names)) == len(names)
+    # Points are never measured against something that most machines lack or that takes seconds to compile.
+    assert not FAMILIES[band.baseline].needs
+    assert not FAMILIES[band.baseline].slow
+
+
+@every_band
+def test_the_exercise_writes_what_its_baselines_need(
+    entry: Any, part: Part, band: SpeedBand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = module_of()
+    exec(entry.source("baselines.py"), vars(module))
+    # What a machine lacks is not the exercise's fault.
+    bare = {name: replace(family, needs=(), gate=lambda: "") for name, family in FAMILIES.items()}
+    monkeypatch.setattr(baselines, "FAMILIES", bare)
+    assert {why_missing(name, part.name, module) for name in (band.baseline, *band.shown_beside)} == {""}
+
+
+@every_band
+def test_some_baseline_of_every_part_computes_what_the_part_asks_for(entry: Any, part: Part, band: SpeedBand) -> None:
+    computing = [name for name in (band.baseline, *band.shown_beside) if FAMILIES[name].computes]
+    assert any(not FAMILIES[name].slow for name in computing), "nothing to compare timed answers with"

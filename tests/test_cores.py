@@ -1,0 +1,80 @@
+"""Cores: the processes of a clock are kept apart where there is room, and are as free as before afterwards."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grader.speed import cores
+from grader.speed.cores import apart, physical
+
+Pinned = list[tuple[int, set[int]]]
+
+
+def topology(folder: Path, siblings: dict[int, str]) -> Path:
+    for processor, listed in siblings.items():
+        place = folder / f"cpu{processor}" / "topology"
+        place.mkdir(parents=True)
+        (place / "thread_siblings_list").write_text(f"{listed}\n", encoding="ascii")
+    return folder
+
+
+@pytest.fixture
+def pinned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Pinned:
+    """Which process was put where, on a machine of as many cores as the test says; process 63 has ended."""
+    found: Pinned = []
+
+    def put(process: int, places: set[int]) -> None:
+        if process == 63:
+            raise ProcessLookupError
+        found.append((process, set(places)))
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(request.param)))
+    monkeypatch.setattr(os, "sched_setaffinity", put)
+    monkeypatch.setattr(cores, "physical", list)
+    return found
+
+
+def test_of_every_core_the_first_processor_counts(tmp_path: Path) -> None:
+    place = topology(tmp_path, {0: "0,4", 1: "1,5", 4: "0,4", 5: "1,5"})
+    assert physical([0, 1, 4, 5], place) == [0, 1]
+    assert physical([1, 4, 5], place) == [1, 4]
+
+
+def test_without_a_topology_every_processor_is_a_core(tmp_path: Path) -> None:
+    assert physical([0, 1, 7], tmp_path) == [0, 1, 7]
+
+
+@pytest.mark.parametrize("pinned", [8], indirect=True)
+def test_everybody_gets_a_core_and_everybody_is_freed(pinned: Pinned) -> None:
+    with apart([17, 500]):
+        inside = list(pinned)
+        pinned.clear()
+    assert [process for process, _ in inside] == [0, 17, 500]
+    places = [place for _, place in inside]
+    assert all(len(place) == 1 for place in places)
+    assert len(set.union(*places)) == 3
+    assert 0 not in set.union(*places)
+    assert pinned == [(process, set(range(8))) for process in (0, 17, 500)]
+
+
+@pytest.mark.parametrize("pinned", [1, 2, 4], indirect=True)
+def test_where_cores_are_few_nobody_is_moved(pinned: Pinned) -> None:
+    with apart([17, 500]):
+        pass
+    assert pinned == []
+
+
+@pytest.mark.parametrize("pinned", [8], indirect=True)
+def test_a_process_that_has_ended_stops_nobody(pinned: Pinned) -> None:
+    with apart([63, 500]):
+        assert [process for process, _ in pinned] == [0, 500]
+
+
+@pytest.mark.parametrize("pinned", [8], indirect=True)
+def test_an_error_inside_frees_everybody(pinned: Pinned) -> None:
+    with pytest.raises(ZeroDivisionError), apart([17]):
+        raise ZeroDivisionError
+    assert pinned[-2:] == [(0, set(range(8))), (17, set(range(8)))]
