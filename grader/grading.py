@@ -1,6 +1,6 @@
 """Grades one submission against one exercise: plan in, record out. Does no input or output of its own.
 
-Each part runs in a fresh process. A check that fails is shrunk to its smallest failing case; a process that dies is
+Each part runs in a fresh process, but on a GPU, where a process is dear. A check that fails is shrunk to its smallest failing case; a process that dies is
 replaced and the remaining checks go on.
 """
 
@@ -41,10 +41,11 @@ from grader.record import (
 )
 from grader.sandbox.kernels import shelf_for
 from grader.sandbox.server import ForkServer
-from grader.sandbox.session import Finished, Session
+from grader.sandbox.session import Finished, Scratch, Session
 from grader.shrink import smallest
 from grader.speed.anchor import Anchor
 from grader.speed.lock import GpuLock
+from grader.speed.scout import Scout
 from grader.speed.suite import Suite
 
 _SHRINK_CHECK_S = 2.0
@@ -72,8 +73,17 @@ class Job:
     all_baselines: bool = False
 
 
-def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None] = lambda result: None) -> Record:
-    """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided."""
+def grade(
+    job: Job,
+    server: ForkServer,
+    on_result: Callable[[CheckResult], None] = lambda result: None,
+    anchor: Anchor | None = None,
+) -> Record:
+    """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided.
+
+    All answers are judged first, then speed. `anchor` is one that was started early; without it, one is started where
+    something is timed.
+    """
     started = monotonic()
     exercise = job.entry.exercise
     truth = Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"))
@@ -84,12 +94,25 @@ def grade(job: Job, server: ForkServer, on_result: Callable[[CheckResult], None]
         functions=tuple(part.name for part in exercise.parts),
     )
     gpu = machine.find_gpu() if server.mode == "gpu" else None
-    results: list[CheckResult] = []
     shelf = shelf_for(job.source, (machine.version("triton"), machine.version("torch"))) if gpu else None
-    with Session(server, start, exercise.limits, shelf) as session, _stadium(job, gpu) as stadium:
+    results: list[CheckResult] = []
+    with (
+        Scratch(shelf) as scratch,
+        Session(server, start, exercise.limits, scratch) as session,
+        _stadium(job, gpu, anchor) as stadium,
+    ):
+        parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
+        scout = Scout(server, start, exercise.limits, scratch)
+        if stadium.anchor is not None:
+            scout.send([part for part, _ in parts])
         grading = _Grading(job, session, truth, stadium)
-        for part, planned in groupby(job.plan.checks, key=lambda check: check.part):
-            for result in grading.part(part, list(planned)):
+        for part, planned in parts:
+            for result in grading.part(part, planned):
+                results.append(result)
+                on_result(result)
+        scout.recall()
+        for part, planned in parts:
+            for result in grading.speed(part, planned):
                 results.append(result)
                 on_result(result)
         isolation = session.ready.isolation if session.ready else ()
@@ -127,7 +150,7 @@ class _Stadium:
 
 
 @contextmanager
-def _stadium(job: Job, gpu: machine.Gpu | None) -> Iterator[_Stadium]:
+def _stadium(job: Job, gpu: machine.Gpu | None, anchor: Anchor | None) -> Iterator[_Stadium]:
     if gpu is None:
         yield _Stadium(None, None, "")
         return
@@ -135,8 +158,8 @@ def _stadium(job: Job, gpu: machine.Gpu | None) -> Iterator[_Stadium]:
     if not job.timed or not any(isinstance(planned.check.rule, SpeedBand) for planned in job.plan.checks):
         yield _Stadium(None, lock, gpu.uuid)
         return
-    with Anchor(job.entry) as anchor:
-        yield _Stadium(anchor, lock, gpu.uuid)
+    with nullcontext(anchor) if anchor else Anchor(job.entry) as running:
+        yield _Stadium(running, lock, gpu.uuid)
 
 
 class _Grading:
@@ -148,6 +171,8 @@ class _Grading:
         self._session = session
         self._truth = truth
         self._load_failure: Failure | None = None
+        self._statuses: dict[str, Status] = {}
+        self._blocked_parts: dict[str, Failure] = {}
         self._shrink_left_s = _SHRINK_TOTAL_S
 
     def part(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
@@ -156,28 +181,38 @@ class _Grading:
         timeouts: list[str] = []
         salt = hashlib.sha256(self._job.source.encode()).digest()[0]
         bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt)
-        done: list[CheckResult] = []
-        # Technique after all that judges answers, for its sealed calls repeat their cases; speed after technique.
-        for check in sorted(planned, key=_turn):
-            timed = isinstance(check.check.rule, SpeedBand) and self._stadium.anchor is not None
-            if check.cases == () and not timed:
+        # Technique last: its sealed calls repeat cases of every other check of the part.
+        for check in sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels)):
+            if self._is_timed(check):
+                continue
+            if check.cases == ():
                 yield _unjudged(check, self._session)
             elif blocked is not None:
                 yield _result(check, blocked)
             elif len(timeouts) >= _MOST_TIMEOUTS:
                 reason = f"not run because {' and '.join(timeouts)} ran out of time"
                 yield _result(check, None, status="skipped_dependency", reason=reason)
-            elif timed:
-                yield self._speed(check, done)
             else:
                 with self._stadium.lock.shared() if self._stadium.lock else nullcontext():
                     result = self._check(bench, check)
-                done.append(result)
+                self._statuses[check.id] = result.status
                 if result.status == "timeout":
                     timeouts.append(check.id)
                 if result.status == "not_implemented" and result.cause:
                     blocked = Failure("not_implemented", result.cause)
                 yield result
+        if blocked is not None:
+            self._blocked_parts[part.name] = blocked
+
+    def speed(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
+        """Judge the speed checks of one part; its answers have been judged."""
+        for check in planned:
+            if self._is_timed(check):
+                blocked = self._blocked_parts.get(part.name)
+                yield _result(check, blocked) if blocked else self._speed(check)
+
+    def _is_timed(self, planned: PlannedCheck) -> bool:
+        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
 
     def _device(self) -> str:
         return self._session.ready.device if self._session.ready else "cpu"
@@ -185,7 +220,9 @@ class _Grading:
     def _blocked(self, part: Part) -> Failure | None:
         """Why no check of the part can be judged, or None."""
         try:
-            self._session.restart()
+            # Ending a process that holds a GPU takes seconds; there the parts share one.
+            if not self._session.runs_on_gpu:
+                self._session.restart()
             return self._load(part)
         except Exception as fault:
             return self._fault(fault)
@@ -217,13 +254,14 @@ class _Grading:
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
-    def _speed(self, planned: PlannedCheck, done: list[CheckResult]) -> CheckResult:
+    def _speed(self, planned: PlannedCheck) -> CheckResult:
         """The verdict on speed, of a part whose answers are right and whose own kernels give them."""
         started = monotonic()
-        unfit = [result.id for result in done if result.status != "pass" and result.id in self._prerequisites(planned)]
+        needed = [check for check in planned.part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
+        names = [check_id(planned.part, check) for check in needed]
+        unfit = next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
         if unfit:
-            reason = f"timed once {unfit[0]} passes"
-            return _result(planned, None, status="skipped_dependency", reason=reason)
+            return _result(planned, None, status="skipped_dependency", reason=f"timed once {unfit} passes")
         band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
         assert isinstance(band, SpeedBand)
         assert anchor is not None
@@ -249,13 +287,6 @@ class _Grading:
         )
         earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
         return replace(result, points=earned, speed=verdict.speed)
-
-    def _prerequisites(self, planned: PlannedCheck) -> set[str]:
-        return {
-            check_id(planned.part, check)
-            for check in planned.part.checks
-            if isinstance(check.rule, Agrees | Fresh | UsesKernels)
-        }
 
     def _shrunk(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
@@ -285,17 +316,6 @@ class _Grading:
     def _counterexample(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._job.entry.id, planned.id, one.case, one.seed)
         return Counterexample(dict(one.case), one.case.words(), str(token))
-
-
-def _turn(planned: PlannedCheck) -> int:
-    """When a check of a part is judged."""
-    match planned.check.rule:
-        case SpeedBand():
-            return 2
-        case UsesKernels():
-            return 1
-        case _:
-            return 0
 
 
 def _result(

@@ -11,6 +11,10 @@ from grader.speed.clock import CLOCK_OFFSET_US, Lap, middle, time_of_record
 
 LAPS = st.lists(st.builds(Lap, st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1, max_size=30)
 
+# Calls of 500 µs in round trips of 1000: of another's as long, the clock outside can prove this much.
+STEADY = [Lap(500.0, 1000.0)] * 7
+PROVEN_US = 500.0 - CLOCK_OFFSET_US
+
 
 def laps(device_us: float, beside_us: float, *, claims: float | None = None, seed: int = 17) -> list[Lap]:
     """Calls that take `device_us`, in round trips that take `beside_us` more, or a little longer where disturbed."""
@@ -30,25 +34,36 @@ def test_an_honest_claim_stands() -> None:
 
 @pytest.mark.parametrize("claim", [0.0, 1.0, 60.0])
 def test_a_claim_of_too_little_is_raised_to_what_the_clock_outside_knows_less_its_uncertainty(claim: float) -> None:
-    record = time_of_record(laps(120.0, 900.0, claims=claim), laps(100.0, 900.0, seed=7))
+    record = time_of_record(laps(1200.0, 900.0, claims=claim), laps(1000.0, 900.0, seed=7))
     counted = float(np.median(record.samples))
     assert counted == pytest.approx(record.outside_us - record.clock_us)
-    assert 120 - 2 * record.clock_us <= counted <= 120
+    assert 1200 - 2 * record.clock_us <= counted <= 1200
     assert record.added_us == pytest.approx(counted - claim)
 
 
+def test_a_clock_that_does_not_know_the_baseline_itself_well_enough_adds_nothing() -> None:
+    record = time_of_record(laps(120.0, 900.0, claims=0.0), laps(100.0, 900.0, seed=7))
+    assert not record.known
+    assert (record.added_us, record.notes) == (0.0, ())
+
+
+@pytest.mark.parametrize(("baseline_us", "known"), [(20 * CLOCK_OFFSET_US, True), (19.9 * CLOCK_OFFSET_US, False)])
+def test_well_enough_is_a_twentieth(baseline_us: float, known: bool) -> None:
+    assert time_of_record(STEADY, [Lap(baseline_us, 1000.0)] * 7).known == known
+
+
 def test_what_is_added_is_said_with_both_numbers() -> None:
-    same = [Lap(100.0, 1000.0)] * 7
-    (note,) = time_of_record([Lap(10.0, 1000.0)] * 7, same).notes
-    assert note == "the submission's own clock says 10.0 µs, the one outside at least 92.0 µs: that counts"
+    (note,) = time_of_record([Lap(10.0, 1000.0)] * 7, STEADY).notes
+    assert note == (
+        f"the submission's own clock says 10.0 µs, the one outside at least {PROVEN_US:.1f} µs: that counts"
+    )
 
 
-@pytest.mark.parametrize(("claim", "noted"), [(92.0, False), (90.0, False), (89.0, True), (0.0, True)])
-def test_a_disagreement_is_a_finding_beyond_three_per_cent(claim: float, noted: bool) -> None:
-    # The clock outside knows 100 µs to ±8 µs here: 92 µs are proven.
-    record = time_of_record([Lap(claim, 1000.0)] * 7, [Lap(100.0, 1000.0)] * 7)
+@pytest.mark.parametrize(("share", "noted"), [(1.0, False), (1 / 1.02, False), (1 / 1.04, True), (0.0, True)])
+def test_a_disagreement_is_a_finding_beyond_three_per_cent(share: float, noted: bool) -> None:
+    record = time_of_record([Lap(share * PROVEN_US, 1000.0)] * 7, STEADY)
     assert bool(record.notes) == noted
-    assert record.samples == pytest.approx([92.0] * 7)
+    assert record.samples == pytest.approx([PROVEN_US] * 7)
 
 
 def test_a_claim_of_more_than_was_seen_outside_is_taken_at_its_word() -> None:
@@ -64,8 +79,7 @@ def test_a_few_disturbed_round_trips_prove_nothing() -> None:
 
 
 def test_without_any_spread_the_clock_is_known_to_the_offset_between_two_processes() -> None:
-    same = [Lap(100.0, 1000.0)] * 7
-    assert time_of_record(same, same).clock_us == CLOCK_OFFSET_US
+    assert time_of_record(STEADY, STEADY).clock_us == CLOCK_OFFSET_US
 
 
 @given(LAPS, LAPS)
@@ -81,7 +95,8 @@ def test_claiming_less_never_counts_as_less_than_is_proven(
     submission: list[Lap], baseline: list[Lap], share: float
 ) -> None:
     smaller = time_of_record([Lap(lap.device_us * share, lap.outside_us) for lap in submission], baseline)
-    assert float(np.median(smaller.samples)) >= smaller.outside_us - smaller.clock_us - 1e-6
+    proven_us = smaller.outside_us - smaller.clock_us if smaller.known else 0.0
+    assert float(np.median(smaller.samples)) >= proven_us - 1e-6
 
 
 def test_the_middle_is_the_median_of_the_claims() -> None:

@@ -25,7 +25,7 @@ CASE = Case({"M": 7, "N": 63, "scale": 0.5, "causal": True, "dtype": "float16"})
         ("M % N", "'M % N'"),
         ("+M", "'+M'"),
         ("abs(M)", "'abs(M)'"),
-        ("__import__('os')", '"__import__(\'os\')"'),
+        ("__import__('os')", "\"__import__('os')\""),
         ("max(M, key=N)", "'max(M, key=N)'"),
         ("max(*M)", "'*M'"),
         ("(lambda: M)()", "'(lambda: M)()'"),
@@ -54,9 +54,7 @@ def test_what_is_no_arithmetic_is_refused_with_the_names_that_there_are(formula:
 def test_what_has_no_value_is_refused_with_the_reason(formula: str, reason: str) -> None:
     with pytest.raises(SpecError) as refused:
         evaluate(formula, CASE)
-    assert str(refused.value).startswith(
-        f"a formula must be arithmetic over M, N, scale, itemsize, got {formula!r} ("
-    )
+    assert str(refused.value).startswith(f"a formula must be arithmetic over M, N, scale, itemsize, got {formula!r} (")
     assert reason in str(refused.value)
 
 

@@ -47,9 +47,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(descriptor: int, kind: int) -> None:
         real(descriptor, kind | fcntl.LOCK_NB if threading.current_thread() is here else kind)
 
-    monkeypatch.setattr(
-        lock, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX, LOCK_SH=fcntl.LOCK_SH)
-    )
+    monkeypatch.setattr(lock, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX, LOCK_SH=fcntl.LOCK_SH))
 
 
 @contextmanager
@@ -131,9 +129,7 @@ def test_who_waits_to_have_it_alone_is_not_starved_by_new_ones_who_share(
         with gpu.alone():
             entered.set()
 
-    monkeypatch.setattr(
-        lock, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX, LOCK_SH=fcntl.LOCK_SH)
-    )
+    monkeypatch.setattr(lock, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX, LOCK_SH=fcntl.LOCK_SH))
     timer = threading.Thread(target=time_alone)
     with gpu.shared():
         timer.start()

@@ -85,7 +85,9 @@ def test_one_changed_byte_changes_one_sum(place: int) -> None:
     raw = random_bytes(16_404)
     changed = bytearray(raw)
     changed[place] ^= 1
-    differing = [i for i, (old, new) in enumerate(zip(sums_of(raw), sums_of(bytes(changed)), strict=True)) if old != new]
+    differing = [
+        i for i, (old, new) in enumerate(zip(sums_of(raw), sums_of(bytes(changed)), strict=True)) if old != new
+    ]
     (where,) = differing
     first, count = spans(len(raw))[where]
     assert first <= place < first + count

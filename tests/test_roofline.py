@@ -29,7 +29,9 @@ def test_a_dtype_that_was_not_measured_is_no_faster_than_the_fastest_one_that_wa
     assert Work(0, 8e11, Gauged(1, 1, 1.0, 1.0, {}), "float16").compute_us == 0
 
 
-@pytest.mark.parametrize(("nbytes", "flops", "bound"), [(4e9, 7e11, "memory"), (4e9, 9e11, "compute"), (0, 0, "memory")])
+@pytest.mark.parametrize(
+    ("nbytes", "flops", "bound"), [(4e9, 7e11, "memory"), (4e9, 9e11, "compute"), (0, 0, "memory")]
+)
 def test_what_takes_longer_is_the_bound(nbytes: float, flops: float, bound: str) -> None:
     assert work(nbytes, flops).bound == bound
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -120,7 +121,7 @@ def test_inputs_of_two_calls_in_a_row_lie_elsewhere() -> None:
     watch = stopwatch()
     for seed in range(7):
         run(watch, seed, noting)
-    assert all(not one & other for one, other in zip(addresses, addresses[1:], strict=False))
+    assert all(not one & other for one, other in pairwise(addresses))
 
 
 def test_the_garbage_collector_rests_during_the_call_and_not_after_it() -> None:

@@ -20,6 +20,7 @@ from grader.cli.files import check_writable, parse_seed, read_submission, write,
 from grader.errors import UsageError
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer, Mode
+from grader.speed.anchor import Anchor
 
 if TYPE_CHECKING:
     from grader.grading import Job
@@ -72,9 +73,9 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         print(f"Checking {path.resolve()} …", file=sys.stderr, flush=True)
-    with closing(start_server(cpu=how.cpu)) as server:
+    with closing(start_server(cpu=how.cpu)) as server, _anchor(entry, server) as anchor:
         job = _job(entry, path, source, server, seed, how)
-        record = _grade(job, server, quiet=how.quiet)
+        record = _grade(job, server, anchor, quiet=how.quiet)
     from grader.report import html, junit
 
     page = html.render(record)
@@ -173,11 +174,16 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _grade(job: Job, server: ForkServer, *, quiet: bool) -> Record:
+def _anchor(entry: Entry, server: ForkServer) -> AbstractContextManager[Anchor | None]:
+    """The trusted process on the GPU, started early: it loads while everything else does."""
+    return Anchor(entry) if server.mode == "gpu" else nullcontext()
+
+
+def _grade(job: Job, server: ForkServer, anchor: Anchor | None, *, quiet: bool) -> Record:
     from grader.grading import grade
 
     with progress(len(job.plan.checks), quiet=quiet) as heard:
-        return grade(job, server, heard)
+        return grade(job, server, heard, anchor)
 
 
 def show(record: Record, stream: object) -> None:

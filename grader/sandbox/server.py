@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +54,8 @@ class ForkServer:
 
     def __init__(self, mode: Mode) -> None:
         self.mode: Mode = mode
+        # Sessions on several threads may ask; a question and its answer belong together.
+        self._asking = threading.Lock()
         self._start()
 
     def _start(self) -> None:
@@ -125,8 +128,9 @@ class ForkServer:
 
     def _ask(self, question: Spawn | Reap, descriptors: tuple[int, ...] = ()) -> dict[str, Any]:
         try:
-            send(self._control, dataclasses.asdict(question), descriptors)
-            return receive(self._control, TRUSTED_BYTES)[0]
+            with self._asking:
+                send(self._control, dataclasses.asdict(question), descriptors)
+                return receive(self._control, TRUSTED_BYTES)[0]
         except (Closed, FrameError, OSError) as gone:
             raise _Gone(self._last_words()) from gone
 

@@ -159,25 +159,48 @@ class _Child:
     baseline_bytes: int = 0
 
 
-class Session:
-    """Use as a context manager; on exit every process of the submission is gone and its scratch folder removed.
+class Scratch:
+    """The folder, and the user, that one submission's processes have for themselves. Use as a context manager.
 
     `shelf` is where its compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
     """
 
-    def __init__(self, server: ForkServer, start: Start, limits: Limits, shelf: Path | None = None) -> None:
-        self._server = server
+    def __init__(self, shelf: Path | None = None) -> None:
+        # A grader that runs as root gives every submission a user of its own, far from any real one.
+        self.uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
+        self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
         self._shelf = shelf
+        if self.uid:
+            os.chown(self.folder, self.uid, self.uid)
+        if shelf is not None:
+            kernels.bring(shelf, self.folder / TRITON_CACHE, self.uid)
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shelf is not None:
+            kernels.keep(self._shelf, self.folder / TRITON_CACHE)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Session:
+    """Use as a context manager; on exit every process of the submission is gone, and its scratch with them.
+
+    A session beside another one of the same submission gets that one's `scratch`; when it ends a process it leaves
+    alone what else runs as their user.
+    """
+
+    def __init__(
+        self, server: ForkServer, start: Start, limits: Limits, scratch: Scratch | None = None, *, beside: bool = False
+    ) -> None:
+        self._server = server
         self._start = start
         self._limits = limits
         self._child: _Child | None = None
-        # A grader that runs as root gives every submission a user of its own, far from any real one.
-        self._uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
-        self._scratch = tempfile.mkdtemp(prefix="grade-")
-        if self._uid:
-            os.chown(self._scratch, self._uid, self._uid)
-        if shelf is not None:
-            kernels.bring(shelf, Path(self._scratch, TRITON_CACHE), self._uid)
+        self._scratch = scratch or Scratch()
+        self._owns_scratch = scratch is None
+        self._beside = beside
         self.printed = Printed()
         self.ready: Ready | None = None
         self.loaded: Loaded | None = None
@@ -187,9 +210,8 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.restart()
-        if self._shelf is not None:
-            kernels.keep(self._shelf, Path(self._scratch, TRITON_CACHE))
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._owns_scratch:
+            self._scratch.__exit__()
 
     @property
     def pid(self) -> int | None:
@@ -287,7 +309,7 @@ class Session:
             return -1
         child, self._child = self._child, None
         child.spawned.channel.close()
-        status = self._server.reap(child.spawned.pid, self._uid)
+        status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
         child.drain.join(2)
         return status
 
@@ -299,7 +321,7 @@ class Session:
             "processes": self._limits.processes,
             "file_bytes": self._limits.file_bytes,
         }
-        spawned = self._server.spawn(self._scratch, self._uid, limits)
+        spawned = self._server.spawn(str(self._scratch.folder), self._scratch.uid, limits)
         self._child = _Child(spawned, self.printed.drain(spawned.log_fd))
         return self._child
 

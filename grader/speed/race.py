@@ -33,7 +33,7 @@ _PATIENCE_S = 20.0
 _FEWEST = 5
 # How often the truth is asked for: of several pieces at first, then now and then.
 _GLANCES_AT_FIRST = 4
-_STRICT_CHANCE = 0.08
+_STRICT_CHANCE = 0.03
 _MOST_TRUE_ELEMENTS = 1 << 16
 
 # Seeds, orders and glances come from the operating system: nothing that a submission knows foretells them.

@@ -45,7 +45,6 @@ TILES = {
     "float skinny": (Tiling(16, 64, 32, 4, 4, 3),),
     # Compiled once for all shapes and strides (see `any_tile_kernel`), and quick where it is interpreted.
     "small": (Tiling(64, 64, 32, 4, 2, 1),),
-    "small skinny": (Tiling(16, 64, 32, 4, 2, 1),),
 }
 # The persistent kernel's: 229,408 of the 232,448 bytes of shared memory.
 PERSISTENT = Tiling(128, 256, 64, 8, 4, 1)
@@ -250,7 +249,7 @@ def kind_of(a: torch.Tensor, b: torch.Tensor) -> str:
     """The row of TILES for a product."""
     small = a.shape[0] * b.numel() < SMALL_WORK
     size = "small" if small else "float" if a.dtype == torch.float32 else "half"
-    if a.shape[0] <= SKINNY_ROWS:
+    if a.shape[0] <= SKINNY_ROWS and not small:
         return f"{size} skinny"
     return size if size != "half" or (reads_wide(a) and reads_wide(b)) else "half unaligned"
 
@@ -389,7 +388,7 @@ def add_up(partials: torch.Tensor, c: torch.Tensor) -> None:
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """c[m, n] = sum_k a[m, k] * b[k, n]."""
-    (m, k), n = a.shape, b.shape[1]
+    m, n = a.shape[0], b.shape[1]
     c = torch.empty((m, n), dtype=a.dtype, device=a.device)
     if not is_large(a, b):
         tile_product(a, b, c, None)
@@ -404,7 +403,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def matmul_bias_silu(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """out[m, n] = silu(sum_k a[m, k] * b[k, n] + bias[n]), in one launch."""
-    (m, k), n = a.shape, b.shape[1]
+    m, n = a.shape[0], b.shape[1]
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
     product = persistent_product if is_large(a, b) and tma_major(a) and tma_major(b) else tile_product
     product(a, b, out, bias)

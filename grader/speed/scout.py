@@ -1,0 +1,59 @@
+"""A second process of the submission that goes ahead: it runs every size that will be timed once, while answers are
+still being judged, so that its kernels are compiled when the clock starts. Nothing that it does counts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from grader.model.exercise import Limits, Part, SpeedBand
+from grader.protocol.messages import Raised, Recipe, Start, Timed
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Clocking, Scratch, Session
+
+_CALL_S = 60.0
+# However long the compiler takes, the answers' verdict does not wait for ever.
+_PATIENCE_S = 60.0
+_COVER_BYTES = 1 << 20
+
+
+class Scout:
+    """Runs until it is done or recalled."""
+
+    def __init__(self, server: ForkServer, start: Start, limits: Limits, scratch: Scratch) -> None:
+        self._session = Session(server, start, limits, scratch, beside=True)
+        self._recalled = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Go ahead over the suites of these parts."""
+        self._thread = threading.Thread(target=self._run, args=(tuple(parts),), daemon=True)
+        self._thread.start()
+
+    def recall(self) -> None:
+        """Wait until it is done, and end its process: the GPU has to be quiet now."""
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_S)
+        self._recalled.set()
+        self._session.restart()
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def _run(self, parts: tuple[Part, ...]) -> None:
+        # What goes wrong here, the process that counts will find out.
+        with suppress(Exception), self._session:
+            for timed in _courses(parts):
+                ran = self._session.timed(timed, 1, _CALL_S)
+                if self._recalled.is_set() or not isinstance(ran, Clocking | Raised):
+                    return
+
+
+def _courses(parts: Sequence[Part]) -> Iterator[Timed]:
+    for part in parts:
+        for check in part.checks:
+            if isinstance(check.rule, SpeedBand):
+                for case in check.rule.suite.named:
+                    recipe = Recipe(part.name, dict(case), 0)
+                    yield Timed(part.name, recipe, part.arguments, part.mutates, "stream", _COVER_BYTES)

@@ -1,0 +1,75 @@
+"""A speed check on the CPU: a submission in the interpreter, the anchor beside it, and a size that takes moments.
+
+The clocks mean nothing here and decide nothing; the protocol, and what is verified behind every call, are the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.catalogue import Entry
+from grader.model.cases import Cases, Value
+from grader.model.exercise import Part, SpeedBand
+from grader.protocol.messages import Gauged, Start
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+from grader.speed import race, suite
+from grader.speed.anchor import Anchor
+from grader.speed.suite import Suite, Verdict
+
+# A GPU so small that the cover takes moments, and so fast that no time is impossible.
+GAUGED = Gauged(1 << 20, 1 << 25, 100.0, 100.0, {"float32": 100.0, "float16": 1000.0})
+# Its output has 1024 pieces, some words more, and half a word.
+TINY: dict[str, Value] = {"N": 4101}
+
+
+@contextmanager
+def anchored(entry: Entry) -> Iterator[Anchor]:
+    """The anchor, on the CPU wherever this runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        anchor = Anchor(entry)
+    with anchor:
+        yield anchor
+
+
+def band_of(part: Part, *sizes: dict[str, Value], **changes: Any) -> SpeedBand:
+    """The part's band, over these sizes and beside no other baseline."""
+    band = next(check.rule for check in part.checks if isinstance(check.rule, SpeedBand))
+    cases = Cases(band.suite.space, sizes, generated=0)
+    return replace(band, **{"suite": cases, "shown_beside": (), **changes})
+
+
+@contextmanager
+def session_of(server: ForkServer, entry: Entry, submission: str) -> Iterator[Session]:
+    """The submission's processes."""
+    functions = tuple(part.name for part in entry.exercise.parts)
+    start = Start(f"{entry.name}.py", submission, entry.source("inputs.py"), functions)
+    with Session(server, start, entry.exercise.limits) as session:
+        yield session
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rounds only, and the same seeds, orders and glances in every run."""
+    monkeypatch.setattr(suite, "_LEAST_ROUNDS", 4)
+    monkeypatch.setattr(suite, "_MOST_ROUNDS", 4)
+    monkeypatch.setattr(race, "_CHANCE", random.Random(17))
+
+
+def judge(
+    server: ForkServer, entry: Entry, anchor: Anchor, submission: str | Path, part: str = "vector_add", **changes: Any
+) -> Verdict:
+    """The verdict on one part of a submission, at one tiny size; `changes` are the band's."""
+    text = submission.read_text(encoding="utf-8") if isinstance(submission, Path) else submission
+    found = entry.exercise.part(part)
+    assert found is not None
+    with session_of(server, entry, text) as session:
+        band = band_of(found, TINY, **changes)
+        return Suite(found, band, session, anchor, GAUGED, "none", "/learner/ex_15.py").judge()

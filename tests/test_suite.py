@@ -1,0 +1,317 @@
+"""From laps to a verdict: which sizes count, what they are worth, and what is said where none does.
+
+The first half races on the CPU, through real processes; there no clock decides. The second invents the laps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from grader.catalogue import Entry
+from grader.protocol.messages import Gauged
+from grader.record import CheckResult, Speed, from_json, to_json
+from grader.sandbox.server import ForkServer
+from grader.speed import suite
+from grader.speed.anchor import Anchor, AnchorFailed
+from grader.speed.clock import CLOCK_OFFSET_US, Lap
+from grader.speed.race import Course, Laps, NotCapturable
+from grader.speed.suite import Suite, Verdict
+from grader.speed.verify import Refused, tampered
+from tests.racing import GAUGED, TINY, anchored, band_of, hurry, judge
+from tests.records import samples
+
+# -- through real processes ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def anchor(ex_15: Entry) -> Iterator[Anchor]:
+    with anchored(ex_15) as running:
+        yield running
+
+
+def survives(speed: Speed) -> bool:
+    """Whether a record that holds these measurements is the same after a round trip through JSON."""
+    check = CheckResult("vector_add.speed", "vector_add", "Fast", samples.PROFILES, "pass", 0.0, 5.0, speed=speed)
+    record = samples.record((check,), (samples.VECTOR_ADD,))
+    return from_json(to_json(record)) == record
+
+
+def test_an_honest_submission_is_not_refused_and_its_record_is_complete(
+    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry(monkeypatch)
+    verdict = judge(server, ex_15, anchor, ex_15.solution)
+    # How fast it is nobody asks here: the interpreter has no speed.
+    assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
+    speed = verdict.speed
+    assert speed is not None
+    assert (speed.baseline, speed.floor, speed.full) == ("torch_eager", 0.5, 0.95)
+    (size,) = speed.sizes
+    assert (size.words, size.method, size.rounds) == ("N=4101, dtype=float32, values=normal, offset=0", "stream", 4)
+    assert [one.name for one in size.contenders] == ["submission", "torch_eager"]
+    for one in size.contenders:
+        assert 0 < one.low_us <= one.median_us <= one.high_us
+        assert one.ratio_low <= one.ratio <= one.ratio_high
+    assert bool(size.reason) != size.judged
+    assert [(one.name, one.missing) for one in speed.baselines] == [("torch_eager", "")]
+    assert survives(speed)
+
+
+def test_a_baseline_that_cannot_run_leaves_the_check_undecided_and_says_why(
+    server: ForkServer, ex_15: Entry, anchor: Anchor
+) -> None:
+    verdict = judge(server, ex_15, anchor, ex_15.solution, baseline="cublas")
+    why = "the exercise's baselines.py must define vector_add_cublas for it"
+    assert verdict.undecided == f"cuBLAS cannot run here: {why}"
+    assert (verdict.failure, verdict.share) == (None, 0.0)
+    assert verdict.speed is not None
+    assert [(one.name, one.missing) for one in verdict.speed.baselines] == [("cublas", why)]
+    assert survives(verdict.speed)
+
+
+def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
+    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry(monkeypatch)
+    verdict = judge(server, ex_15, anchor, ex_15.solution, shown_beside=("cublas", "torch_compile", "copy_roofline"))
+    assert verdict.speed is not None
+    assert {one.name: one.missing for one in verdict.speed.baselines} == {
+        "torch_eager": "",
+        "cublas": "the exercise's baselines.py must define vector_add_cublas for it",
+        "torch_compile": "not timed: takes seconds to compile (grade … --all-baselines times it)",
+        "copy_roofline": "",
+    }
+    (size,) = verdict.speed.sizes
+    assert [one.name for one in size.contenders] == ["submission", "torch_eager", "copy_roofline"]
+
+
+def test_a_part_that_works_on_matrices_races_against_a_copy(
+    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry(monkeypatch)
+    part = ex_15.exercise.part("row_softmax")
+    assert part is not None
+    sizes = band_of(part, {"M": 7, "N": 63}).suite
+    verdict = judge(server, ex_15, anchor, ex_15.solution, "row_softmax", suite=sizes, shown_beside=("torch_eager",))
+    assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
+    assert verdict.speed is not None
+    assert verdict.speed.baseline == "copy_roofline"
+
+
+# -- with invented laps ----------------------------------------------------------------------------------------------
+
+
+def laps(submission_us: float, baseline_us: float, *, claims: float | None = None, spread: float = 0.0) -> Laps:
+    """Twenty rounds in which nothing disturbs anybody; `spread` is how far the submission's times lie apart."""
+    claimed = submission_us if claims is None else claims
+    drawn = [1 + spread * (i % 5 - 2) for i in range(20)]
+    submission = [Lap(claimed * one, submission_us + 1000) for one in drawn]
+    return Laps(submission, {"torch_eager": [Lap(baseline_us, baseline_us + 1000)] * 20})
+
+
+@dataclass
+class Invented:
+    """Takes the place of a race: every size gets the laps that its length asks for."""
+
+    told: Callable[[Course], Any]
+    asked: list[tuple[int, str]]
+
+    def __call__(self, *, course: Course, **_: Any) -> Any:
+        self.asked.append((int(course.case["N"]), course.method))
+        found = self.told(course)
+
+        def run(enough: Callable[[Laps], bool], **limits: Any) -> Laps:
+            if isinstance(found, Exception):
+                raise found
+            return found  # type: ignore[no-any-return]
+
+        return SimpleNamespace(run=run)
+
+
+@pytest.fixture
+def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
+    """Judge sizes by invented laps: arena({1000: laps(...)}, ...) -> the verdict and what was raced."""
+    part = ex_15.exercise.part("vector_add")
+    assert part is not None
+
+    def run(
+        told: dict[int, Any], *, gpu: bool = False, graph: Any = None, gauged: Gauged = GAUGED, **changes: Any
+    ) -> tuple[Verdict, list[tuple[int, str]]]:
+        invented = Invented(lambda course: graph if course.method == "graph" else told[int(course.case["N"])], [])
+        monkeypatch.setattr(suite, "Race", invented)
+        session = SimpleNamespace(runs_on_gpu=gpu)
+        anchor = SimpleNamespace(missing=lambda part, names: dict.fromkeys(names, ""))
+        band = band_of(part, *({"N": n} for n in told), **changes)
+        judging = Suite(part, band, session, anchor, gauged, "none", "/learner/ex_15.py")  # type: ignore[arg-type]
+        return judging.judge(), invented.asked
+
+    return run
+
+
+Arena = Callable[..., tuple[Verdict, list[tuple[int, str]]]]
+TOO_SHORT = f"too short: the clock outside knows 100 µs to ±{CLOCK_OFFSET_US:.0f} µs"
+
+
+def speed_of(verdict: Verdict) -> Speed:
+    assert verdict.speed is not None
+    assert survives(verdict.speed)
+    return verdict.speed
+
+
+def test_a_time_that_the_gpu_cannot_reach_is_refused(arena: Arena) -> None:
+    # 3 · 4 · 500 bytes beyond the cache, at 10⁻⁷ TB/s: about 50 ms.
+    slow = replace(GAUGED, l2_bytes=1000, read_tbps=1e-7)
+    verdict, _ = arena({500: laps(300.0, 1000.0)}, gauged=slow)
+    assert verdict.failure is not None
+    assert (verdict.failure.status, verdict.failure.cause.kind) == ("policy", "impossible_time")
+    assert "the call took 300.0 µs" in verdict.failure.cause.rationale
+    assert verdict.share == 0
+
+
+def test_a_claim_of_nothing_is_no_impossible_time_but_the_one_that_the_clock_outside_knows(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1000.0, 1000.0, claims=0.0)})
+    (size,) = speed_of(verdict).sizes
+    assert size.submission.median_us == pytest.approx(1000 - CLOCK_OFFSET_US)
+    assert size.notes
+
+
+@pytest.mark.parametrize(
+    ("submission_us", "share"), [(2100.0, 0.0), (2000.0, 0.0), (1600.0, 0.2778), (1000.0, 1.0), (100.0, 1.0)]
+)
+def test_points_follow_the_ratio_between_floor_and_full(arena: Arena, submission_us: float, share: float) -> None:
+    verdict, _ = arena({500: laps(submission_us, 1000.0)})
+    assert verdict.share == pytest.approx(share, abs=1e-4)
+    assert bool(verdict.failure) == (not share)
+
+
+def test_a_submission_worth_nothing_is_told_how_fast_it_is_and_where_points_begin(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(4000.0, 1000.0), 1000: laps(4000.0, 1000.0)})
+    assert verdict.failure is not None
+    cause = verdict.failure.cause
+    assert (verdict.failure.status, cause.kind) == ("fail", "too_slow")
+    assert cause.rationale == "Over 2 sizes it reaches 0.25 of the speed of eager torch; points begin above 0.5."
+
+
+def test_points_are_the_mean_over_the_sizes_and_the_ratio_is_their_geometric_mean(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(500.0, 1000.0), 1000: laps(2000.0, 1000.0)})
+    assert verdict.share == pytest.approx(0.5)
+    assert speed_of(verdict).ratio == pytest.approx(1.0)
+
+
+def test_a_size_whose_time_the_clock_outside_cannot_know_is_shown_and_not_judged(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(100.0, 100.0), 1000: laps(1000.0, 1000.0)})
+    short, long = speed_of(verdict).sizes
+    assert (short.judged, long.judged) == (False, True)
+    assert short.reason == TOO_SHORT
+    assert verdict.share == 1
+
+
+def test_a_size_whose_ratio_leaves_the_points_open_is_not_judged(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1400.0, 1000.0, spread=0.3)})
+    (size,) = speed_of(verdict).sizes
+    assert not size.judged
+    assert size.reason.startswith("too noisy: the ratio lies between ")
+    assert verdict.undecided == f"no size could be judged: {size.reason}"
+
+
+def test_noise_that_moves_no_point_does_not_matter(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(300.0, 1000.0, spread=0.3)})
+    assert verdict.share == 1
+
+
+def test_without_any_size_that_could_be_judged_the_check_is_undecided_and_says_each_reason_once(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(100.0, 100.0), 1000: laps(100.0, 100.0)})
+    assert verdict.undecided == f"no size could be judged: {TOO_SHORT}"
+    assert (verdict.failure, verdict.share) == (None, 0.0)
+    assert (speed_of(verdict).ratio, speed_of(verdict).ratio_low) == ("nan", "nan")
+
+
+def test_a_size_that_the_gpu_has_no_memory_for_is_left_out(arena: Arena) -> None:
+    verdict, asked = arena({500: laps(1000.0, 1000.0), 1 << 20: laps(1000.0, 1000.0)})
+    assert asked == [(500, "stream")]
+    assert len(speed_of(verdict).sizes) == 1
+
+
+def test_what_was_timed_before_a_refusal_stays_in_the_record(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1000.0, 1000.0), 1000: Refused(tampered())})
+    assert verdict.failure is not None
+    assert verdict.failure.cause.kind == "measurement_skipped"
+    assert [size.case["N"] for size in speed_of(verdict).sizes] == [500]
+    assert verdict.share == 0
+
+
+def test_a_baseline_that_failed_on_the_way_is_reported_with_its_reason(arena: Arena) -> None:
+    broken = replace(laps(1000.0, 1000.0), dropped={"cuda_cpp": "RuntimeError: no compiler"})
+    verdict, _ = arena({500: broken}, shown_beside=("cuda_cpp",))
+    assert [(one.name, one.missing) for one in speed_of(verdict).baselines] == [
+        ("torch_eager", ""),
+        ("cuda_cpp", "RuntimeError: no compiler"),
+    ]
+
+
+def test_without_the_baseline_itself_the_grader_has_failed_and_not_the_submission(arena: Arena) -> None:
+    with pytest.raises(AnchorFailed):
+        arena({500: AnchorFailed("RuntimeError: no")})
+
+
+@pytest.mark.parametrize(("gpu", "base_us", "graphs"), [(True, 29.0, 1), (True, 31.0, 0), (False, 29.0, 0)])
+def test_where_launches_rule_a_size_is_timed_as_a_graph_as_well(
+    arena: Arena, gpu: bool, base_us: float, graphs: int
+) -> None:
+    verdict, asked = arena({500: laps(20.0, base_us)}, gpu=gpu, graph=laps(10.0, 10.0))
+    assert [method for _, method in asked] == ["stream"] + ["graph"] * graphs
+    replayed = speed_of(verdict).sizes[1:]
+    assert [size.reason for size in replayed] == ["timed as a CUDA graph, beside the stream's figures"] * graphs
+    assert not any(size.judged for size in replayed)
+
+
+def test_a_submission_that_cannot_be_captured_keeps_its_stream_s_figures(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(20.0, 20.0)}, gpu=True, graph=NotCapturable())
+    assert [size.method for size in speed_of(verdict).sizes] == ["stream"]
+
+
+def test_what_a_contender_moved_and_did_is_stated_in_the_band_s_own_terms(arena: Arena) -> None:
+    verdict, _ = arena({1000: laps(1000.0, 2000.0)}, gauged=replace(GAUGED, copy_tbps=1e-5))
+    (size,) = speed_of(verdict).sizes
+    ours, theirs = size.contenders
+    assert ours.tbps == pytest.approx(12_000 / 1e-3 / 1e12)
+    assert ours.tflops == pytest.approx(1000 / 1e-3 / 1e12)
+    # 12 000 bytes at 10⁻⁵ TB/s take 1200 µs; a time below that is possible, as the cache is large.
+    assert ours.roofline_share == pytest.approx(1.2)
+    assert (ours.ratio, theirs.ratio) == pytest.approx((2.0, 1.0))
+    assert size.bound == "memory"
+
+
+def test_more_rounds_are_asked_for_until_the_points_are_sure(ex_15: Entry) -> None:
+    part = ex_15.exercise.part("vector_add")
+    assert part is not None
+    judging = Suite(part, band_of(part, TINY), None, None, GAUGED, "none", "x.py")  # type: ignore[arg-type]
+    assert judging._known_well(laps(1000.0, 1000.0))
+    assert judging._known_well(laps(300.0, 1000.0, spread=0.3)), "full points, whatever the noise"
+    assert not judging._known_well(laps(1400.0, 1000.0, spread=0.3)), "the ratio could be worth anything"
+    assert not judging._known_well(laps(1000.0, 1000.0, claims=0.0)), "the clocks disagree"
+    assert judging._known_well(laps(50.0, 50.0)), "the clock will never know so short a time better"
+
+
+def test_this_process_is_quiet_while_it_times_and_as_before_afterwards() -> None:
+    import gc
+
+    import torch
+
+    threads = torch.get_num_threads()
+    with suite._undisturbed():
+        assert (torch.get_num_threads(), gc.isenabled()) == (1, False)
+    with pytest.raises(ZeroDivisionError), suite._undisturbed():
+        raise ZeroDivisionError
+    assert (torch.get_num_threads(), gc.isenabled()) == (threads, True)
+
+
+def test_every_number_of_a_speed_record_is_one_that_json_has(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1000.0, 1000.0, claims=0.0), 1000: laps(0.0, 100.0)})
+    json.dumps([vars(one) for size in speed_of(verdict).sizes for one in size.contenders], allow_nan=False)
