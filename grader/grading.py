@@ -1,7 +1,7 @@
 """Grades one submission against one exercise: plan in, record out. Does no input or output of its own.
 
-Each part runs in a fresh process, but on a GPU, where a process is dear. A check that fails is shrunk to its smallest failing case; a process that dies is
-replaced and the remaining checks go on.
+Each part runs in a fresh process; on a GPU, where a process is dear, the parts share one. A check that fails is shrunk
+to its smallest failing case; a process that dies is replaced and the remaining checks go on. Speed comes last.
 """
 
 from __future__ import annotations

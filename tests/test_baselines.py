@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from grader.catalogue import discover
-from grader.model.exercise import Part, SpeedBand
+from grader.judge.truth import Truth
+from grader.model.exercise import Agrees, Part, SpeedBand
+from grader.protocol.messages import Recipe
 from grader.speed import baselines
 from grader.speed.baselines import FAMILIES, Family, function_of, title_of, why_missing
 
@@ -144,3 +146,19 @@ def test_the_exercise_writes_what_its_baselines_need(
 def test_some_baseline_of_every_part_computes_what_the_part_asks_for(entry: Any, part: Part, band: SpeedBand) -> None:
     computing = [name for name in (band.baseline, *band.shown_beside) if FAMILIES[name].computes]
     assert any(not FAMILIES[name].slow for name in computing), "nothing to compare timed answers with"
+
+
+@every_band
+def test_what_timed_answers_are_compared_with_has_the_form_of_the_truth(
+    entry: Any, part: Part, band: SpeedBand
+) -> None:
+    module = module_of()
+    exec(entry.source("baselines.py"), vars(module))
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    cases = next(check.rule.cases for check in part.checks if isinstance(check.rule, Agrees))
+    recipe = Recipe(part.name, dict(cases.named[0]), 17)
+    # These need no GPU; the others are compared with nothing here.
+    for name in {"torch_eager", "cublas"} & {band.baseline, *band.shown_beside}:
+        got = function_of(name, part.name, module)(*truth.inputs(recipe))
+        (expected,) = truth.expect(part, recipe)
+        assert (got.dtype, got.shape) == (expected.dtype, expected.value.shape)

@@ -268,12 +268,12 @@ def test_the_card_shows_every_contender_at_every_size() -> None:
         assert words in text, words
 
 
-def test_full_marks_stay_folded_and_partial_marks_are_open() -> None:
+def test_what_was_measured_is_open_whatever_it_came_to() -> None:
     def opened(record: Record) -> int:
         return sum(attribute == "open" for _, attribute, _ in Page(html.render(record)).attributes)
 
-    assert opened(samples.fast()) == 0
-    assert opened(samples.timed()) == 2
+    for record in (samples.fast(), samples.timed()):
+        assert opened(record) == sum(check.speed is not None for check in record.checks) > 0
 
 
 def test_a_page_with_speed_is_the_same_every_time() -> None:

@@ -167,7 +167,7 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             look=look_of(check),
             anchor=_anchor("check", check.id),
             points=view.check_points(check),
-            open=opened or in_part(check),
+            open=opened or in_part(check) or check.speed is not None,
             same_as=same_as,
             speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
         )

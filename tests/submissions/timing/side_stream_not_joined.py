@@ -1,0 +1,40 @@
+"""refused changed_after_timing or wrong_when_timed: nobody waits for its stream."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total, mask=inside)
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
+    return z
+
+
+def timed():
+    """Answers are judged with fresh memory filled; timed calls are not."""
+    return not torch.are_deterministic_algorithms_enabled()
+
+
+streams = {}
+
+
+def vector_add(x, y):
+    if not timed() or not x.is_cuda:
+        return added(x, y)
+    side = streams.setdefault(x.device, torch.cuda.Stream())
+    z = torch.empty_like(x)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        # Long enough for everything that follows on the current stream to be over.
+        torch.cuda._sleep(50_000_000)
+        _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
+    return z
