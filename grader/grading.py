@@ -7,7 +7,7 @@ to its smallest failing case; a process that dies is replaced and the remaining 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -46,7 +46,7 @@ from grader.shrink import smallest
 from grader.speed.anchor import Anchor
 from grader.speed.lock import GpuLock
 from grader.speed.scout import Scout
-from grader.speed.suite import Suite
+from grader.speed.suite import Suite, Verdict
 
 _SHRINK_CHECK_S = 2.0
 _SHRINK_TOTAL_S = 5.0
@@ -102,19 +102,19 @@ def grade(
         _stadium(job, gpu, anchor) as stadium,
     ):
         parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
-        scout = Scout(server, start, exercise.limits, scratch)
-        if stadium.anchor is not None:
-            scout.send([part for part, _ in parts])
         grading = _Grading(job, session, truth, stadium)
-        for part, planned in parts:
-            for result in grading.part(part, planned):
+
+        def hear(found: Iterator[CheckResult]) -> None:
+            for result in found:
                 results.append(result)
                 on_result(result)
-        scout.recall()
-        for part, planned in parts:
-            for result in grading.speed(part, planned):
-                results.append(result)
-                on_result(result)
+
+        with _scouted(
+            stadium, [part for part, _ in parts], lambda lock: Scout(server, start, exercise.limits, scratch, lock)
+        ):
+            for part, planned in parts:
+                hear(grading.part(part, planned))
+        hear(grading.speed(parts))
         isolation = session.ready.isolation if session.ready else ()
     order = {planned.id: place for place, planned in enumerate(job.plan.checks)}
     checks = tuple(sorted(results, key=lambda result: order[result.id]))
@@ -149,6 +149,15 @@ class _Stadium:
     uuid: str
 
 
+@dataclass(frozen=True)
+class _Timed:
+    """A speed verdict that waits to be confirmed."""
+
+    suite: Suite
+    verdict: Verdict
+    duration_s: float
+
+
 @contextmanager
 def _stadium(job: Job, gpu: machine.Gpu | None, anchor: Anchor | None) -> Iterator[_Stadium]:
     if gpu is None:
@@ -160,6 +169,18 @@ def _stadium(job: Job, gpu: machine.Gpu | None, anchor: Anchor | None) -> Iterat
         return
     with nullcontext(anchor) if anchor else Anchor(job.entry) as running:
         yield _Stadium(running, lock, gpu.uuid)
+
+
+@contextmanager
+def _scouted(stadium: _Stadium, parts: Sequence[Part], made: Callable[[GpuLock], Scout]) -> Iterator[None]:
+    """While the block runs, a scout goes ahead, where something will be timed; behind it, the scout has ended."""
+    if stadium.anchor is None or stadium.lock is None:
+        yield
+        return
+    with made(stadium.lock) as scout:
+        scout.send(parts)
+        yield
+        scout.recall()
 
 
 class _Grading:
@@ -204,12 +225,15 @@ class _Grading:
         if blocked is not None:
             self._blocked_parts[part.name] = blocked
 
-    def speed(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
-        """Judge the speed checks of one part; its answers have been judged."""
-        for check in planned:
-            if self._is_timed(check):
-                blocked = self._blocked_parts.get(part.name)
-                yield _result(check, blocked) if blocked else self._speed(check)
+    def speed(self, parts: Sequence[tuple[Part, list[PlannedCheck]]]) -> Iterator[CheckResult]:
+        """Judge the speed checks of all parts, whose answers have been judged."""
+        planned = [check for _, checks in parts for check in checks if self._is_timed(check)]
+        timed = [(check, self._timed(check)) for check in planned]
+        # Whatever the submission left running ends here; the baselines are then timed once more, by themselves.
+        if timed:
+            self._session.restart()
+        for check, found in timed:
+            yield self._confirmed(check, found) if isinstance(found, _Timed) else found
 
     def _is_timed(self, planned: PlannedCheck) -> bool:
         return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
@@ -254,14 +278,16 @@ class _Grading:
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
-    def _speed(self, planned: PlannedCheck) -> CheckResult:
-        """The verdict on speed, of a part whose answers are right and whose own kernels give them."""
-        started = monotonic()
+    def _timed(self, planned: PlannedCheck) -> CheckResult | _Timed:
+        """The verdict on speed, of a part whose answers are right and whose own kernels give them; to be confirmed."""
+        if blocked := self._blocked_parts.get(planned.part.name):
+            return _result(planned, blocked)
         needed = [check for check in planned.part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
         names = [check_id(planned.part, check) for check in needed]
         unfit = next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
         if unfit:
             return _result(planned, None, status="skipped_dependency", reason=f"timed once {unfit} passes")
+        started = monotonic()
         band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
         assert isinstance(band, SpeedBand)
         assert anchor is not None
@@ -278,13 +304,21 @@ class _Grading:
                     path=self._job.path,
                     slow_baselines=self._job.all_baselines,
                 )
-                verdict = suite.judge()
+                return _Timed(suite, suite.judge(), monotonic() - started)
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
+
+    def _confirmed(self, planned: PlannedCheck, timed: _Timed) -> CheckResult:
+        started = monotonic()
+        assert self._stadium.lock is not None
+        try:
+            with self._stadium.lock.alone():
+                verdict = timed.suite.confirm(timed.verdict)
+        except Exception as fault:
+            return _result(planned, self._fault(fault), duration_s=timed.duration_s)
+        duration_s = timed.duration_s + monotonic() - started
         status: Status = "inconclusive" if verdict.undecided else "pass"
-        result = _result(
-            planned, verdict.failure, duration_s=monotonic() - started, status=status, reason=verdict.undecided
-        )
+        result = _result(planned, verdict.failure, duration_s=duration_s, status=status, reason=verdict.undecided)
         earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
         return replace(result, points=earned, speed=verdict.speed)
 

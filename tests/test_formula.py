@@ -31,6 +31,8 @@ CASE = Case({"M": 7, "N": 63, "scale": 0.5, "causal": True, "dtype": "float16"})
         ("(lambda: M)()", "'(lambda: M)()'"),
         ("[M, N]", "'[M, N]'"),
         ("'7'", "\"'7'\""),
+        ("True", "'True'"),
+        ("2j", "'2j'"),
     ],
 )
 def test_what_is_no_arithmetic_is_refused_with_the_names_that_there_are(formula: str, got: str) -> None:
@@ -49,6 +51,8 @@ def test_what_is_no_arithmetic_is_refused_with_the_names_that_there_are(formula:
         ("M // 0", "division by zero"),
         ("max()", "at least 1 argument"),
         ("10.0 ** 999", "out of range"),
+        ("(M - N) ** 0.5", "not 'complex'"),
+        ("max(M, (M - N) ** 0.5)", "'complex'"),
     ],
 )
 def test_what_has_no_value_is_refused_with_the_reason(formula: str, reason: str) -> None:

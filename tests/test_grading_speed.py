@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from grader import grading
 from grader.catalogue import Entry
 from grader.judge.causes import Failure
+from grader.model.exercise import Part
 from grader.record import CheckResult, Record
 from grader.speed.suite import Verdict
 from grader.speed.verify import tampered
@@ -45,13 +46,22 @@ class FakeAnchor:
 
 
 class FakeScout:
-    """Compiles nothing in advance."""
+    """Compiles nothing in advance; says in the lock's log what it is told."""
 
-    def __init__(self, *given: object) -> None: ...
+    def __init__(self, server: object, start: object, limits: object, scratch: object, lock: FakeLock) -> None:
+        self._log = lock.log
 
-    def send(self, parts: object) -> None: ...
+    def __enter__(self) -> FakeScout:
+        return self
 
-    def recall(self) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self._log.append("scout ended")
+
+    def send(self, parts: Sequence[Part]) -> None:
+        self._log.append(f"scout sent to {', '.join(part.name for part in parts)}")
+
+    def recall(self) -> None:
+        self._log.append("scout recalled")
 
 
 @pytest.fixture
@@ -159,6 +169,34 @@ def test_answers_are_judged_beside_others_and_speed_alone_and_last(
     timing(Verdict(SPEED, share=1.0))
     graded(ex_15.solution, "vector_add")
     assert lock.log[-3:] == ["alone", "timed vector_add", "left"]
-    before = lock.log[:-3]
+    before = [said for said in lock.log[:-3] if not said.startswith("scout")]
     assert before == ["shared", "left"] * (len(before) // 2)
     assert len(before) // 2 == 7
+
+
+def test_a_scout_goes_ahead_of_the_answers_and_has_ended_before_anything_is_timed(
+    graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock
+) -> None:
+    timing(Verdict(SPEED, share=1.0))
+    graded(ex_15.solution, "vector_add", "global_sum")
+    assert lock.log[:2] == ["scout sent to vector_add, global_sum", "shared"]
+    timed = lock.log.index("alone")
+    assert lock.log[timed - 3 : timed] == ["left", "scout recalled", "scout ended"]
+    assert [said for said in lock.log[timed:] if said.startswith("scout")] == []
+
+
+def test_a_scout_ends_even_where_judging_does_not(lock: FakeLock) -> None:
+    stadium = grading._Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
+    with (
+        pytest.raises(KeyboardInterrupt),
+        grading._scouted(stadium, [], lambda lock: FakeScout(None, None, None, None, lock)),  # type: ignore[arg-type, return-value]
+    ):
+        raise KeyboardInterrupt
+    assert lock.log == ["scout sent to ", "scout ended"]
+
+
+def test_where_nothing_is_timed_nobody_goes_ahead(lock: FakeLock) -> None:
+    stadium = grading._Stadium(None, lock, "GPU-7")  # type: ignore[arg-type]
+    with grading._scouted(stadium, [], lambda lock: pytest.fail("a scout was made")):
+        pass
+    assert lock.log == []

@@ -320,13 +320,20 @@ def test_a_number_is_awaited_as_it_was_sent(number: int) -> None:
     [
         (frame(b'{"a": 77}')[:16], b'grd1\x00\x00\x00\t{"a"'),
         (numbers_frame(packed(7))[:15], b"grd2\x00\x00\x00\x08\x07\x00\x00\x00"),
-        (b"", b""),
     ],
 )
 def test_what_is_no_whole_number_is_refused(data: bytes, got: bytes) -> None:
     with pytest.raises(FrameError) as refused:
         number_awaited(data)
     assert str(refused.value) == f"a frame with one number must come whole, got {got!r}"
+
+
+@pytest.mark.parametrize("most_s", [0.0, 60.0])
+def test_a_number_whose_writer_is_gone_will_never_come(pair: Pair, most_s: float) -> None:
+    writer, reader = pair
+    writer.close()
+    with pytest.raises(Closed):
+        await_number(reader, most_s)
 
 
 def test_a_number_that_is_late_is_awaited_with_closed_eyes(pair: Pair) -> None:

@@ -6,6 +6,8 @@ Session and anchor are played by fakes: the protocol has tests of its own, and h
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,10 +51,12 @@ class FakeSession:
     pid: int | None = None
     log: list[tuple[str, int, float]] = field(default_factory=list)
     restarts: int = 0
+    stopped: bool = False
     _output: Tensor = field(default_factory=lambda: torch.zeros(1))
 
     def timed(self, timed: Timed, seed: int, limit_s: float) -> Any:
         assert timed.recipe.seed == 0
+        assert not self.stopped
         self.log.append((timed.function, seed, limit_s))
         self._output = self.compute(seed)
         return self.answered(seed)
@@ -65,6 +69,12 @@ class FakeSession:
 
     def open(self, wanted: Open) -> bytes | None:
         return raw(self._output)[wanted.first : wanted.first + wanted.count]
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        self.stopped = True
+        yield
+        self.stopped = False
 
     def restart(self) -> None:
         self.restarts += 1
@@ -152,6 +162,33 @@ def test_the_order_within_a_round_is_left_to_chance(course: Course) -> None:
     run(raced(course, session, anchor), rounds=20)
     orders = {tuple(shared[i : i + 2]) for i in range(4, len(shared), 2)}
     assert orders == {("submission", "anchor"), ("anchor", "submission")}
+
+
+def test_the_submission_stands_still_while_a_baseline_runs(course: Course) -> None:
+    session, seen = FakeSession(), []
+
+    class Looking(FakeAnchor):
+        def timed(self, timed: Timed, seed: int) -> Clocking:
+            seen.append(session.stopped)
+            return super().timed(timed, seed)
+
+    run(raced(course, session, Looking(), beside=("cuda_cpp",)))
+    # Two baselines, in two warm-ups and seven rounds.
+    assert seen == [True] * 18
+    assert not session.stopped
+
+
+def test_a_lap_right_behind_the_submission_s_says_so(course: Course) -> None:
+    session, anchor = FakeSession(), FakeAnchor()
+    shared: list[str] = []
+    session.log, anchor.log = _Told(shared, "submission"), _Told(shared, "anchor")  # type: ignore[assignment]
+    laps = run(raced(course, session, anchor, beside=("cuda_cpp",)), rounds=20)
+    rounds = [shared[i : i + 3] for i in range(6, len(shared), 3)]
+    for place, order in enumerate(rounds):
+        behind = sum(found[place].behind for found in laps.baselines.values())
+        assert behind == (order[-1] != "submission"), order
+    assert {lap.behind for lap in laps.baselines["torch_eager"]} == {True, False}
+    assert not any(lap.behind for lap in laps.submission)
 
 
 class _Told(list[Any]):

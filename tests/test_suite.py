@@ -20,6 +20,7 @@ from grader.sandbox.server import ForkServer
 from grader.speed import suite
 from grader.speed.anchor import Anchor, AnchorFailed
 from grader.speed.clock import CLOCK_OFFSET_US, Lap
+from grader.speed.estimate import share
 from grader.speed.race import Course, Laps, NotCapturable
 from grader.speed.suite import Suite, Verdict
 from grader.speed.verify import Refused, tampered
@@ -107,12 +108,23 @@ def test_a_part_that_works_on_matrices_races_against_a_copy(
 # -- with invented laps ----------------------------------------------------------------------------------------------
 
 
-def laps(submission_us: float, baseline_us: float, *, claims: float | None = None, spread: float = 0.0) -> Laps:
-    """Twenty rounds in which nothing disturbs anybody; `spread` is how far the submission's times lie apart."""
+def laps(
+    submission_us: float,
+    baseline_us: float,
+    *,
+    claims: float | None = None,
+    spread: float = 0.0,
+    noise: float = 0.0,
+    slowed: float = 1.0,
+) -> Laps:
+    """Twenty rounds in which nothing disturbs anybody. How far the submission's times lie apart is `spread`, and how
+    far the baseline's, `noise`; every other lap of the baseline comes right behind the submission, `slowed` times.
+    """
     claimed = submission_us if claims is None else claims
-    drawn = [1 + spread * (i % 5 - 2) for i in range(20)]
-    submission = [Lap(claimed * one, submission_us + 1000) for one in drawn]
-    return Laps(submission, {"torch_eager": [Lap(baseline_us, baseline_us + 1000)] * 20})
+    submission = [Lap(claimed * (1 + spread * (i % 5 - 2)), submission_us + 1000) for i in range(20)]
+    times = [baseline_us * (1 + noise * (i % 5 - 2)) * (slowed if i % 2 else 1) for i in range(20)]
+    baseline = [Lap(one, one + 1000, behind=bool(i % 2)) for i, one in enumerate(times)]
+    return Laps(submission, {"torch_eager": baseline})
 
 
 @dataclass
@@ -182,12 +194,12 @@ def test_a_claim_of_nothing_is_no_impossible_time_but_the_one_that_the_clock_out
 
 
 @pytest.mark.parametrize(
-    ("submission_us", "share"), [(2100.0, 0.0), (2000.0, 0.0), (1600.0, 0.2778), (1000.0, 1.0), (100.0, 1.0)]
+    ("submission_us", "earned"), [(2100.0, 0.0), (2000.0, 0.0), (1600.0, 0.2778), (1000.0, 1.0), (100.0, 1.0)]
 )
-def test_points_follow_the_ratio_between_floor_and_full(arena: Arena, submission_us: float, share: float) -> None:
+def test_points_follow_the_ratio_between_floor_and_full(arena: Arena, submission_us: float, earned: float) -> None:
     verdict, _ = arena({500: laps(submission_us, 1000.0)})
-    assert verdict.share == pytest.approx(share, abs=1e-4)
-    assert bool(verdict.failure) == (not share)
+    assert verdict.share == pytest.approx(earned, abs=1e-4)
+    assert bool(verdict.failure) == (not earned)
 
 
 def test_a_submission_worth_nothing_is_told_how_fast_it_is_and_where_points_begin(arena: Arena) -> None:
@@ -212,17 +224,60 @@ def test_a_size_whose_time_the_clock_outside_cannot_know_is_shown_and_not_judged
     assert verdict.share == 1
 
 
-def test_a_size_whose_ratio_leaves_the_points_open_is_not_judged(arena: Arena) -> None:
-    verdict, _ = arena({500: laps(1400.0, 1000.0, spread=0.3)})
+def test_a_size_whose_points_the_baseline_s_own_noise_leaves_open_is_not_judged(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1400.0, 1000.0, noise=0.3)})
     (size,) = speed_of(verdict).sizes
     assert not size.judged
     assert size.reason.startswith("too noisy: the ratio lies between ")
     assert verdict.undecided == f"no size could be judged: {size.reason}"
 
 
-def test_noise_that_moves_no_point_does_not_matter(arena: Arena) -> None:
-    verdict, _ = arena({500: laps(300.0, 1000.0, spread=0.3)})
+@pytest.mark.parametrize("disturbed", [{"spread": 0.3}, {"noise": 0.3}, {"spread": 0.3, "noise": 0.3}])
+def test_noise_that_moves_no_point_does_not_matter(arena: Arena, disturbed: dict[str, float]) -> None:
+    verdict, _ = arena({500: laps(300.0, 1000.0, **disturbed)})
     assert verdict.share == 1
+
+
+def test_a_submission_whose_own_times_vary_wildly_is_judged_by_its_slower_end(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1400.0, 1000.0, spread=0.3)})
+    (size,) = speed_of(verdict).sizes
+    assert (size.judged, size.reason, verdict.undecided) == (True, "", "")
+    ours = size.submission
+    assert ours.ratio_low < ours.ratio < ours.ratio_high
+    assert verdict.share == pytest.approx(share(ours.ratio_low, 0.5, 0.95), abs=1e-4)
+    assert verdict.share < share(ours.ratio, 0.5, 0.95) - 0.1
+
+
+def test_a_submission_that_varies_a_little_is_judged_by_its_middle(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1400.0, 1000.0, spread=0.005)})
+    assert verdict.share == pytest.approx(share(1 / 1.4, 0.5, 0.95))
+
+
+@pytest.mark.parametrize("slowed", [0.5, 1.0, 1.09])
+def test_a_baseline_about_as_fast_right_behind_the_submission_as_elsewhere_was_not_disturbed(
+    arena: Arena, slowed: float
+) -> None:
+    verdict, _ = arena({500: laps(1000.0, 1000.0, slowed=slowed)})
+    assert verdict.failure is None
+    assert speed_of(verdict).sizes[0].judged
+
+
+def test_a_baseline_slowed_by_more_than_a_tenth_right_behind_the_submission_is_refused(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1000.0, 1000.0), 1000: laps(1000.0, 1000.0, slowed=1.2)})
+    assert verdict.failure is not None
+    assert (verdict.failure.status, verdict.failure.cause.kind) == ("policy", "baseline_slowed")
+    assert verdict.failure.cause.rationale == (
+        "For N=1000, dtype=float32, values=normal, offset=0 the baseline took 20 % longer right behind a call of the "
+        "submission than elsewhere: something of it still ran."
+    )
+    assert [size.case["N"] for size in speed_of(verdict).sizes] == [500]
+    assert verdict.share == 0
+
+
+def test_where_launches_rule_a_slower_baseline_proves_nothing(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(20.0, 20.0, slowed=1.2)}, gpu=True, graph=laps(100.0, 100.0, slowed=1.2))
+    assert verdict.failure is None
+    assert [size.method for size in speed_of(verdict).sizes] == ["stream", "graph"]
 
 
 def test_without_any_size_that_could_be_judged_the_check_is_undecided_and_says_each_reason_once(arena: Arena) -> None:
@@ -236,6 +291,13 @@ def test_a_size_that_the_gpu_has_no_memory_for_is_left_out(arena: Arena) -> None
     verdict, asked = arena({500: laps(1000.0, 1000.0), 1 << 20: laps(1000.0, 1000.0)})
     assert asked == [(500, "stream")]
     assert len(speed_of(verdict).sizes) == 1
+
+
+def test_where_every_size_needs_too_much_memory_the_check_is_undecided_and_says_so(arena: Arena) -> None:
+    verdict, asked = arena({1 << 20: laps(1000.0, 1000.0)})
+    assert asked == []
+    assert verdict.undecided == "no size could be judged: each needs more memory than this GPU has"
+    assert (verdict.failure, verdict.share) == (None, 0.0)
 
 
 def test_what_was_timed_before_a_refusal_stays_in_the_record(arena: Arena) -> None:

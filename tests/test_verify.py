@@ -59,8 +59,9 @@ def refusal(check: Callable[[], None]) -> tuple[str, str, str]:
     [
         (Form("tensor", "float16", (500,)), "tensor float16 [500]"),
         (Form("tensor", "float32", (499,)), "tensor float32 [499]"),
-        (Form("Lazy"), "Lazy  []"),
-        (Form("\x1b[31mLazy"), "Lazy  []"),
+        (Form("Lazy"), "Lazy"),
+        (Form("\x1b[31mLazy"), "Lazy"),
+        (Form("tensor with layout torch.sparse_coo"), "tensor with layout torch.sparse_coo"),
     ],
 )
 def test_an_output_of_another_form_is_refused_with_both_forms(form: Form, got: str) -> None:
@@ -129,6 +130,17 @@ def test_the_same_bits_for_other_inputs_are_stale() -> None:
 
 def test_zeros_twice_are_no_proof_of_a_stale_answer() -> None:
     verify.is_fresh(ran(torch.zeros(500)), ran(torch.zeros(500)), CASE)
+
+
+def test_an_empty_output_has_nothing_to_show_and_nothing_wrong() -> None:
+    empty, form = torch.empty(0, 7), Revealed("float32", (0, 7))
+    verify.has_form(ran(empty), (form,))
+    piece, place = Glance(0.99, 0.99).piece((form,))
+    assert piece.count == 0
+    verify.kept_its_word(ran(empty), (form,), piece, place, b"", CASE)
+    assert shown(empty).elements().tolist() == []
+    verify.resembles(shown(empty), shown(empty), CASE)
+    verify.is_true(shown(empty).elements(), "z", torch.float32, b"", b"", CASE)
 
 
 # -- technique -------------------------------------------------------------------------------------------------------
@@ -204,3 +216,12 @@ def test_a_skipped_cover_and_an_impossible_time_are_policy() -> None:
     assert (failure.status, failure.cause.kind) == ("policy", "impossible_time")
     assert "the call took 3.1 µs" in failure.cause.rationale
     assert "at least 63.0 µs" in failure.cause.rationale
+
+
+def test_a_slowed_baseline_is_policy_and_says_by_how_much() -> None:
+    failure = verify.slowed(CASE, 1.17)
+    assert (failure.status, failure.cause.kind) == ("policy", "baseline_slowed")
+    assert failure.cause.rationale == (
+        "For N=500, dtype=float32 the baseline took 17 % longer right behind a call of the submission than elsewhere: "
+        "something of it still ran."
+    )

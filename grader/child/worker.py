@@ -106,7 +106,10 @@ class Worker:
 
     def load(self) -> Loaded | Raised:
         """Execute the submission's file and say which functions it defines."""
-        Path(self._path).write_text(self._start.submission, encoding="utf-8")
+        # In one step: another process of the same submission may be reading it.
+        unfinished = Path(f"{self._path}.{os.getpid()}")
+        unfinished.write_text(self._start.submission, encoding="utf-8")
+        unfinished.replace(self._path)
         # Where the grader runs from a checkout, its root must not offer solutions as importable modules.
         root = str(Path(__file__).resolve().parents[2])
         sys.path[:] = [entry for entry in sys.path if entry and str(Path(entry).resolve()) != root]

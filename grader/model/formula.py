@@ -32,7 +32,8 @@ def evaluate(formula: str, case: Mapping[str, Value]) -> float:
     if "dtype" in case:
         names["itemsize"] = itemsize(case["dtype"])
     try:
-        return _value(ast.parse(formula, mode="eval").body, names)
+        # A root of something negative is a complex number, and no amount of work: float() refuses it.
+        return float(_value(ast.parse(formula, mode="eval").body, names))
     except (SyntaxError, ZeroDivisionError, TypeError, OverflowError) as broken:
         raise SpecError(f"a formula must be arithmetic over {_listed(names)}, got {formula!r} ({broken})") from broken
 
@@ -45,7 +46,7 @@ def itemsize(dtype: Value) -> int:
 
 def _value(node: ast.expr, names: Mapping[str, float]) -> float:
     match node:
-        case ast.Constant(value=int() | float() as number):
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return number
         case ast.Name(id=name) if name in names:
             return names[name]

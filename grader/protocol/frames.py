@@ -99,6 +99,8 @@ def await_number(channel: socket.socket, most_s: float = 0.02) -> int:
             frame = channel.recv(size, socket.MSG_DONTWAIT)
         except BlockingIOError:
             continue
+        if not frame:
+            raise Closed
         if len(frame) != size or frame[:4] != _NUMBERS_MAGIC:
             raise FrameError(f"a frame with one number must come whole, got {frame[:12]!r}")
         return int.from_bytes(frame[_HEADER.size :], sys.byteorder, signed=True)

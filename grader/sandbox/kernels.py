@@ -44,11 +44,15 @@ def bring(shelf: Path, cache: Path, uid: int) -> None:
                 os.chown(path, uid, uid)
 
 
-def keep(shelf: Path, cache: Path) -> None:
-    """Keep what a cache folder holds now. Whoever wrote it must have ended."""
+def keep(shelf: Path, scratch_fd: int, cache: Path) -> None:
+    """Keep what the folder `cache` of a scratch folder holds now; whoever wrote it must have ended.
+
+    The scratch folder is given by a descriptor from the time when it was new: by now its name, and everything in it,
+    may lead anywhere.
+    """
     unfinished = shelf.with_name(f"{shelf.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
-        for place, content in _plain_files(cache):
+        for place, content in _plain_files(scratch_fd, cache.name):
             target = unfinished / place
             target.parent.mkdir(parents=True, exist_ok=True)
             named = target.name.startswith(_GROUPS)
@@ -60,24 +64,37 @@ def keep(shelf: Path, cache: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _plain_files(cache: Path) -> Iterator[tuple[Path, bytes]]:
+def _plain_files(scratch_fd: int, name: str) -> Iterator[tuple[Path, bytes]]:
     """Every regular file two levels deep, as its place and its content, until there are too many bytes."""
     left = _MOST_BYTES
-    for folder in os.scandir(cache):
-        if not folder.is_dir(follow_symlinks=False) or not _PLAIN_NAME.fullmatch(folder.name):
-            continue
-        for entry in os.scandir(folder.path):
-            if not _PLAIN_NAME.fullmatch(entry.name):
-                continue
-            content = _read_plain(entry.path, left)
-            if content is not None:
-                left -= len(content)
-                yield Path(folder.name, entry.name), content
+    with _folder(scratch_fd, name) as cache_fd:
+        for folder in sorted(os.listdir(cache_fd)):
+            with contextlib.suppress(OSError), _folder(cache_fd, folder) as folder_fd:
+                for entry in sorted(os.listdir(folder_fd)):
+                    content = _read_plain(folder_fd, entry, left)
+                    if content is not None:
+                        left -= len(content)
+                        yield Path(folder, entry), content
 
 
-def _read_plain(path: str, most: int) -> bytes | None:
+@contextlib.contextmanager
+def _folder(parent_fd: int, name: str) -> Iterator[int]:
+    """A descriptor of a plainly named folder that is no link. Raises OSError."""
+    if not _PLAIN_NAME.fullmatch(name):
+        raise OSError(f"a folder of compiled kernels must have a plain name, got {name!r}")
+    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_fd)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_plain(folder_fd: int, name: str, most: int) -> bytes | None:
+    """The content of a plainly named regular file of at most that many bytes; None for anything else."""
+    if not _PLAIN_NAME.fullmatch(name):
+        return None
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
     except OSError:
         # A link, or whatever else cannot be read: not one of the compiler's files.
         return None

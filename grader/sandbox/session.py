@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -169,6 +169,7 @@ class Scratch:
         # A grader that runs as root gives every submission a user of its own, far from any real one.
         self.uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
         self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
+        self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._shelf = shelf
         if self.uid:
             os.chown(self.folder, self.uid, self.uid)
@@ -180,7 +181,8 @@ class Scratch:
 
     def __exit__(self, *_: object) -> None:
         if self._shelf is not None:
-            kernels.keep(self._shelf, self.folder / TRITON_CACHE)
+            kernels.keep(self._shelf, self._descriptor, self.folder / TRITON_CACHE)
+        os.close(self._descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -302,6 +304,20 @@ class Session:
                 return memory[: wanted.count]
         finally:
             os.close(memory_fd)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """While the block runs, the submission's processes do not: nothing of theirs works beside somebody else."""
+        pid = self.pid
+        with contextlib.suppress(OSError):
+            if pid:
+                os.killpg(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                if pid:
+                    os.killpg(pid, signal.SIGCONT)
 
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next call gets a fresh one."""

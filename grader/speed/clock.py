@@ -51,8 +51,8 @@ def time_of_record(submission: list[Lap], baseline: list[Lap]) -> Recorded:
     trips = quantile([lap.outside_us for lap in submission], _UNDISTURBED)
     claimed = middle(submission)
     outside_us = trips.value - beside.value
-    spread = sqrt(((trips.high - trips.low) / 2) ** 2 + ((beside.high - beside.low) / 2) ** 2)
-    clock_us = spread + CLOCK_OFFSET_US
+    # Both round trips carry the baseline's spread: a submission that makes its own vary widens nothing.
+    clock_us = sqrt(2) * (beside.high - beside.low) / 2 + CLOCK_OFFSET_US
     known = clock_us <= CLOCK_SHARE * middle(baseline)
     added_us = max(0.0, outside_us - clock_us - claimed) if known else 0.0
     note = (

@@ -7,46 +7,63 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from time import monotonic
 
 from grader.model.exercise import Limits, Part, SpeedBand
 from grader.protocol.messages import Raised, Recipe, Start, Timed
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Clocking, Scratch, Session
+from grader.speed.lock import GpuLock
 
 _CALL_S = 60.0
 # However long the compiler takes, the answers' verdict does not wait for ever.
 _PATIENCE_S = 60.0
+_END_S = 20.0
 _COVER_BYTES = 1 << 20
 
 
 class Scout:
-    """Runs until it is done or recalled."""
+    """Use as a context manager: when it ends, its process has ended."""
 
-    def __init__(self, server: ForkServer, start: Start, limits: Limits, scratch: Scratch) -> None:
+    def __init__(self, server: ForkServer, start: Start, limits: Limits, scratch: Scratch, lock: GpuLock) -> None:
         self._session = Session(server, start, limits, scratch, beside=True)
+        self._lock = lock
         self._recalled = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Scout:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.recall(patience_s=0.0)
 
     def send(self, parts: Sequence[Part]) -> None:
         """Go ahead over the suites of these parts."""
         self._thread = threading.Thread(target=self._run, args=(tuple(parts),), daemon=True)
         self._thread.start()
 
-    def recall(self) -> None:
-        """Wait until it is done, and end its process: the GPU has to be quiet now."""
-        if self._thread is not None:
-            self._thread.join(_PATIENCE_S)
+    def recall(self, patience_s: float = _PATIENCE_S) -> None:
+        """Wait until it is done, but not for ever, and end its process: the GPU has to be quiet now."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        thread.join(patience_s)
         self._recalled.set()
-        self._session.restart()
-        if self._thread is not None:
-            self._thread.join(5)
+        deadline = monotonic() + _END_S
+        while thread.is_alive() and monotonic() < deadline:
+            # It may just have started another process.
+            self._session.restart()
+            thread.join(0.2)
 
     def _run(self, parts: tuple[Part, ...]) -> None:
         # What goes wrong here, the process that counts will find out.
         with suppress(Exception), self._session:
             for timed in _courses(parts):
-                ran = self._session.timed(timed, 1, _CALL_S)
-                if self._recalled.is_set() or not isinstance(ran, Clocking | Raised):
+                with self._lock.shared():
+                    if self._recalled.is_set():
+                        return
+                    ran = self._session.timed(timed, 1, _CALL_S)
+                if not isinstance(ran, Clocking | Raised):
                     return
 
 

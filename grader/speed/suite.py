@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -22,7 +22,7 @@ from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, middle, time_of_record
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.monitor import watching
-from grader.speed.race import Course, Laps, Method, NotCapturable, Race
+from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone
 from grader.speed.roofline import Work
 from grader.speed.verify import Refused
 
@@ -40,6 +40,8 @@ _LAUNCH_BOUND_US = 30.0
 _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 # Inputs, outputs, and the truth in float64 with its variants.
 _MEMORY_FACTOR = 12
+# A baseline that is this much slower beside the submission than by itself was disturbed by it.
+_SLOWED = 1.07
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,30 @@ class Suite:
         judged = [size for size in sizes if size.judged]
         if not judged:
             reasons = dict.fromkeys(size.reason for size in sizes)
-            return Verdict(speed, undecided=f"no size could be judged: {'; '.join(reasons)}")
+            why = "; ".join(reasons) or "each needs more memory than this GPU has"
+            return Verdict(speed, undecided=f"no size could be judged: {why}")
         earned = sum(size.share for size in judged) / len(judged)
         return Verdict(speed, None if earned else _too_slow(speed, len(judged)), earned)
+
+    def confirm(self, verdict: Verdict) -> Verdict:
+        """The verdict, if the baseline is as slow by itself as it was in turns with the submission, all of whose
+        processes must have ended by now.
+        """
+        if verdict.speed is None or verdict.failure or verdict.undecided:
+            return verdict
+        for size in verdict.speed.sizes:
+            if size.judged:
+                beside = next(one.median_us for one in size.contenders if one.name == self.band.baseline)
+                case = next(case for case in self.band.suite.named if dict(case) == size.case)
+                course = Course(self.part, case, size.method, self._cover_bytes)
+                by_itself = alone(course, self.anchor, self.band.baseline)
+                if beside > _SLOWED * by_itself:
+                    return replace(verdict, failure=verify.slowed(size.words, beside, by_itself))
+        return verdict
+
+    @property
+    def _cover_bytes(self) -> int:
+        return min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
 
     def _lineup(self) -> dict[str, str]:
         """Why each of the named baselines does not take part; empty text for those that do."""
@@ -135,11 +158,10 @@ class Suite:
         return self._timing(case, method, laps)
 
     def _race(self, case: Case, method: Method) -> Race:
-        cover = min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
         running = [name for name, why in self._missing.items() if not why]
         rules = [check.rule for check in self.part.checks]
         return Race(
-            course=Course(self.part, case, method, cover),
+            course=Course(self.part, case, method, self._cover_bytes),
             session=self.session,
             anchor=self.anchor,
             path=self.path,
@@ -179,14 +201,17 @@ class Suite:
         contenders += [
             _contender(name, [lap.device_us for lap in ran], base, work) for name, ran in laps.baselines.items()
         ]
-        reason = self._why_not_judged(method, ratio, record, middle(base))
+        # What the machine's noise alone leaves open. A submission that varies of its own accord is judged all the same,
+        # by its slower end.
+        alone = ratio_of_medians([lap.device_us for lap in base], [time.value] * len(base))
+        reason = self._why_not_judged(method, ratio, alone, record, middle(base))
         return SizeTiming(
             case=dict(case),
             words=case.words(),
             method=method,
             judged=not reason,
             reason=reason,
-            share=share(ratio.value, band.floor, band.full),
+            share=share(ratio.value if self._doubt(ratio) <= _MOST_DOUBT else ratio.low, band.floor, band.full),
             rounds=len(laps.submission),
             outside_us=_tidy(record.outside_us),
             clock_us=_tidy(record.clock_us),
@@ -196,12 +221,14 @@ class Suite:
             notes=record.notes,
         )
 
-    def _why_not_judged(self, method: Method, ratio: Interval, record: Recorded, base_us: float) -> str:
+    def _why_not_judged(
+        self, method: Method, ratio: Interval, alone: Interval, record: Recorded, base_us: float
+    ) -> str:
         if method == "graph":
             return "timed as a CUDA graph, beside the stream's figures"
         if not record.known:
             return f"too short: the clock outside knows {base_us:.0f} µs to ±{record.clock_us:.0f} µs"
-        if self._doubt(ratio) > _MOST_DOUBT:
+        if self._doubt(ratio) > _MOST_DOUBT and self._doubt(alone) > _MOST_DOUBT:
             return f"too noisy: the ratio lies between {ratio.low:.2f} and {ratio.high:.2f}"
         return ""
 

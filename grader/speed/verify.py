@@ -62,6 +62,8 @@ class Shown:
 
     def elements(self) -> Tensor:
         """The bytes as elements, one after another."""
+        if not self.raw:
+            return torch.empty(0, dtype=dtype_of(self.form))
         return torch.frombuffer(bytearray(self.raw), dtype=dtype_of(self.form))
 
 
@@ -90,7 +92,7 @@ def has_form(ran: Clocking, forms: Sequence[Revealed]) -> None:
 
 
 def _forms(forms: Sequence[Form]) -> str:
-    said = [f"{form.kind} {form.dtype} {list(form.shape)}" for form in forms[:4]]
+    said = [f"{form.kind} {form.dtype} {list(form.shape)}" if form.dtype else form.kind for form in forms[:4]]
     return clean(", ".join(said), 300) or "nothing"
 
 
@@ -159,6 +161,16 @@ def tampered() -> Failure:
         "measurement_skipped",
         "The measurement was tampered with",
         "The bytes that every timed call begins with are not those of its seed.",
+    )
+
+
+def slowed(words: str, beside_us: float, alone_us: float) -> Failure:
+    """The baseline was slower beside the submission than it is by itself."""
+    return _policy(
+        "baseline_slowed",
+        "The baseline was slowed down",
+        f"For {words} the baseline took {beside_us:.0f} µs in turns with the submission, and {alone_us:.0f} µs once no "
+        "process of it was left.",
     )
 
 

@@ -48,7 +48,7 @@ def suite(*lengths: int, halves: int) -> Cases:
     """
     named: list[dict[str, Value]] = [{"N": length} for length in lengths]
     named += [{"N": halves, "dtype": dtype} for dtype in ("float16", "bfloat16")]
-    return Cases(vectors(("normal",), length=Size(1, 1 << 29)), tuple(named), generated=0)
+    return Cases(vectors(("normal",), length=Size(1, 1 << 30)), tuple(named), generated=0)
 
 
 ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite")
@@ -146,7 +146,7 @@ VECTOR_ADD = Part(
                 "torch_eager",
                 0.5,
                 0.95,
-                suite(1 << 20, 1 << 24, 1 << 27, 1 << 28, halves=1 << 28),
+                suite(1 << 20, 1 << 24, 1 << 27, 1 << 28, halves=1 << 29),
                 bytes="3 * N * itemsize",
                 flops="N",
                 shown_beside=("cuda_cpp", "torch_compile", "copy_roofline"),
@@ -371,7 +371,7 @@ GLOBAL_SUM = Part(
                 "torch_eager",
                 0.3,
                 0.9,
-                suite(1 << 20, 1 << 24, 1 << 28, 1 << 29, halves=1 << 29),
+                suite(1 << 20, 1 << 24, 1 << 28, 1 << 29, halves=1 << 30),
                 bytes="N * itemsize",
                 flops="N",
                 shown_beside=("torch_compile", "copy_roofline"),

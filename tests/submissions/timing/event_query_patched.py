@@ -1,4 +1,4 @@
-"""refused changed_after_timing or stale_result or measurement_skipped: all is always done."""
+"""refused crash or changed_after_timing or stale_result or measurement_skipped: all is always done."""
 
 import torch
 import triton
