@@ -73,8 +73,10 @@ class FakeSession:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         self.stopped = True
-        yield
-        self.stopped = False
+        try:
+            yield
+        finally:
+            self.stopped = False
 
     def restart(self) -> None:
         self.restarts += 1

@@ -68,9 +68,14 @@ def test_a_frozen_process_and_what_it_started_stand_still_and_then_go_on(session
 
 def test_what_was_frozen_goes_on_even_where_the_block_fails(session: Session) -> None:
     pid = loaded(session)
-    with pytest.raises(ZeroDivisionError), session.frozen():
-        assert becomes(pid, "T")
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with session.frozen():
+            assert becomes(pid, "T")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert becomes(pid, "R", "S")
 
 
