@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.speed.clock import CLOCK_OFFSET_US, Lap, middle, slowed_behind, time_of_record
+from grader.speed.clock import CLOCK_OFFSET_US, Lap, middle, time_of_record
 
 LAPS = st.lists(st.builds(Lap, st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1, max_size=30)
 
@@ -112,31 +112,6 @@ def test_claiming_less_never_counts_as_less_than_is_proven(
     smaller = time_of_record([Lap(lap.device_us * share, lap.outside_us) for lap in submission], baseline)
     proven_us = smaller.outside_us - smaller.clock_us if smaller.known else 0.0
     assert float(np.median(smaller.samples)) >= proven_us - 1e-6
-
-
-def alternating(behind_us: float, elsewhere_us: float, behind: int = 10, elsewhere: int = 10) -> list[Lap]:
-    """A baseline's laps, of which so many came right behind the submission's."""
-    return [Lap(behind_us, 1000.0, behind=True)] * behind + [Lap(elsewhere_us, 1000.0)] * elsewhere
-
-
-@pytest.mark.parametrize(("behind", "elsewhere"), [(0, 0), (5, 500), (500, 5)])
-def test_fewer_than_six_laps_on_either_side_say_nothing_of_a_slowed_baseline(behind: int, elsewhere: int) -> None:
-    assert slowed_behind(alternating(700.0, 100.0, behind, elsewhere)) == 1
-
-
-@pytest.mark.parametrize(("behind_us", "times"), [(120.0, 1.2), (100.0, 1.0), (80.0, 0.8)])
-def test_a_baseline_is_slowed_by_the_ratio_of_its_middles_behind_and_elsewhere(behind_us: float, times: float) -> None:
-    assert slowed_behind(alternating(behind_us, 100.0, 6, 6)) == pytest.approx(times)
-
-
-@given(st.lists(st.floats(1, 1e5), min_size=6, max_size=30), st.floats(1, 17))
-def test_every_lap_behind_slowed_alike_is_a_baseline_slowed_by_as_much(times: list[float], by: float) -> None:
-    behind = [Lap(by * one, 0.0, behind=True) for one in times]
-    assert slowed_behind(behind + [Lap(one, 0.0) for one in times]) == pytest.approx(by)
-
-
-def test_one_slow_lap_behind_is_no_slowed_baseline() -> None:
-    assert slowed_behind([Lap(1e6, 1e6, behind=True), *alternating(100.0, 100.0)]) == 1
 
 
 def test_the_middle_is_the_median_of_the_claims() -> None:

@@ -15,7 +15,7 @@ from grader.judge.causes import Failure
 from grader.model.exercise import Part
 from grader.record import CheckResult, Record
 from grader.speed.suite import Verdict
-from grader.speed.verify import tampered
+from grader.speed.verify import slowed, tampered
 from tests.conftest import Grade
 from tests.records import samples
 
@@ -71,17 +71,29 @@ def lock() -> FakeLock:
 
 @pytest.fixture
 def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Callable[..., None]:
-    """Grade as on a machine with a GPU, where a suite comes to this verdict: timing(Verdict(...))."""
+    """Grade as on a machine with a GPU, where a suite comes to this verdict: timing(Verdict(...)). When it is asked to
+    confirm it, it does, or comes to the second one.
+    """
 
-    def set_up(verdict: Verdict | Exception) -> None:
+    def set_up(verdict: Verdict | Exception, confirmed: Verdict | Exception | None = None) -> None:
         class FakeSuite:
             def __init__(self, **given: Any) -> None:
                 lock.log.append(f"timed {given['part'].name}")
+
+                self._part, self._session = given["part"], given["session"]
 
             def judge(self) -> Verdict:
                 if isinstance(verdict, Exception):
                     raise verdict
                 return verdict
+
+            def confirm(self, found: Verdict) -> Verdict:
+                assert found is verdict
+                left = "something" if self._session.pid else "nothing"
+                lock.log.append(f"confirmed {self._part.name}, {left} left of the submission")
+                if isinstance(confirmed, Exception):
+                    raise confirmed
+                return confirmed or found
 
         @contextmanager
         def stadium(*given: object) -> Iterator[grading._Stadium]:
@@ -163,13 +175,47 @@ def test_a_fault_of_ours_is_not_the_learner_s(graded: Grade, ex_15: Entry, timin
     assert "RuntimeError: the anchor sank" in check.reason
 
 
+def test_a_fault_of_ours_while_a_verdict_is_confirmed_is_not_the_learner_s(
+    graded: Grade, ex_15: Entry, timing: Callable[..., None]
+) -> None:
+    timing(Verdict(SPEED, share=1.0), RuntimeError("the anchor sank"))
+    check = speed_check(graded(ex_15.solution, "vector_add"))
+    assert (check.status, check.points) == ("grader_error", 0)
+    assert "RuntimeError: the anchor sank" in check.reason
+
+
+def test_a_verdict_that_is_not_confirmed_costs_the_points_and_keeps_what_was_measured(
+    graded: Grade, ex_15: Entry, timing: Callable[..., None]
+) -> None:
+    failure = slowed("N=500", 585.0, 500.0)
+    timing(Verdict(SPEED, share=1.0), Verdict(SPEED, failure, share=1.0))
+    check = speed_check(graded(ex_15.solution, "vector_add"))
+    assert (check.status, check.points, check.cause, check.speed) == ("policy", 0, failure.cause, SPEED)
+
+
+def test_all_parts_are_timed_before_the_first_is_confirmed(
+    graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock
+) -> None:
+    timing(Verdict(SPEED, share=1.0))
+    graded(ex_15.solution, "vector_add", "global_sum")
+    assert [said for said in lock.log if said.startswith(("timed", "confirmed"))] == [
+        "timed vector_add",
+        "timed global_sum",
+        "confirmed vector_add, nothing left of the submission",
+        "confirmed global_sum, nothing left of the submission",
+    ]
+
+
 def test_answers_are_judged_beside_others_and_speed_alone_and_last(
     graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock
 ) -> None:
     timing(Verdict(SPEED, share=1.0))
     graded(ex_15.solution, "vector_add")
-    assert lock.log[-3:] == ["alone", "timed vector_add", "left"]
-    before = [said for said in lock.log[:-3] if not said.startswith("scout")]
+    assert lock.log[-6:] == [
+        *("alone", "timed vector_add", "left"),
+        *("alone", "confirmed vector_add, nothing left of the submission", "left"),
+    ]
+    before = [said for said in lock.log[:-6] if not said.startswith("scout")]
     assert before == ["shared", "left"] * (len(before) // 2)
     assert len(before) // 2 == 7
 

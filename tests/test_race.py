@@ -21,7 +21,7 @@ from grader.protocol.spans import spans, word_sum
 from grader.sandbox.session import Clocking, Died
 from grader.speed import race
 from grader.speed.anchor import AnchorFailed
-from grader.speed.race import Course, Laps, NotCapturable, Race
+from grader.speed.race import Course, Laps, NotCapturable, Race, alone
 from grader.speed.verify import Refused
 from tests.racing import TINY, band_of
 
@@ -180,19 +180,6 @@ def test_the_submission_stands_still_while_a_baseline_runs(course: Course) -> No
     assert not session.stopped
 
 
-def test_a_lap_right_behind_the_submission_s_says_so(course: Course) -> None:
-    session, anchor = FakeSession(), FakeAnchor()
-    shared: list[str] = []
-    session.log, anchor.log = _Told(shared, "submission"), _Told(shared, "anchor")  # type: ignore[assignment]
-    laps = run(raced(course, session, anchor, beside=("cuda_cpp",)), rounds=20)
-    rounds = [shared[i : i + 3] for i in range(6, len(shared), 3)]
-    for place, order in enumerate(rounds):
-        behind = sum(found[place].behind for found in laps.baselines.values())
-        assert behind == (order[-1] != "submission"), order
-    assert {lap.behind for lap in laps.baselines["torch_eager"]} == {True, False}
-    assert not any(lap.behind for lap in laps.submission)
-
-
 class _Told(list[Any]):
     """A log that also says in a shared one whose turn it was."""
 
@@ -251,6 +238,21 @@ def test_a_baseline_beside_that_fails_is_left_out_and_the_reason_kept(course: Co
     assert laps.dropped == {"cuda_cpp": "cuda_cpp broke"}
     assert len(laps.baselines.get("cuda_cpp", [])) == kept
     assert len(laps.submission) == 7
+
+
+def test_by_itself_the_baseline_runs_a_few_times_on_inputs_of_their_own_and_warm_ups_do_not_count(
+    course: Course,
+) -> None:
+    class Warming(FakeAnchor):
+        def timed(self, timed: Timed, seed: int) -> Clocking:
+            ran = super().timed(timed, seed)
+            times = [1e6, 1e6, 63.0, 7.0, 1e3, 17.0, 500.0, 1.0, 100.0]
+            return replace(ran, answer=replace(ran.answer, device_us=times[len(self.log) - 1]))
+
+    anchor = Warming()
+    assert alone(course, anchor, "torch_eager") == 63  # type: ignore[arg-type]
+    assert [name for name, _ in anchor.log] == ["torch_eager"] * 9
+    assert len({seed for _, seed in anchor.log}) == 9
 
 
 @pytest.mark.parametrize("after", [0, 4])

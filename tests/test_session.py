@@ -143,6 +143,14 @@ def test_what_was_compiled_in_one_scratch_folder_is_there_in_the_next(tmp_path: 
         assert not list((scratch.folder / "triton").glob("*"))
 
 
+def test_a_submission_s_file_is_written_whole_and_nothing_is_left_of_the_writing(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    with Scratch() as scratch, Session(server, empty(ex_15), ex_15.exercise.limits, scratch) as session:
+        loaded(session)
+        assert [file.name for file in scratch.folder.glob(f"{ex_15.name}*")] == [f"{ex_15.name}.py"]
+
+
 def test_one_who_ends_beside_another_leaves_the_other_s_process_alone(server: ForkServer, ex_15: Entry) -> None:
     start, limits = empty(ex_15), ex_15.exercise.limits
     with Scratch() as scratch, Session(server, start, limits, scratch) as first:

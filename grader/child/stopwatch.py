@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import gc
 import mmap
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
 
-from grader.protocol.messages import Clocked, Form, Launch, Open, Opened, Recipe, Timed
+from grader.protocol.frames import await_number, send, send_numbers
+from grader.protocol.messages import Awake, Clocked, Form, Launch, Open, Opened, Recipe, Timed
 from grader.protocol.spans import MOST_SUMS, PIECES, WORD_BYTES
 
 Function = Callable[..., object]
@@ -151,6 +153,16 @@ class Stopwatch:
         self._seen = seen
         sums = [_piece_sums(raw) for raw in map(self._bytes, range(len(self._outputs))) if raw is not None]
         return self._fetched(torch.cat([*sums, cover_sum]))
+
+    def answer(self, prepared: Prepared, channel: socket.socket) -> Clocked:
+        """The conversation of a timed call, from Awake on; sums are sent whatever the call does."""
+        send(channel, asdict(Awake("awake")))
+        seed, sums = await_number(channel), b""
+        try:
+            sums = self.run(prepared, seed)
+        finally:
+            send_numbers(channel, sums)
+        return self.report()
 
     def report(self) -> Clocked:
         """What the latest call was, beside its sums."""

@@ -25,10 +25,9 @@ from grader.child.evidence import Probe, fill_uninitialised_memory
 from grader.child.interpreter import apply_corrections
 from grader.child.stopwatch import Stopwatch, form_of
 from grader.protocol.decode import decode
-from grader.protocol.frames import TRUSTED_BYTES, Closed, await_number, receive, send, send_numbers
+from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
     Answer,
-    Awake,
     Call,
     Clocked,
     Form,
@@ -152,13 +151,9 @@ class Worker:
         try:
             function = getattr(self._submission, timed.function)
             prepared = self._stopwatch.prepare(timed, function, lambda: self._probe.watch(timed=True))
-            _answer(channel, Awake("awake"))
-            seed, sums = await_number(channel), b""
-            try:
-                sums = self._stopwatch.run(prepared, seed)
-            finally:
-                send_numbers(channel, sums)
-            return self._stopwatch.report()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return self._stopwatch.answer(prepared, channel)
         except BaseException as raised:
             return self._raised(raised, loading=False)
         finally:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from grader.errors import GradeError
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
 from grader.protocol.messages import Reap, Spawn
+from grader.sandbox import process
 
 Mode = Literal["interpret", "gpu"]
 
@@ -25,12 +23,6 @@ _START_TIMEOUT_S = 180.0
 # Nothing else of the grader's environment reaches a submission: no tokens, no paths into the user's home.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
-_LAUNCHER = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[2])
-from grader.child.forkserver import main
-main(int(sys.argv[1]))
-"""
 
 
 class _Gone(Exception):
@@ -64,15 +56,7 @@ class ForkServer:
         self._control, theirs = socket.socketpair()
         self._control.settimeout(_START_TIMEOUT_S)
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _LAUNCHER, str(theirs.fileno()), json.dumps(_import_path())],
-                pass_fds=[theirs.fileno()],
-                env=_environment(self.mode),
-                stdin=subprocess.DEVNULL,
-                stdout=self._errors,
-                stderr=self._errors,
-                start_new_session=True,
-            )
+            self._process = process.start("grader.child.forkserver", theirs, _environment(self.mode), self._errors)
 
     def spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
         """A fresh child, confined and waiting for its first message.
@@ -132,12 +116,7 @@ class ForkServer:
                 send(self._control, dataclasses.asdict(question), descriptors)
                 return receive(self._control, TRUSTED_BYTES)[0]
         except (Closed, FrameError, OSError) as gone:
-            raise _Gone(self._last_words()) from gone
-
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"no output, {self._process.poll()=}"
+            raise _Gone(process.last_words(self._process, self._errors)) from gone
 
 
 def _environment(mode: Mode) -> dict[str, str]:
@@ -152,10 +131,3 @@ def _environment(mode: Mode) -> dict[str, str]:
         kept |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
     # Devices are counted as nvidia-smi counts them, here and in the anchor.
     return {**kept, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-
-
-def _import_path() -> list[str]:
-    """Our own import path for the isolated interpreter, the grader's folder first, the working directory never."""
-    root = str(Path(__file__).resolve().parents[2])
-    here = {"", ".", os.getcwd()}
-    return [root, *(entry for entry in sys.path if entry not in here and entry != root)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import mmap
 import os
 import select
@@ -14,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 from grader.catalogue import Entry
@@ -47,14 +45,9 @@ from grader.protocol.messages import (
     Timed,
 )
 from grader.protocol.spans import MOST_SUMS
+from grader.sandbox import process
 from grader.sandbox.session import Clocking
 
-_LAUNCHER = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[2])
-from grader.speed.anchor_main import main
-main(int(sys.argv[1]))
-"""
 _START_TIMEOUT_S = 180.0
 # A first call may compile for minutes; nothing that the anchor runs is hostile.
 _ANSWER_TIMEOUT_S = 600.0
@@ -75,18 +68,9 @@ class Anchor:
     def __init__(self, entry: Entry) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         self._channel, theirs = socket.socketpair()
-        root = str(Path(__file__).resolve().parents[2])
-        path = [root, *(place for place in sys.path if place not in ("", ".", os.getcwd(), root))]
+        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _LAUNCHER, str(theirs.fileno()), json.dumps(path)],
-                pass_fds=[theirs.fileno()],
-                env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
-                stdin=subprocess.DEVNULL,
-                stdout=self._errors,
-                stderr=self._errors,
-                start_new_session=True,
-            )
+            self._process = process.start("grader.speed.anchor_main", theirs, environment, self._errors)
         send(self._channel, dataclasses.asdict(Begin(str(entry.root), entry.name)))
         self._started = False
 
@@ -150,7 +134,9 @@ class Anchor:
         try:
             yield
         except (Closed, FrameError, OSError) as gone:
-            raise AnchorFailed(f"the anchor must answer, but it ended: {self._last_words()}") from gone
+            raise AnchorFailed(
+                f"the anchor must answer, but it ended: {process.last_words(self._process, self._errors)}"
+            ) from gone
 
     def _answer(self, limit_s: float) -> dict[str, Any]:
         if not select.select([self._channel], [], [], limit_s)[0]:
@@ -159,11 +145,6 @@ class Anchor:
         if answer.keys() == {"why"}:
             raise AnchorFailed(decode(Failed, answer).why)
         return answer
-
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"no output, {self._process.poll()=}"
 
 
 @contextlib.contextmanager

@@ -29,9 +29,8 @@ from grader.judge.truth import Expected, Truth
 from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
 from grader.protocol.decode import decode
-from grader.protocol.frames import TRUSTED_BYTES, Closed, await_number, receive, send, send_numbers
+from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
-    Awake,
     Begin,
     Clocked,
     Failed,
@@ -122,13 +121,7 @@ class _Anchor:
 
     def _timed(self, timed: Timed, channel: socket.socket) -> Clocked:
         prepared = self._stopwatch.prepare(timed, self._function(timed), _unwatched)
-        send(channel, dataclasses.asdict(Awake("awake")))
-        seed, sums = await_number(channel), b""
-        try:
-            sums = self._stopwatch.run(prepared, seed)
-        finally:
-            send_numbers(channel, sums)
-        return self._stopwatch.report()
+        return self._stopwatch.answer(prepared, channel)
 
     def _build(self, recipe: Recipe) -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)
