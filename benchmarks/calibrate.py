@@ -88,8 +88,7 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
     wrong, undecided = decided.count("wrong"), decided.count("undecided")
     print(f"{len(decided)} decisions at thresholds 3 % away: {wrong} wrong, {undecided} undecided")
     kept = {
-        words: [vars(one.timing.submission) | {"s": one.seconds} for one in judged]
-        for words, judged in by_size.items()
+        words: [vars(one.timing.submission) | {"s": one.seconds} for one in judged] for words, judged in by_size.items()
     }
     (Path(__file__).parent / "calibration.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
 

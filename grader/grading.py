@@ -109,11 +109,14 @@ def grade(
                 results.append(result)
                 on_result(result)
 
-        with _scouted(
-            stadium, [part for part, _ in parts], lambda lock: Scout(server, start, exercise.limits, scratch, lock)
-        ):
+        def scout(lock: GpuLock) -> Scout:
+            return Scout(server, start, exercise.limits, scratch, lock)
+
+        with _scouted(stadium, [part for part, _ in parts], scout) as sent:
             for part, planned in parts:
                 hear(grading.part(part, planned))
+            if sent and grading.has_something_to_time(parts):
+                sent.recall()
         hear(grading.speed(parts))
         isolation = session.ready.isolation if session.ready else ()
     order = {planned.id: place for place, planned in enumerate(job.plan.checks)}
@@ -172,15 +175,14 @@ def _stadium(job: Job, gpu: machine.Gpu | None, anchor: Anchor | None) -> Iterat
 
 
 @contextmanager
-def _scouted(stadium: _Stadium, parts: Sequence[Part], made: Callable[[GpuLock], Scout]) -> Iterator[None]:
+def _scouted(stadium: _Stadium, parts: Sequence[Part], made: Callable[[GpuLock], Scout]) -> Iterator[Scout | None]:
     """While the block runs, a scout goes ahead, where something will be timed; behind it, the scout has ended."""
     if stadium.anchor is None or stadium.lock is None:
-        yield
+        yield None
         return
     with made(stadium.lock) as scout:
         scout.send(parts)
-        yield
-        scout.recall()
+        yield scout
 
 
 class _Grading:
@@ -278,14 +280,25 @@ class _Grading:
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
+    def has_something_to_time(self, parts: Sequence[tuple[Part, list[PlannedCheck]]]) -> bool:
+        """Whether some part's answers are right, and its speed is asked for."""
+        return any(
+            self._is_timed(check) and part.name not in self._blocked_parts and not self._unfit(part)
+            for part, checks in parts
+            for check in checks
+        )
+
+    def _unfit(self, part: Part) -> str:
+        """The first check on answers and technique that did not pass; empty where all did."""
+        needed = [check for check in part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
+        names = [check_id(part, check) for check in needed]
+        return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
+
     def _timed(self, planned: PlannedCheck) -> CheckResult | _Timed:
         """The verdict on speed, of a part whose answers are right and whose own kernels give them; to be confirmed."""
         if blocked := self._blocked_parts.get(planned.part.name):
             return _result(planned, blocked)
-        needed = [check for check in planned.part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
-        names = [check_id(planned.part, check) for check in needed]
-        unfit = next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
-        if unfit:
+        if unfit := self._unfit(planned.part):
             return _result(planned, None, status="skipped_dependency", reason=f"timed once {unfit} passes")
         started = monotonic()
         band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
@@ -315,7 +328,8 @@ class _Grading:
             with self._stadium.lock.alone():
                 verdict = timed.suite.confirm(timed.verdict)
         except Exception as fault:
-            return _result(planned, self._fault(fault), duration_s=timed.duration_s)
+            failed = _result(planned, self._fault(fault), duration_s=timed.duration_s)
+            return replace(failed, speed=timed.verdict.speed)
         duration_s = timed.duration_s + monotonic() - started
         status: Status = "inconclusive" if verdict.undecided else "pass"
         result = _result(planned, verdict.failure, duration_s=duration_s, status=status, reason=verdict.undecided)

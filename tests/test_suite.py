@@ -169,9 +169,10 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
         verdict = judging.judge()
         if by_itself is not None:
 
-            def alone(course: Course, anchor: object, baseline: str) -> float:
+            def alone(course: Course, anchor: object, baseline: str) -> list[float]:
                 invented.asked.append((int(course.case["N"]), f"{baseline} by itself"))
-                return by_itself[int(course.case["N"])]
+                times = by_itself[int(course.case["N"])]
+                return times if isinstance(times, list) else [times] * 15
 
             monkeypatch.setattr(suite, "alone", alone)
             verdict = judging.confirm(verdict)
@@ -221,7 +222,9 @@ def test_a_submission_worth_nothing_is_told_how_fast_it_is_and_where_points_begi
     assert verdict.failure is not None
     cause = verdict.failure.cause
     assert (verdict.failure.status, cause.kind) == ("fail", "too_slow")
-    assert cause.rationale == "Over 2 sizes it reaches 0.25 of the speed of eager torch; points begin above 0.5."
+    assert cause.rationale == (
+        "Over 2 sizes it reaches 0.25 to 0.25 of the speed of eager torch; points begin above 0.5."
+    )
 
 
 def test_points_are_the_mean_over_the_sizes_and_the_ratio_is_their_geometric_mean(arena: Arena) -> None:
@@ -389,6 +392,12 @@ def test_a_baseline_more_than_seven_per_cent_faster_by_itself_was_slowed_down(ar
         f"and {alone_us:.0f} µs once no process of it was left."
     )
     assert len(speed_of(verdict).sizes) == 2, "what was measured stays in the record"
+
+
+def test_a_machine_too_noisy_to_tell_accuses_nobody(arena: Arena) -> None:
+    noisy = [850.0, 1000.0, 1150.0] * 5
+    verdict, _ = arena({500: laps(1000.0, 1000.0)}, by_itself={500: noisy})
+    assert verdict.failure is None
 
 
 def test_only_sizes_that_count_are_timed_again(arena: Arena) -> None:

@@ -33,9 +33,15 @@ def evaluate(formula: str, case: Mapping[str, Value]) -> float:
         names["itemsize"] = itemsize(case["dtype"])
     try:
         # A root of something negative is a complex number, and no amount of work: float() refuses it.
-        return float(_value(ast.parse(formula, mode="eval").body, names))
-    except (SyntaxError, ZeroDivisionError, TypeError, OverflowError) as broken:
+        return _finite(float(_value(ast.parse(formula, mode="eval").body, names)))
+    except (SyntaxError, ZeroDivisionError, TypeError, OverflowError, ValueError) as broken:
         raise SpecError(f"a formula must be arithmetic over {_listed(names)}, got {formula!r} ({broken})") from broken
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"its value is {value}")
+    return value
 
 
 def itemsize(dtype: Value) -> int:

@@ -321,9 +321,10 @@ class Session:
 
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next call gets a fresh one."""
-        if self._child is None:
-            return -1
+        # First taken, then looked at: a scout is recalled from another thread.
         child, self._child = self._child, None
+        if child is None:
+            return -1
         child.spawned.channel.close()
         status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
         child.drain.join(2)

@@ -110,15 +110,21 @@ class Suite:
         """
         if verdict.speed is None or verdict.failure or verdict.undecided:
             return verdict
-        for size in verdict.speed.sizes:
-            if size.judged:
-                beside = next(one.median_us for one in size.contenders if one.name == self.band.baseline)
-                case = next(case for case in self.band.suite.named if dict(case) == size.case)
-                course = Course(self.part, case, size.method, self._cover_bytes)
-                by_itself = alone(course, self.anchor, self.band.baseline)
-                if beside > _SLOWED * by_itself:
-                    return replace(verdict, failure=verify.slowed(size.words, beside, by_itself))
+        with _undisturbed():
+            for size in verdict.speed.sizes:
+                if size.judged and (failure := self._slowed(size)):
+                    return replace(verdict, failure=failure, share=0.0)
         return verdict
+
+    def _slowed(self, size: SizeTiming) -> Failure | None:
+        """Whether the baseline was slower in turns with the submission, by more than both intervals leave open."""
+        beside = next(one for one in size.contenders if one.name == self.band.baseline)
+        case = next(case for case in self.band.suite.named if dict(case) == size.case)
+        course = Course(self.part, case, size.method, self._cover_bytes)
+        by_itself = median(alone(course, self.anchor, self.band.baseline))
+        if beside.low_us > _SLOWED * by_itself.high:
+            return verify.slowed(size.words, beside.median_us, by_itself.value)
+        return None
 
     @property
     def _cover_bytes(self) -> int:
@@ -283,7 +289,8 @@ def _too_slow(speed: Speed, judged: int) -> Failure:
         Cause(
             "too_slow",
             "Too slow for any of the points",
-            f"Over {sizes} it reaches {speed.ratio:.2f} of the speed of {title}; points begin above {speed.floor:g}.",
+            f"Over {sizes} it reaches {speed.ratio_low:.2f} to {speed.ratio_high:.2f} of the speed of {title}; points "
+            f"begin above {speed.floor:g}.",
             "What does the kernel wait for: memory, arithmetic, or launches? The roofline on the card shows how far "
             "each of them is.",
             f"more than {speed.floor:g}",
