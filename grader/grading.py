@@ -324,9 +324,11 @@ class _Grading:
     def _confirmed(self, planned: PlannedCheck, timed: _Timed) -> CheckResult:
         started = monotonic()
         assert self._stadium.lock is not None
+        verdict = timed.verdict
         try:
-            with self._stadium.lock.alone():
-                verdict = timed.suite.confirm(timed.verdict)
+            if not (verdict.failure or verdict.undecided):
+                with self._stadium.lock.alone():
+                    verdict = timed.suite.confirm(verdict)
         except Exception as fault:
             failed = _result(planned, self._fault(fault), duration_s=timed.duration_s)
             return replace(failed, speed=timed.verdict.speed)

@@ -16,10 +16,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from grader.errors import GradeError
 from grader.speed import lock
 from grader.speed.lock import GpuLock
 
@@ -42,12 +42,15 @@ def gpu(tmp_path: Path) -> GpuLock:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this thread, a lock that is taken raises BlockingIOError."""
-    here, real = threading.current_thread(), fcntl.flock
+    here, real = threading.current_thread(), lock._take
 
-    def flock(descriptor: int, kind: int) -> None:
-        real(descriptor, kind | fcntl.LOCK_NB if threading.current_thread() is here else kind)
+    def take(descriptor: int, kind: int, path: Path) -> None:
+        if threading.current_thread() is here:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        else:
+            real(descriptor, kind, path)
 
-    monkeypatch.setattr(lock, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX, LOCK_SH=fcntl.LOCK_SH))
+    monkeypatch.setattr(lock, "_take", take)
 
 
 @contextmanager
@@ -113,23 +116,23 @@ def test_who_waits_to_have_it_alone_is_not_starved_by_new_ones_who_share(
     gpu: GpuLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting, entered = threading.Event(), threading.Event()
-    real, taken = fcntl.flock, []
+    real, taken = lock._take, []
 
-    def flock(descriptor: int, kind: int) -> None:
+    def take(descriptor: int, kind: int, path: Path) -> None:
         if threading.current_thread() is not timer:
-            return real(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return
         if taken:
             # The door is closed already; what follows waits until the room is empty.
             waiting.set()
-        real(descriptor, kind)
+        real(descriptor, kind, path)
         taken.append(descriptor)
-        return None
 
     def time_alone() -> None:
         with gpu.alone():
             entered.set()
 
-    monkeypatch.setattr(lock, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX, LOCK_SH=fcntl.LOCK_SH))
+    monkeypatch.setattr(lock, "_take", take)
     timer = threading.Thread(target=time_alone)
     with gpu.shared():
         timer.start()
@@ -183,3 +186,11 @@ def test_its_files_are_for_every_user_of_the_host(gpu: GpuLock, tmp_path: Path) 
 def test_no_uuid_leads_out_of_the_folder(uuid: str, tmp_path: Path) -> None:
     with GpuLock(uuid, tmp_path).alone():
         assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_whoever_holds_it_for_ever_is_not_waited_for_for_ever(
+    gpu: GpuLock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "PATIENCE_S", 0.0)
+    with gpu.alone(), pytest.raises(GradeError, match="the GPU must become free within 0 s"), gpu.shared():
+        pass

@@ -175,6 +175,7 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
                 return times if isinstance(times, list) else [times] * 15
 
             monkeypatch.setattr(suite, "alone", alone)
+            monkeypatch.setattr(suite, "heat", lambda *_: None)
             verdict = judging.confirm(verdict)
         return verdict, invented.asked
 

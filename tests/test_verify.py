@@ -139,7 +139,7 @@ def test_an_empty_output_has_nothing_to_show_and_nothing_wrong() -> None:
     assert piece.count == 0
     verify.kept_its_word(ran(empty), (form,), piece, place, b"", CASE)
     assert shown(empty).elements().tolist() == []
-    verify.resembles(shown(empty), shown(empty), CASE)
+    assert verify.resembles(shown(empty), shown(empty))
     verify.is_true(shown(empty).elements(), "z", torch.float32, b"", b"", CASE)
 
 
@@ -171,7 +171,7 @@ def test_operators_beside_the_kernels_are_named_unless_they_are_allowed() -> Non
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_two_honest_roundings_resemble_each_other(dtype: torch.dtype) -> None:
     exact = values()
-    verify.resembles(shown(exact.to(dtype)), shown((exact * (1 + 1e-6)).to(dtype)), CASE)
+    assert verify.resembles(shown(exact.to(dtype)), shown((exact * (1 + 1e-6)).to(dtype)))
 
 
 @pytest.mark.parametrize(
@@ -180,22 +180,19 @@ def test_two_honest_roundings_resemble_each_other(dtype: torch.dtype) -> None:
     ids=["of other inputs", "zeros", "too large", "nan", "in another order"],
 )
 def test_what_other_inputs_or_none_give_does_not_resemble(answer: Tensor) -> None:
-    status, kind, said = refusal(lambda: verify.resembles(shown(answer), shown(values()), CASE))
-    assert (status, kind) == ("fail", "wrong_when_timed")
-    assert said.startswith("For N=500, dtype=float32 ")
-    assert said.endswith(" of 500 elements looked at were far from what the same inputs give.")
+    assert not verify.resembles(shown(answer), shown(values()))
 
 
 def test_one_missing_element_is_noticed_among_many() -> None:
     answer = values()
     answer[499] += 1.0
-    assert refusal(lambda: verify.resembles(shown(answer), shown(values()), CASE))[2].split()[3] == "1"
+    assert not verify.resembles(shown(answer), shown(values()))
 
 
 def test_where_the_baseline_overflows_nothing_is_compared() -> None:
     wanted = values()
     wanted[::2] = math.inf
-    verify.resembles(shown(values()), shown(wanted), CASE)
+    assert verify.resembles(shown(values()), shown(wanted))
 
 
 def test_the_truth_is_compared_within_its_own_tolerance() -> None:

@@ -33,15 +33,18 @@ def shelf_for(source: str, versions: Sequence[str]) -> Path:
 
 def bring(shelf: Path, cache: Path, uid: int) -> None:
     """Put what was kept into a fresh cache folder that belongs to `uid` (0: to us)."""
-    with contextlib.suppress(OSError):
-        if not shelf.is_dir():
-            return
+    if not shelf.is_dir():
+        return
+    try:
         shutil.copytree(shelf, cache, dirs_exist_ok=True)
         for path in [cache, *cache.rglob("*")]:
             if path.name.startswith(_GROUPS):
                 path.write_bytes(path.read_bytes().replace(_HERE, os.fsencode(cache)))
             if uid:
                 os.chown(path, uid, uid)
+    except (OSError, shutil.Error):
+        # Another grading of the same text was putting its kernels there: half of them are worse than none.
+        shutil.rmtree(cache, ignore_errors=True)
 
 
 def keep(shelf: Path, scratch_fd: int, cache: Path) -> None:
@@ -98,10 +101,11 @@ def _read_plain(folder_fd: int, name: str, most: int) -> bytes | None:
     except OSError:
         # A link, or whatever else cannot be read: not one of the compiler's files.
         return None
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+        os.close(descriptor)
+        return None
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
-            return None
         return file.read(about.st_size)
 
 

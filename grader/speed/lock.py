@@ -10,12 +10,18 @@ import contextlib
 import fcntl
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from grader.errors import GradeError
+
 # Not $TMPDIR, which differs from user to user: all graders of this host must meet at one file.
 _FOLDER = Path("/tmp")  # noqa: S108
+# Longer than any grading times.
+PATIENCE_S = 600.0
+_POLL_S = 0.01
 
 
 class GpuLock:
@@ -43,10 +49,24 @@ def _locked(path: Path, kind: int, after: Path | None = None) -> Iterator[None]:
     descriptor = _opened(path)
     try:
         with _locked(after, fcntl.LOCK_SH) if after else contextlib.nullcontext():
-            fcntl.flock(descriptor, kind)
+            _take(descriptor, kind, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int, kind: int, path: Path) -> None:
+    """Wait for the lock, but not for ever: whoever can open the file can hold it. Raises GradeError."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise GradeError(f"the GPU must become free within {PATIENCE_S:g} s, but {path} stays locked") from None
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _opened(path: Path) -> int:

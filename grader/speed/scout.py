@@ -10,7 +10,7 @@ from contextlib import suppress
 from time import monotonic
 
 from grader.model.exercise import Limits, Part, SpeedBand
-from grader.protocol.messages import Raised, Recipe, Start, Timed
+from grader.protocol.messages import Recipe, Start, Timed
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Clocking, Scratch, Session
 from grader.speed.lock import GpuLock
@@ -44,7 +44,7 @@ class Scout:
 
     def recall(self, patience_s: float = _PATIENCE_S) -> None:
         """Wait until it is done, but not for ever, and end its process: the GPU has to be quiet now."""
-        thread, self._thread = self._thread, None
+        thread = self._thread
         if thread is None:
             return
         thread.join(patience_s)
@@ -54,6 +54,7 @@ class Scout:
             # It may just have started another process.
             self._session.restart()
             thread.join(0.2)
+        self._thread = None
 
     def _run(self, parts: tuple[Part, ...]) -> None:
         # What goes wrong here, the process that counts will find out.
@@ -63,7 +64,7 @@ class Scout:
                     if self._recalled.is_set():
                         return
                     ran = self._session.timed(timed, 1, _CALL_S)
-                if not isinstance(ran, Clocking | Raised):
+                if not isinstance(ran, Clocking) and self._session.pid is None:
                     return
 
 

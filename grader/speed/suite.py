@@ -22,7 +22,7 @@ from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, middle, time_of_record
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.monitor import watching
-from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone
+from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone, heat
 from grader.speed.roofline import Work
 from grader.speed.verify import Refused
 
@@ -121,10 +121,14 @@ class Suite:
         beside = next(one for one in size.contenders if one.name == self.band.baseline)
         case = next(case for case in self.band.suite.named if dict(case) == size.case)
         course = Course(self.part, case, size.method, self._cover_bytes)
-        by_itself = median(alone(course, self.anchor, self.band.baseline))
-        if beside.low_us > _SLOWED * by_itself.high:
-            return verify.slowed(size.words, beside.median_us, by_itself.value)
-        return None
+        for attempt in range(2):
+            if attempt:
+                # A GPU that has rested runs faster for a moment; nobody is accused because of that.
+                heat(course, self.anchor, self.band.baseline)
+            by_itself = median(alone(course, self.anchor, self.band.baseline))
+            if beside.low_us <= _SLOWED * by_itself.high:
+                return None
+        return verify.slowed(size.words, beside.median_us, by_itself.value)
 
     @property
     def _cover_bytes(self) -> int:
@@ -166,13 +170,18 @@ class Suite:
     def _race(self, case: Case, method: Method) -> Race:
         running = [name for name, why in self._missing.items() if not why]
         rules = [check.rule for check in self.part.checks]
+
+        def can_take_part(name: str) -> bool:
+            # What compiles for itself, or on streams of its own, is not captured as a graph.
+            return method == "stream" or not FAMILIES[name].slow
+
         return Race(
             course=Course(self.part, case, method, self._cover_bytes),
             session=self.session,
             anchor=self.anchor,
             path=self.path,
             baseline=self.band.baseline,
-            beside=tuple(name for name in running if name != self.band.baseline),
+            beside=tuple(name for name in running if name != self.band.baseline and can_take_part(name)),
             witness=next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None),
             allowed_operators=next((rule.allowed_operators for rule in rules if isinstance(rule, UsesKernels)), None),
         )
