@@ -49,7 +49,8 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
     twin = f"{entry.source('baselines.py')}\n\n{part.name} = {part.name}_{band.baseline}\n"
     start = Start(f"{entry.name}.py", twin, entry.source("inputs.py"), (part.name,))
     gpu = machine.find_gpu()
-    assert gpu is not None, "a calibration needs a GPU"
+    if gpu is None:
+        sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")
     server = ForkServer("gpu")
     try:
         with Session(server, start, entry.exercise.limits) as session, Anchor(entry) as anchor:
