@@ -11,7 +11,6 @@ import secrets
 import select
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -27,11 +26,10 @@ from grader.protocol.frames import (
     UNTRUSTED_BYTES,
     Closed,
     FrameError,
-    await_message,
+    ask_by_the_clock,
     receive,
     receive_numbers,
     send,
-    send_numbers,
 )
 from grader.protocol.messages import (
     Answer,
@@ -55,8 +53,6 @@ from grader.sandbox.server import ForkServer, Spawned
 _POLL_S = 0.05
 # Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
 TRITON_CACHE = "triton"
-# How long an answer by the clock is awaited with open eyes; what takes longer does not mind a few microseconds.
-_WATCHED_S = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -280,16 +276,14 @@ class Session:
         """Release a seed; the numbers that come back, and how many microseconds later they began to."""
         assert self._child is not None
         channel = self._child.spawned.channel
-        started = time.perf_counter_ns()
+
+        def read() -> tuple[int, ...] | Unanswered:
+            return self._read(lambda deadline: receive_numbers(channel, MOST_SUMS, deadline), limit_s)
+
         try:
-            send_numbers(channel, seed.to_bytes(8, sys.byteorder, signed=True))
+            return ask_by_the_clock(channel, seed, read)
         except OSError:
             return self._bury(), 0.0
-        answered = await_message(channel, min(limit_s, _WATCHED_S))
-        sums = self._read(lambda deadline: receive_numbers(channel, MOST_SUMS, deadline), limit_s)
-        if answered - started > _WATCHED_S * 1e9:
-            answered = time.perf_counter_ns()
-        return sums, (answered - started) / 1e3
 
     def open(self, wanted: Open) -> bytes | None:
         """Bytes of an output of the latest timed call; None when the process does not show them."""

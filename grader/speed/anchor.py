@@ -9,7 +9,6 @@ import os
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,11 +21,10 @@ from grader.protocol.frames import (
     TRUSTED_BYTES,
     Closed,
     FrameError,
-    await_message,
+    ask_by_the_clock,
     receive,
     receive_numbers,
     send,
-    send_numbers,
 )
 from grader.protocol.messages import (
     Awake,
@@ -51,8 +49,6 @@ from grader.sandbox.session import Clocking
 _START_TIMEOUT_S = 180.0
 # A first call may compile for minutes; nothing that the anchor runs is hostile.
 _ANSWER_TIMEOUT_S = 300.0
-# How long an answer by the clock is awaited with open eyes.
-_WATCHED_S = 0.1
 
 T = TypeVar("T")
 
@@ -104,13 +100,12 @@ class Anchor:
         """Run one timed call of a baseline."""
         self._asked(timed, Awake)
         with self._or_gone():
-            started = time.perf_counter_ns()
-            send_numbers(self._channel, seed.to_bytes(8, sys.byteorder, signed=True))
             deadline = time.monotonic() + _ANSWER_TIMEOUT_S
-            ended = await_message(self._channel, _WATCHED_S)
-            sums = receive_numbers(self._channel, MOST_SUMS, deadline)
+            sums, outside_us = ask_by_the_clock(
+                self._channel, seed, lambda: receive_numbers(self._channel, MOST_SUMS, deadline)
+            )
             answer = decode(Clocked, self._answer(_ANSWER_TIMEOUT_S))
-        return Clocking(answer, sums, (ended - started) / 1e3)
+        return Clocking(answer, sums, outside_us)
 
     def open(self, wanted: Open) -> bytes:
         """Bytes of an output of the latest timed call."""
