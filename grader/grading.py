@@ -95,13 +95,13 @@ def grade(
     )
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     shelf = shelf_for(job.source, (machine.version("triton"), machine.version("torch"))) if gpu else None
+    parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: list[CheckResult] = []
     with (
         Scratch(shelf) as scratch,
         Session(server, start, exercise.limits, scratch) as session,
         _stadium(job, gpu, anchor) as stadium,
     ):
-        parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
         grading = _Grading(job, session, truth, stadium)
 
         def hear(found: Iterator[CheckResult]) -> None:
@@ -133,7 +133,7 @@ def grade(
         score=sum(check.points for check in checks),
         judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
         max_score=sum(check.max_points for check in checks),
-        parts=tuple(PartInfo(part.name, part.title) for part, _ in groupby(job.plan.checks, key=lambda one: one.part)),
+        parts=tuple(PartInfo(part.name, part.title) for part, _ in parts),
         checks=checks,
         printed=PrintedOutput(
             clean(session.printed.text, 12000), session.printed.total_bytes, session.printed.cut_bytes

@@ -25,7 +25,7 @@ from torch import Generator, Tensor
 
 from grader.protocol.frames import await_number, send, send_numbers
 from grader.protocol.messages import Awake, Clocked, Form, Launch, Open, Opened, Recipe, Timed
-from grader.protocol.spans import MOST_SUMS, PIECES, WORD_BYTES
+from grader.protocol.spans import MOST_SUMS, PIECES, WORD_BYTES, cut
 
 Function = Callable[..., object]
 # Inputs and cover come from one seed, but are no copies of each other.
@@ -242,8 +242,7 @@ def form_of(output: object, alias: str = "") -> Form:
 
 def _piece_sums(raw: Tensor) -> Tensor:
     """The sums of the pieces of grader.protocol.spans, int64, wrapping around."""
-    run = raw.numel() // WORD_BYTES // PIECES * WORD_BYTES
-    words = (raw.numel() - PIECES * run) // WORD_BYTES * WORD_BYTES
+    run, words = cut(raw.numel())
     found = []
     if run:
         found.append(raw[: PIECES * run].view(torch.int64).view(PIECES, -1).sum(1))

@@ -18,6 +18,7 @@ from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
 from grader.errors import UsageError
+from grader.model.exercise import SpeedBand
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer, Mode
 from grader.speed.anchor import Anchor
@@ -175,8 +176,9 @@ def _now() -> str:
 
 
 def _anchor(entry: Entry, server: ForkServer) -> AbstractContextManager[Anchor | None]:
-    """The trusted process on the GPU, started early: it loads while everything else does."""
-    return Anchor(entry) if server.mode == "gpu" else nullcontext()
+    """The trusted process on the GPU, where something is timed; started early: it loads while everything else does."""
+    timed = any(isinstance(check.rule, SpeedBand) for _, check in entry.exercise.checks())
+    return Anchor(entry) if timed and server.mode == "gpu" else nullcontext()
 
 
 def _grade(job: Job, server: ForkServer, anchor: Anchor | None, *, quiet: bool) -> Record:

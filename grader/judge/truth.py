@@ -45,8 +45,8 @@ class Truth:
     def __init__(self, inputs_source: str, oracle_source: str, device: str = "cpu", keep: int = _MOST_KNOWN) -> None:
         self._device = device
         self._keep = keep
-        self._inputs = _module("inputs.py", inputs_source)
-        self._oracle = _module("oracle.py", oracle_source)
+        self._inputs = module_from_text("inputs.py", inputs_source)
+        self._oracle = module_from_text("oracle.py", oracle_source)
         self._known: dict[tuple[object, ...], tuple[Expected, ...]] = {}
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
@@ -99,7 +99,8 @@ def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def _module(name: str, source: str) -> types.ModuleType:
+def module_from_text(name: str, source: str) -> types.ModuleType:
+    """A module made of the text of one of an exercise's files."""
     module = types.ModuleType(name.removesuffix(".py"))
     exec(compile(source, name, "exec"), vars(module))
     return module

@@ -12,12 +12,17 @@ WORD_BYTES = 8
 MOST_SUMS = 16 * (PIECES + 2) + 1
 
 
+def cut(nbytes: int) -> tuple[int, int]:
+    """(bytes of each of the 1024 equal runs of 8-byte words, bytes of the whole words behind them)."""
+    run = nbytes // WORD_BYTES // PIECES * WORD_BYTES
+    return run, (nbytes - PIECES * run) // WORD_BYTES * WORD_BYTES
+
+
 def spans(nbytes: int) -> tuple[tuple[int, int], ...]:
     """The pieces of an output as (first byte, number of bytes): 1024 equal runs of 8-byte words, then what is left."""
-    run = nbytes // WORD_BYTES // PIECES * WORD_BYTES
+    run, words = cut(nbytes)
     found = [(place * run, run) for place in range(PIECES if run else 0)]
     first = PIECES * run
-    words = (nbytes - first) // WORD_BYTES * WORD_BYTES
     if words:
         found.append((first, words))
     if nbytes > first + words:

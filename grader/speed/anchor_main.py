@@ -11,8 +11,6 @@ import dataclasses
 import mmap
 import os
 import socket
-import sys
-import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,10 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader import tensors
 from grader.catalogue import Entry
 from grader.child.stopwatch import Stopwatch
-from grader.judge.truth import Expected, Truth
+from grader.judge.truth import Truth, module_from_text
 from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
 from grader.protocol.decode import decode
@@ -39,7 +36,6 @@ from grader.protocol.messages import (
     Gauge,
     Launch,
     Open,
-    Recipe,
     Reveal,
     Revealed,
     Timed,
@@ -85,11 +81,9 @@ class _Anchor:
         torch.set_num_threads(1)
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._exercise = entry.exercise
-        inputs = entry.source("inputs.py")
-        self._builders = _module("inputs", inputs)
-        self._baselines = _module("baselines", entry.source("baselines.py"))
-        self._truth = Truth(inputs, entry.source("oracle.py"), self._device.type, keep=1)
-        self._stopwatch = Stopwatch(self._device, self._build)
+        self._baselines = module_from_text("baselines.py", entry.source("baselines.py"))
+        self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
+        self._stopwatch = Stopwatch(self._device, self._truth.inputs)
         self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
 
     def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> dict[str, Any]:
@@ -123,10 +117,6 @@ class _Anchor:
         prepared = self._stopwatch.prepare(timed, self._function(timed), _unwatched)
         return self._stopwatch.answer(prepared, channel)
 
-    def _build(self, recipe: Recipe) -> tuple[object, ...]:
-        builder = getattr(self._builders, recipe.part)
-        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
-
     def _function(self, timed: Timed) -> Callable[..., Any]:
         part = timed.recipe.part
         if not baselines.FAMILIES[timed.function].computes:
@@ -154,7 +144,7 @@ class _Anchor:
         return part
 
     def _reveal(self, wanted: Reveal, memory_fd: int) -> Revealed:
-        expected = self._expected(wanted.recipe)[wanted.output]
+        expected = self._truth.expect(self._part(wanted.recipe.part), wanted.recipe)[wanted.output]
         part = slice(wanted.first, wanted.first + wanted.count)
         with mmap.mmap(memory_fd, 0) as memory:
             for place, numbers in enumerate((expected.value, expected.allowed)):
@@ -162,19 +152,6 @@ class _Anchor:
                 memory[place * wanted.count * 8 : place * wanted.count * 8 + len(raw)] = raw
         return Revealed(str(expected.dtype).removeprefix("torch."), tuple(expected.value.shape))
 
-    def _expected(self, recipe: Recipe) -> tuple[Expected, ...]:
-        return self._truth.expect(self._part(recipe.part), recipe)
-
-
-def _module(name: str, source: str) -> types.ModuleType:
-    module = types.ModuleType(name)
-    exec(compile(source, f"{name}.py", "exec"), vars(module))
-    return module
-
 
 def _failure(failed: Exception) -> Failed:
     return Failed(f"{type(failed).__name__}: {str(failed)[:600]}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
