@@ -40,8 +40,10 @@ from grader.record import (
     verdict_of,
 )
 from grader.sandbox.kernels import shelf_for
+from grader.sandbox.outcome import Finished
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
-from grader.sandbox.session import Finished, Scratch, Session
+from grader.sandbox.session import Session
 from grader.shrink import smallest
 from grader.speed.anchor import Anchor
 from grader.speed.lock import GpuLock

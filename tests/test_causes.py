@@ -16,7 +16,7 @@ from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Frame, Launch, Raised, Returned
 from grader.record import clean
-from grader.sandbox.session import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
+from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 from tests.records.samples import HOSTILE
 from tests.test_compare import raw_bytes
 

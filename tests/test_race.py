@@ -18,7 +18,7 @@ from torch import Tensor
 from grader.catalogue import Entry
 from grader.protocol.messages import Clocked, Form, Launch, Open, Raised, Recipe, Revealed, Timed
 from grader.protocol.spans import spans, word_sum
-from grader.sandbox.session import Clocking, Died
+from grader.sandbox.outcome import Clocking, Died
 from grader.speed import race
 from grader.speed.anchor import AnchorFailed
 from grader.speed.race import Course, Laps, NotCapturable, Race, alone

@@ -21,8 +21,8 @@ from grader.errors import GradeError
 from grader.model.cases import Value
 from grader.model.exercise import Part, SpeedBand
 from grader.protocol.messages import Start
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
-from grader.sandbox.session import Scratch
 from grader.speed import scout as scouting
 from grader.speed.lock import GpuLock
 from grader.speed.scout import Scout

@@ -12,8 +12,9 @@ import pytest
 
 from grader.catalogue import Entry
 from grader.protocol.messages import Loaded, Start
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
-from grader.sandbox.session import Scratch, Session
+from grader.sandbox.session import Session
 from tests.racing import session_of
 
 HELPED = """

@@ -13,7 +13,7 @@ from torch import Tensor
 from grader.model.cases import Case
 from grader.protocol.messages import Clocked, Form, Launch, Open, Revealed
 from grader.protocol.spans import spans, word_sum
-from grader.sandbox.session import Clocking
+from grader.sandbox.outcome import Clocking
 from grader.speed import verify
 from grader.speed.verify import Glance, Refused, Shown
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from grader import machine
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
+from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer, Mode
-from grader.sandbox.session import Finished, Session
+from grader.sandbox.session import Session
 
 _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich")
 _INPUTS = "import torch\ndef double(case, generator):\n    return (torch.randn(case['N'], generator=generator),)\n"

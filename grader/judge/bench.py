@@ -13,7 +13,8 @@ from grader.model.cases import Case
 from grader.model.exercise import Part
 from grader.plan import PlannedCase
 from grader.protocol.messages import Call, Launch, Recipe
-from grader.sandbox.session import Finished, Outcome, Session
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.session import Session
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Raised
 from grader.record import Cause, Status, clean
-from grader.sandbox.session import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
+from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 
 _MOST_FRAMES = 6
 

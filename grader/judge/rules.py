@@ -12,7 +12,7 @@ from grader.model.exercise import Agrees, Fresh, Launches, UsesKernels
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
 from grader.record import Cause, Number, Status, clean, number
-from grader.sandbox.session import Finished
+from grader.sandbox.outcome import Finished
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,8 @@ import dataclasses
 import fcntl
 import mmap
 import os
-import secrets
 import select
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,66 +44,14 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.spans import MOST_SUMS
-from grader.sandbox import kernels
+from grader.sandbox.outcome import Clocking, Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut, Unanswered
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer, Spawned
 
 _POLL_S = 0.05
-# Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
-TRITON_CACHE = "triton"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True)
-class Finished:
-    """The call returned. `outputs` holds a private copy of each slot's bytes, None where the form did not fit."""
-
-    answer: Returned
-    outputs: tuple[bytes | None, ...]
-
-
-@dataclass(frozen=True)
-class Clocking:
-    """A timed call: the answer, the sums that came as soon as it was over, and the round trip from the seed to them in
-    microseconds, by the clock of this process.
-    """
-
-    answer: Clocked
-    sums: tuple[int, ...]
-    outside_us: float
-
-
-@dataclass(frozen=True)
-class Died:
-    """The process ended before it answered; `how` says by which signal or exit status."""
-
-    how: str
-    signal: int = 0
-
-
-@dataclass(frozen=True)
-class TimedOut:
-    """No answer within the limit."""
-
-    limit_s: float
-
-
-@dataclass(frozen=True)
-class OutOfMemory:
-    """The process grew beyond the limit and was ended."""
-
-    limit_bytes: int
-    peak_bytes: int
-
-
-@dataclass(frozen=True)
-class Garbled:
-    """The process sent something that is no answer."""
-
-    why: str
-
-
-Unanswered = Died | TimedOut | OutOfMemory | Garbled
-Outcome = Finished | Raised | Unanswered
 T = TypeVar("T", bound=Answer)
 R = TypeVar("R")
 
@@ -153,33 +98,6 @@ class _Child:
     spawned: Spawned
     drain: threading.Thread
     baseline_bytes: int = 0
-
-
-class Scratch:
-    """The folder, and the user, that one submission's processes have for themselves. Use as a context manager.
-
-    `shelf` is where its compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
-    """
-
-    def __init__(self, shelf: Path | None = None) -> None:
-        # A grader that runs as root gives every submission a user of its own, far from any real one.
-        self.uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
-        self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
-        self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._shelf = shelf
-        if self.uid:
-            os.chown(self.folder, self.uid, self.uid)
-        if shelf is not None:
-            kernels.bring(shelf, self.folder / TRITON_CACHE, self.uid)
-
-    def __enter__(self) -> Scratch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shelf is not None:
-            kernels.keep(self._shelf, self._descriptor, self.folder / TRITON_CACHE)
-        os.close(self._descriptor)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Session:

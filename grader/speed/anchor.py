@@ -44,7 +44,7 @@ from grader.protocol.messages import (
 )
 from grader.protocol.spans import MOST_SUMS
 from grader.sandbox import process
-from grader.sandbox.session import Clocking
+from grader.sandbox.outcome import Clocking
 
 _START_TIMEOUT_S = 180.0
 # A first call may compile for minutes; nothing that the anchor runs is hostile.

@@ -17,7 +17,8 @@ from grader.judge.causes import why_not_finished
 from grader.model.cases import Case
 from grader.model.exercise import Part
 from grader.protocol.messages import Recipe, Revealed, Timed
-from grader.sandbox.session import Clocking, Session
+from grader.sandbox.outcome import Clocking
+from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.anchor import Anchor, AnchorFailed
 from grader.speed.clock import Lap

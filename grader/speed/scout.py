@@ -11,8 +11,10 @@ from time import monotonic
 
 from grader.model.exercise import Limits, Part, SpeedBand
 from grader.protocol.messages import Recipe, Start, Timed
+from grader.sandbox.outcome import Clocking
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
-from grader.sandbox.session import Clocking, Scratch, Session
+from grader.sandbox.session import Session
 from grader.speed.lock import GpuLock
 
 _CALL_S = 60.0

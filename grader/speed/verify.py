@@ -20,7 +20,7 @@ from grader.model.cases import Case
 from grader.protocol.messages import Clocked, Form, Open, Revealed
 from grader.protocol.spans import spans, word_sum
 from grader.record import Cause, clean
-from grader.sandbox.session import Clocking
+from grader.sandbox.outcome import Clocking
 
 # How far a submission may lie from a baseline, in parts of an element's own size and of the typical one: stale or
 # missing results lie further away, two honest roundings never do.

@@ -1,0 +1,60 @@
+"""What can come of asking a submission's process for something: an answer, an exception, or none of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.protocol.messages import Clocked, Raised, Returned
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The call returned. `outputs` holds a private copy of each slot's bytes, None where the form did not fit."""
+
+    answer: Returned
+    outputs: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True)
+class Clocking:
+    """A timed call: the answer, the sums that came as soon as it was over, and the round trip from the seed to them in
+    microseconds, by the clock of this process.
+    """
+
+    answer: Clocked
+    sums: tuple[int, ...]
+    outside_us: float
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process ended before it answered; `how` says by which signal or exit status."""
+
+    how: str
+    signal: int = 0
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """No answer within the limit."""
+
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The process grew beyond the limit and was ended."""
+
+    limit_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Garbled:
+    """The process sent something that is no answer."""
+
+    why: str
+
+
+Unanswered = Died | TimedOut | OutOfMemory | Garbled
+Outcome = Finished | Raised | Unanswered
