@@ -86,7 +86,8 @@ def _plain(value: float) -> float | None:
 def _draw_ratios(
     figure: Figure, speed: Speed, sizes: tuple[SizeTiming, ...], series: dict[str, list[_Reading]]
 ) -> None:
-    labels = [_short(words) for words in said.size_words(sizes)]
+    graph = {"graph": "graph, ", "stream": ""}
+    labels = [_short(graph[size.method] + words) for size, words in zip(sizes, said.size_words(sizes), strict=True)]
     entries = len(series) + 2 + any(not one.judged for one in series.get(said.OWN, ()))
     legend_height = _LEGEND_ROW * math.ceil(entries / 2) + 6
     height = legend_height + _ROW * len(sizes) + 42
