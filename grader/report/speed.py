@@ -276,6 +276,14 @@ def absent(speed: Speed) -> tuple[Baseline, ...]:
     return tuple(one for one in speed.baselines if one.missing)[:MOST_CONTENDERS]
 
 
+def absent_by_reason(speed: Speed) -> dict[str, list[str]]:
+    """The titles of the baselines that could not run here, by why."""
+    found: dict[str, list[str]] = {}
+    for one in absent(speed):
+        found.setdefault(one.missing, []).append(title_of(speed, one.name))
+    return found
+
+
 @dataclass(frozen=True)
 class Remark:
     """Something to know about some sizes; `sizes` is empty where it holds for all."""

@@ -308,15 +308,15 @@ def _speed(ink: _Ink, check: CheckResult, speed: Speed, *, brief: bool, several:
     lines += [_labelled(ink, f"{remark.label}: ", remark.text) for remark in timing.remarks(speed)[:_NOTES]]
     besides = "; ".join(one.words for one in timing.beside(speed))
     lines += [_labelled(ink, "Beside: ", besides)] if besides else []
+    lines += [
+        _labelled(ink, f"Absent: {', '.join(titles)}: ", view.line(why, 160))
+        for why, titles in timing.absent_by_reason(speed).items()
+    ]
     # With full marks there is nothing to look for: what concerns the machine is said only where it may have cost some.
     settled = check.status == "pass" and not in_part(check)
     method = timing.method_words(speed)
     lines += [_labelled(ink, "Method: ", method)] if method else []
     if not settled:
-        lines += [
-            _labelled(ink, f"Absent: {timing.title_of(speed, one.name)}: ", view.line(one.missing, 160))
-            for one in timing.absent(speed)
-        ]
         lines += [_labelled(ink, "Note: ", view.line(speed.note))] if speed.note else []
     if speed.gpu is not None and (speed.gpu.throttled or not settled):
         lines.append(_labelled(ink, "GPU: ", timing.gpu_words(speed.gpu)))

@@ -11,6 +11,7 @@ import dataclasses
 import mmap
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ class _Anchor:
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._exercise = entry.exercise
         self._baselines = module_from_text("baselines.py", entry.source("baselines.py"))
+        # torch.compile imports the module of the function that it is given.
+        sys.modules[self._baselines.__name__] = self._baselines
         self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
         self._stopwatch = Stopwatch(self._device, self._truth.inputs)
         self._functions: dict[tuple[str, str], Callable[..., Any]] = {}

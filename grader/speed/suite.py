@@ -29,7 +29,7 @@ from grader.speed.verify import Refused
 # A ratio is known well enough when its interval reaches one per cent to either side.
 _NARROW = 0.01
 _LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
-_SIZE_BUDGET_S = 2.0
+_SIZE_BUDGET_S = 1.5
 # Graph replays are shown beside, never judged.
 _SHOWN_ROUNDS = 10
 # Where the interval leaves more than this share of the points open, the size is not judged.
@@ -189,12 +189,12 @@ class Suite:
     def _known_well(self, laps: Laps) -> bool:
         """Whether more rounds would change nothing."""
         base = laps.baselines[self.band.baseline]
+        if CLOCK_SHARE * middle(base) < 1.2 * CLOCK_OFFSET_US:
+            # The clock outside will never know such a short time well enough: the size is shown and not judged.
+            return True
         record = time_of_record(laps.submission, base)
         ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
         sure = self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
-        if CLOCK_SHARE * middle(base) < 1.2 * CLOCK_OFFSET_US:
-            # The clock outside will never know such a short time well enough: the size is shown and not judged.
-            return sure
         # A machine that is slow for a moment is soon quick again; a submission whose clock lies stays a liar.
         return sure and record.known and not record.added_us
 
