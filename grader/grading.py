@@ -17,7 +17,8 @@ from grader import __version__, machine
 from grader.catalogue import Entry
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
-from grader.judge.rules import Ruling, decide, failure_of, shrinkable
+from grader.judge.rules import decide, failure_of, shrinkable
+from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.model.cases import Case
 from grader.model.exercise import Agrees, Fresh, Part, SpeedBand, UsesKernels, WorkModel, check_id
@@ -54,6 +55,8 @@ _SHRINK_CHECK_S = 2.0
 _SHRINK_TOTAL_S = 5.0
 # A part that ran out of time this often is not waited for again.
 _MOST_TIMEOUTS = 2
+# What a work check finds out; anything else that goes wrong there is the business of other checks.
+_COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,10 @@ def grade(
     with (
         Scratch(shelf) as scratch,
         Session(server, start, exercise.limits, scratch) as session,
+        _counting(job, server, start, session) as counting,
         _stadium(job, gpu, anchor) as stadium,
     ):
-        grading = _Grading(job, session, truth, stadium)
+        grading = _Grading(job, session, truth, stadium, counting)
 
         def hear(found: Iterator[CheckResult]) -> None:
             for result in found:
@@ -177,6 +181,17 @@ def _stadium(job: Job, gpu: machine.Gpu | None, anchor: Anchor | None) -> Iterat
 
 
 @contextmanager
+def _counting(job: Job, server: ForkServer, start: Start, session: Session) -> Iterator[Session]:
+    """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
+    counted = any(isinstance(planned.check.rule, WorkModel) for planned in job.plan.checks)
+    if server.mode == "interpret" or not counted:
+        yield session
+        return
+    with Session(server.beside("interpret"), start, job.entry.exercise.limits) as counting:
+        yield counting
+
+
+@contextmanager
 def _scouted(stadium: _Stadium, parts: Sequence[Part], made: Callable[[GpuLock], Scout]) -> Iterator[Scout | None]:
     """While the block runs, a scout goes ahead, where something will be timed; behind it, the scout has ended."""
     if stadium.anchor is None or stadium.lock is None:
@@ -190,8 +205,9 @@ def _scouted(stadium: _Stadium, parts: Sequence[Part], made: Callable[[GpuLock],
 class _Grading:
     """The state of one grading: whether the file loads, and how much time shrinking has left."""
 
-    def __init__(self, job: Job, session: Session, truth: Truth, stadium: _Stadium) -> None:
+    def __init__(self, job: Job, session: Session, truth: Truth, stadium: _Stadium, counting: Session) -> None:
         self._job = job
+        self._counting = counting
         self._stadium = stadium
         self._session = session
         self._truth = truth
@@ -219,7 +235,8 @@ class _Grading:
                 yield _result(check, None, status="skipped_dependency", reason=reason)
             else:
                 with self._stadium.lock.shared() if self._stadium.lock else nullcontext():
-                    result = self._check(bench, check)
+                    counted = isinstance(check.check.rule, WorkModel) and self._counting is not self._session
+                    result = self._counted(bench, check) if counted else self._check(bench, check)
                 self._statuses[check.id] = result.status
                 if result.status == "timeout":
                     timeouts.append(check.id)
@@ -278,9 +295,21 @@ class _Grading:
             failure, counterexample = ruling.failure, None
             if ruling.failure and ruling.failing:
                 failure, counterexample = self._shrunk(bench, planned, ruling.failure, ruling.failing)
-            return _result(planned, failure, counterexample, ruling, monotonic() - started)
+            status: Status = "inconclusive" if ruling.undecided and not failure else "pass"
+            duration_s = monotonic() - started
+            return _result(planned, failure, counterexample, ruling, duration_s, status=status, reason=ruling.undecided)
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
+
+    def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+        """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""
+        counting = replace(bench, session=self._counting, device="cpu", evidence=[], passed=[])
+        result = self._check(counting, planned)
+        if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
+            return result
+        said = result.cause.rationale if result.cause else result.status
+        reason = f"bytes are counted in the interpreter, where this call did not succeed: {said}"
+        return replace(_result(planned, None, status="skipped_environment", reason=reason), notes=result.notes)
 
     def has_something_to_time(self, parts: Sequence[tuple[Part, list[PlannedCheck]]]) -> bool:
         """Whether some part's answers are right, and its speed is asked for."""
@@ -396,6 +425,7 @@ def _result(
         counterexample=counterexample,
         evidence=ruling.evidence if ruling else {},
         metrics=ruling.metrics if ruling else {},
+        work=ruling.work if ruling else (),
     )
 
 
@@ -406,8 +436,6 @@ def _unjudged(planned: PlannedCheck, session: Session) -> CheckResult:
             reason = "speed is judged on a GPU only, and none is used here"
         case SpeedBand():
             reason = "nothing is timed in this run"
-        case WorkModel():
-            reason = "this version of grade does not count memory traffic yet"
         case _:
             reason = "no case of this check can run on this machine"
     return _result(planned, None, status="skipped_environment", reason=reason)

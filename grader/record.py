@@ -269,6 +269,33 @@ class Speed:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What one call moved in the interpreter, beside the model. Bytes; flops are those of tl.dot.
+
+    loaded and stored count every access, unique ones every byte of a launch once. model_bytes: what the formula of the
+    specification says; allowed_bytes: how many were allowed. extra_bytes: the most memory that tensors took up beyond
+    inputs and results, of extra_allowed_bytes (-1: not limited).
+    """
+
+    case: dict[str, int | float | bool | str]
+    words: str
+    loaded_bytes: int
+    stored_bytes: int
+    unique_bytes: int
+    launches: int
+    flops: int
+    model_bytes: int
+    allowed_bytes: int
+    extra_bytes: int
+    extra_allowed_bytes: int = -1
+
+    @property
+    def moved_bytes(self) -> int:
+        """Loaded and stored together."""
+        return self.loaded_bytes + self.stored_bytes
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """One line of the scorecard. `reason` is a sentence for every status but pass; `notes` what was left out."""
 
@@ -287,6 +314,7 @@ class CheckResult:
     evidence: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, Number] = field(default_factory=dict)
     speed: Speed | None = None
+    work: tuple[Work, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Places the inputs of a call in guarded memory on the device, and notices what the call did to it.
 
-Every tensor lies in a buffer of its own between two guard bands. Guards and the gaps of strided layouts hold 0xFF
+Every tensor lies in a buffer of its own between two guard bands. Bands and the gaps of strided layouts hold 0xFF
 bytes, which are NaN in every floating-point type: a read outside an argument poisons the answer, a write shows.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from grader.child.guards import GUARD_BYTES
+from grader.child.bands import GUARD_BYTES
 
 # Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
 _ALIGNMENT = 256

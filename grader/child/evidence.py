@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
 
@@ -25,10 +25,12 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from grader.child.guards import GUARD_BYTES, Guards
-from grader.child.interpreter import StoreWatch, python_in_kernel
+from grader.child.allocations import Storages
+from grader.child.bands import Bands
+from grader.child.interpreter.memory import MemoryWatch
+from grader.child.kernel_code import python_in_kernel
 from grader.child.sealing import Sealing
-from grader.protocol.messages import Launch
+from grader.protocol.messages import Finding, Launch
 
 _ALLOCATING = frozenset(
     {
@@ -57,6 +59,7 @@ class Seen:
 
     launches: list[Launch] = field(default_factory=list)
     operators: dict[str, None] = field(default_factory=dict)
+    allocated_bytes: int = 0
 
 
 class _Functions(TorchFunctionMode):
@@ -88,12 +91,17 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         namespace, _, name = func._schema.name.partition("::")
         if namespace != "aten" or func.is_view:
             return func(*args, **given)
+        if self._probe.running:
+            if _computes(name, args, given):
+                self._probe.seen.operators.setdefault(f"aten.{name}")
+            return func(*args, **given)
         if _computes(name, args, given):
             self._probe.seen.operators.setdefault(f"aten.{name}")
-            return func(*args, **given)
-        if self._probe.running:
-            return func(*args, **given)
-        return self._probe.supporting(name, func, args, given)
+            result = func(*args, **given)
+        else:
+            result = self._probe.supporting(name, func, args, given)
+        self._probe.allocated(result, args, given)
+        return result
 
 
 def _computes(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
@@ -110,8 +118,9 @@ class Probe:
         self.running = 0
         self.timed = False
         self.sealing = Sealing()
-        self._guards = Guards(device)
-        self._stores = StoreWatch(GUARD_BYTES) if interpreted else None
+        self._bands = Bands(device)
+        self._memory = MemoryWatch() if interpreted else None
+        self._storages = Storages()
         self._trials = 0
         self._examined: dict[Any, list[str]] = {}
 
@@ -124,8 +133,8 @@ class Probe:
 
         for kind in (JITFunction, InterpretedFunction):
             kind.run = self._around_run(kind.run)
-        if self._stores:
-            self._stores.install()
+        if self._memory:
+            self._memory.install()
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
 
@@ -135,12 +144,23 @@ class Probe:
         nothing runs, on the device or beside it, that the submission did not ask for.
         """
         self.seen, self.running, self._trials, self.timed = Seen(), 0, 0, timed
+        self._storages = Storages()
         with nullcontext() if timed else _Functions(self), _Operators(self):
             yield self.seen
+        self.seen.allocated_bytes = self._storages.most_bytes
+
+    def allocated(self, result: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Count the memory that an operator took for its results."""
+        if not self.timed:
+            self._storages.add(_tensors(result), known=_tensors((args, tuple(kwargs.values()))))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the guard saw since the last time."""
+        return self._memory.take() if self._memory else ()
 
     def overrun(self) -> tuple[str, ...]:
         """Writes outside what the call allocated."""
-        return self._guards.overrun()
+        return self._bands.overrun()
 
     def supporting(self, name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run an operator that allocates, fills, copies or casts; copies of sealed bytes are sealed as well."""
@@ -148,12 +168,12 @@ class Probe:
             return func(*args, **kwargs)
         if name in _ALLOCATING and kwargs.get("out") is None:
             fresh = func(*args, **kwargs)
-            return self._guards.around(fresh) if isinstance(fresh, Tensor) else fresh
+            return self._bands.around(fresh) if isinstance(fresh, Tensor) else fresh
         tensors = _tensors((args, tuple(kwargs.values())))
         sealed = self.sealing.holds(tensors)
         with self.sealing.window(()):
             if name == "resize_":
-                self._guards.release(args[0])
+                self._bands.release(args[0])
             result = func(*args, **kwargs)
         if sealed:
             self.sealing.cover(_tensors(result))
@@ -170,7 +190,7 @@ class Probe:
             bound = _bound(kernel, args, kwargs)
             # The grid is asked for once, here, where sealed memory is closed.
             sizes = _sizes(grid(bound) if callable(grid) else grid)
-            self._note(Launch(_name_of(kernel), sizes, _constants(kernel, bound)))
+            seen = self._note(Launch(_name_of(kernel), sizes, _constants(kernel, bound)))
             hooks, kernel.pre_run_hooks = list(kernel.pre_run_hooks), []
             try:
                 for hook in hooks:
@@ -179,6 +199,8 @@ class Probe:
                     return run(kernel, *args, grid=sizes, warmup=False, **kwargs)
             finally:
                 kernel.pre_run_hooks = hooks
+                if self._memory and seen is not None:
+                    self.seen.launches[seen] = replace(self.seen.launches[seen], traffic=self._memory.traffic)
 
         return launch
 
@@ -209,21 +231,22 @@ class Probe:
 
         return with_grid
 
-    def _note(self, launch: Launch) -> None:
-        if not self._trials and len(self.seen.launches) < _MOST_LAUNCHES:
-            self.seen.launches.append(launch)
+    def _note(self, launch: Launch) -> int | None:
+        """Remember a launch; its place among those of the call, or None."""
+        if self._trials or len(self.seen.launches) >= _MOST_LAUNCHES:
+            return None
+        self.seen.launches.append(launch)
+        return len(self.seen.launches) - 1
 
     @contextmanager
     def _window(self, kernel: Any, values: Any) -> Iterator[None]:
         """While a kernel runs, sealed memory is open: to the kernel, and to nothing that came along with it."""
         suspects = [*_suspects(values)]
-        if self._stores and kernel is not None:
+        if self._memory and kernel is not None:
             suspects += self._python_in(kernel)
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
         tensors = _tensors(values)
-        if self._stores:
-            self._stores.start(tensors)
         self.running += 1
         try:
             if suspects:
@@ -234,7 +257,7 @@ class Probe:
                     yield
         finally:
             self.running -= 1
-            if self._stores and self._stores.strayed():
+            if self._memory and self._memory.strayed:
                 self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
 
     def _python_in(self, kernel: Any) -> list[str]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from grader.child.guards import bytes_of
+from grader.child.bands import bytes_of
 
 
 @dataclass

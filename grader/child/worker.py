@@ -22,7 +22,7 @@ from torch import Tensor
 from grader import tensors
 from grader.child.arguments import Arguments
 from grader.child.evidence import Probe, fill_uninitialised_memory
-from grader.child.interpreter import apply_corrections
+from grader.child.interpreter.corrections import apply_corrections
 from grader.child.stopwatch import Stopwatch, form_of
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -95,9 +95,9 @@ class Worker:
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
         self._probe = Probe(self._device, interpreted=_interpreted())
-        self._probe.install()
         if _interpreted():
             apply_corrections()
+        self._probe.install()
         fill_uninitialised_memory(on=True)
         self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = _module_from_text("grade_inputs", start.inputs)
@@ -182,7 +182,8 @@ class Worker:
         except BaseException as raised:
             return self._raised(raised, loading=False)
         launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
-        return Returned("returned", forms, changed, overrun, launches, operators)
+        findings = self._probe.findings()
+        return Returned("returned", forms, changed, overrun, launches, operators, findings, seen.allocated_bytes)
 
     @contextmanager
     def _sealed(self, call: Call) -> Iterator[None]:
@@ -242,7 +243,8 @@ class Worker:
         frames = self._frames(raised)
         verdict = _verdict(origin, loading=loading, from_submission=self._in_submission(origin))
         fatal = "CUDA error" in _message(raised) or type(origin).__name__ == "AcceleratorError"
-        return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal)
+        findings = self._probe.findings()
+        return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal, findings)
 
     def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
         """The lines of the submission's file on the way to the error, outermost first, over all causes."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.judge.compare import Comparison, compare, describe, tensor_of
+from grader.judge.guarded import cause_of
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Raised
 from grader.record import Cause, Status, clean
@@ -90,6 +91,8 @@ def _raised(raised: Raised, path: str) -> Failure:
     ]
     text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
+    if found := cause_of(raised.findings):
+        help_text = f"Before that: {found.rationale} {found.help}"
     if "0 active drivers" in message:
         help_text = "There is no GPU driver here: ask x.device for the device, and torch.cuda only where x.is_cuda."
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
@@ -114,17 +117,16 @@ def examine(
 ) -> tuple[Failure | None, float]:
     """What is wrong with a call, or None; and the largest error in units of the allowed one.
 
-    In the order in which a learner should hear of it: no answer, wrong form, wrong values, then what else the call did.
+    In the order in which a learner should hear of it: no answer, wrong form, what the guard saw, wrong values, and then
+    what else the call did.
     """
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, path), 0.0
-    forms = outcome.answer.outputs
-    if len(forms) != len(expected):
-        wanted = ", ".join(output.name for output in expected)
-        return _wrong_form("count", f"{len(expected)} ({wanted})", f"{len(forms)}", "number of outputs"), 0.0
-    for form, output in zip(forms, expected, strict=True):
-        if failure := _check_form(form, output):
-            return failure, 0.0
+    if failure := _check_forms(outcome.answer.outputs, expected):
+        return failure, 0.0
+    # Whatever else is wrong, an access outside a tensor, or a race, comes before it.
+    if found := cause_of(outcome.answer.findings):
+        return Failure("fail", found), 0.0
     worst = 0.0
     for raw, output in zip(outcome.outputs, expected, strict=True):
         if raw is None:
@@ -134,6 +136,14 @@ def examine(
         if not comparison.agrees:
             return _wrong_values(comparison, output, inputs, outcome), worst
     return _side_effect(outcome), worst
+
+
+def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
+    if len(forms) != len(expected):
+        wanted = ", ".join(output.name for output in expected)
+        return _wrong_form("count", f"{len(expected)} ({wanted})", f"{len(forms)}", "number of outputs")
+    found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))
+    return next((failure for failure in found if failure), None)
 
 
 def _check_form(form: Form, output: Expected) -> Failure | None:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.causes import Failure
 from grader.judge.compare import compare, tensor_of
-from grader.model.exercise import Agrees, Fresh, Launches, UsesKernels
+from grader.judge.ruling import Ruling
+from grader.judge.work import works
+from grader.model.exercise import Agrees, Fresh, Launches, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
 from grader.record import Cause, Number, Status, clean, number
 from grader.sandbox.outcome import Finished
-
-
-@dataclass(frozen=True)
-class Ruling:
-    """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay."""
-
-    failure: Failure | None
-    failing: PlannedCase | None = None
-    evidence: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, Number] = field(default_factory=dict)
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
@@ -36,6 +28,8 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
             return uses_kernels(bench, planned.cases, allowed)
         case Launches(most=most):
             return _first_failure(planned.cases, lambda one: launches(bench, one, most))
+        case WorkModel() as model:
+            return works(bench, planned.cases, model)
         case other:
             raise TypeError(f"a rule must run cases, got {other}")
 

@@ -87,17 +87,24 @@ class Launches:
 
 @dataclass(frozen=True)
 class WorkModel:
-    """The memory traffic that the part needs, in elements, as a formula over the case's axes ("3 * N").
+    """Passes when no call moves more bytes, or takes more memory, than the part needs: counted in the interpreter.
 
-    `slack` is how many times the compulsory traffic a pass may move.
+    bytes: a formula (grader.model.formula) for what a good kernel loads and stores together, each access counted;
+    `slack` times that is allowed. extra_bytes: a formula for the most memory that tensors may take up at one time
+    beyond inputs and results; empty where that is not limited.
     """
 
-    elements: str
+    cases: Cases
+    bytes: str
     slack: float = 1.1
+    extra_bytes: str = ""
 
     def __post_init__(self) -> None:
-        require(bool(self.elements.strip()), "WorkModel.elements", "be a formula such as '3 * N'", self.elements)
         require(self.slack >= 1, "WorkModel.slack", "be at least 1", self.slack)
+        for name in ("bytes", "extra_bytes"):
+            for case in self.cases.named if getattr(self, name) or name == "bytes" else ():
+                least = evaluate(getattr(self, name), case)
+                require(least >= 0, f"WorkModel.{name}", f"be at least 0 for {case.words()}", least)
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,7 @@ class Check:
     def cases(self) -> Cases | None:
         """The cases that the rule runs, or None for a rule that runs none of its own."""
         match self.rule:
-            case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases):
+            case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
                 return cases
             case _:
                 return None

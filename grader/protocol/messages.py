@@ -1,9 +1,9 @@
 """The messages between the grader and a submission's process.
 
     parent -> fork server   Spawn, Reap            (trusted both ways)
-    parent -> child         Start, then Call, Timed, Open
+    parent -> child         Start, then Call, Timed, Open, Compile
     child  -> parent        Ready                      (before anything of the submission is there)
-                            Loaded, Returned, Awake, Clocked, Opened, Raised
+                            Loaded, Returned, Awake, Clocked, Opened, Compiled, Raised
                                                        (untrusted: decoded strictly, believed only where verified)
     parent -> anchor        Begin, Field, Timed, Open, Reveal, Gauge   (trusted both ways; grader.speed.anchor)
 
@@ -16,7 +16,7 @@ child copies the raw bytes of the outputs into the slots that the call names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grader.protocol.decode import DecodeError, decode
@@ -43,12 +43,16 @@ class Reap:
 
 @dataclass(frozen=True)
 class Start:
-    """The first message to a child: the sources of the submission and of the input builders, as text."""
+    """The first message to a child: the sources of the submission and of the input builders, as text.
+
+    target: of a child that only compiles, what for: a key of grader.protocol.targets.TARGETS.
+    """
 
     submission_name: str
     submission: str
     inputs: str
     functions: tuple[str, ...]
+    target: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,18 @@ class Open:
     first: int
     count: int
     op: Literal["open"] = "open"
+
+
+@dataclass(frozen=True)
+class Compile:
+    """Call a function of a child that only compiles: what its launches would run is compiled for the child's target.
+
+    every_configuration: of autotuned kernels, not only the first configuration that a launch could use.
+    """
+
+    recipe: Recipe
+    every_configuration: bool
+    op: Literal["compile"] = "compile"
 
 
 @dataclass(frozen=True)
@@ -201,12 +217,58 @@ class Form:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """What one launch moved in the interpreter, in bytes, and the floating-point operations of its tl.dot.
+
+    loaded and stored count every active lane of every access, atomics as both; unique ones every byte once.
+    complete: whether all was followed; if not, unique bytes are missing, and races were not looked for.
+    """
+
+    loaded_bytes: int
+    stored_bytes: int
+    unique_loaded_bytes: int
+    unique_stored_bytes: int
+    dot_flops: int
+    complete: bool = True
+
+
+@dataclass(frozen=True)
 class Launch:
     """One kernel launch: its name, grid, and the integers it was specialised on (block sizes)."""
 
     kernel: str
     grid: tuple[int, ...]
     constants: dict[str, int]
+    traffic: Traffic | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the guard saw in the interpreter: an access outside a tensor, which was not carried out, or a race.
+
+    line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
+    tensor's first to its last, of which there are `elements`. lanes of active_lanes were outside; of a race, how many
+    addresses met. masked: whether the access had a mask that left lanes out. For a race, `access` and the `other_`
+    fields say who did what; the other one came first in the interpreter.
+    """
+
+    kind: Literal["load", "store", "atomic", "race"]
+    kernel: str
+    line: int
+    code: str
+    program: tuple[int, ...]
+    argument: str
+    index: tuple[int, ...]
+    shape: tuple[int, ...]
+    element: int
+    elements: int
+    lanes: int
+    active_lanes: int
+    masked: bool
+    access: Literal["load", "store", "atomic", ""] = ""
+    other_access: Literal["load", "store", "atomic", ""] = ""
+    other_program: tuple[int, ...] = ()
+    other_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -240,7 +302,10 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Returned:
-    """The function returned; the bytes of every output whose form matched its slot lie in the memory file."""
+    """The function returned; the bytes of every output whose form matched its slot lie in the memory file.
+
+    allocated_bytes: the most that tensors which the call allocated took up at one time, its results included.
+    """
 
     answer: Literal["returned"]
     outputs: tuple[Form, ...]
@@ -248,6 +313,8 @@ class Returned:
     overrun: tuple[str, ...]
     launches: tuple[Launch, ...]
     operators: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    allocated_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -260,6 +327,7 @@ class Raised:
     message: str
     frames: tuple[Frame, ...]
     fatal: bool = False
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -292,7 +360,64 @@ class Opened:
     copied: bool
 
 
-Answer = Ready | Loaded | Returned | Raised | Awake | Clocked | Opened
+@dataclass(frozen=True)
+class Narrow:
+    """Accesses to global memory in one line of the submission: bytes at a time, where `possible` would be."""
+
+    line: int
+    access: Literal["load", "store"]
+    bytes: int
+    possible: int
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What the compiler made of one kernel, or why it made nothing.
+
+    line: of the definition; 0 where it is not in the submission's file. constants: numbers among the compile-time
+    arguments. configurations: how many an autotuner chooses from, 0 without one. dots: the types that tl.dot
+    multiplies. tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for
+    global memory, by bytes. seconds: what compiling took. error: why there is no binary, and in which line.
+    """
+
+    kernel: str
+    line: int
+    constants: dict[str, int | bool]
+    configurations: int
+    num_warps: int
+    num_stages: int
+    threads: int = 0
+    registers: int = 0
+    stack_bytes: int = 0
+    spill_store_bytes: int = 0
+    spill_load_bytes: int = 0
+    shared_bytes: int = 0
+    tensor_memory_columns: int = 0
+    dots: tuple[str, ...] = ()
+    tensor_cores: dict[str, int] = field(default_factory=dict)
+    copies: dict[str, int] = field(default_factory=dict)
+    loads: dict[str, int] = field(default_factory=dict)
+    stores: dict[str, int] = field(default_factory=dict)
+    narrow: tuple[Narrow, ...] = ()
+    remarks: tuple[str, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+    error_line: int = 0
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function was called, and its launches were compiled. cut: kernels beyond those listed. stopped: the exception
+    that ended the call after the last of them, if one did.
+    """
+
+    answer: Literal["compiled"]
+    binaries: tuple[Binary, ...]
+    cut: int
+    stopped: str
+
+
+Answer = Ready | Loaded | Returned | Raised | Awake | Clocked | Opened | Compiled
 
 _ANSWERS: dict[object, type[Answer]] = {
     "ready": Ready,
@@ -302,6 +427,7 @@ _ANSWERS: dict[object, type[Answer]] = {
     "awake": Awake,
     "clocked": Clocked,
     "opened": Opened,
+    "compiled": Compiled,
 }
 
 

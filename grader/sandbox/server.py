@@ -48,7 +48,16 @@ class ForkServer:
         self.mode: Mode = mode
         # Sessions on several threads may ask; a question and its answer belong together.
         self._asking = threading.Lock()
+        self._others: dict[Mode, ForkServer] = {}
         self._start()
+
+    def beside(self, mode: Mode) -> ForkServer:
+        """The server for another mode that lives as long as this one; started when it is first asked for."""
+        if mode == self.mode:
+            return self
+        if mode not in self._others:
+            self._others[mode] = ForkServer(mode)
+        return self._others[mode]
 
     def _start(self) -> None:
         self._has_spawned = False
@@ -96,11 +105,17 @@ class ForkServer:
             return -1
 
     def _restart(self) -> None:
-        self.close()
+        self._end()
         self._start()
 
     def close(self) -> None:
-        """End the server and with it every child."""
+        """End the server and with it every child, and the servers beside it."""
+        for other in self._others.values():
+            other.close()
+        self._others.clear()
+        self._end()
+
+    def _end(self) -> None:
         self._control.close()
         if self._has_spawned:
             # It ends its children, and what those have started, before it goes; without any it may as well be killed.

@@ -187,10 +187,14 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
 
 
 def tiled_traffic(points: float) -> Check:
-    """The check that a product is computed in tiles: the bound is what tiles of 32 × 32 move."""
+    """The check that a product is computed in tiles: the bound is what tiles of 32 × 32 move.
+
+    Long enough for a split of K to be worth its partial tiles, and too large for one tile to hold it all.
+    """
+    cases = Cases(products(sides=Size(96, 512)), (sized(192, 160, 256, "float16"), sized(128, 96, 320)), generated=0)
     # Each element of a is read once per tile column, each of b once per tile row, and c is written once.
-    elements = "M * K * ceil(N / 32) + K * N * ceil(M / 32) + M * N"
-    return Check("traffic", "Moves no more than tiles of 32 × 32 would", points, BANDWIDTH, WorkModel(elements))
+    nbytes = "itemsize * (M * K * ceil(N / 32) + K * N * ceil(M / 32) + M * N)"
+    return Check("traffic", "Moves no more than tiles of 32 × 32 would", points, BANDWIDTH, WorkModel(cases, nbytes))
 
 
 def suite(*sizes: dict[str, Value]) -> Cases:

@@ -20,7 +20,7 @@ def bytes_of(tensor: Tensor) -> Tensor:
         return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
-class Guards:
+class Bands:
     """The guarded allocations of one call."""
 
     def __init__(self, device: torch.device) -> None:

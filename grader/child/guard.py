@@ -1,0 +1,296 @@
+"""The guard: one kernel launch in the interpreter, seen access by access.
+
+Every lane of every load, store and atomic is compared with the visible elements of the tensor whose pointer it came
+from, before it happens; what lies outside is reported and not done. The rest is kept: which bytes moved, and which
+programs met at one address (grader.child.races).
+
+Pure bookkeeping on NumPy arrays; the hooks are in grader.child.interpreter.memory.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from grader.child.races import Access, Kind, Operation, Race, Sync, find_races
+from grader.protocol.messages import Finding, Traffic
+
+Addresses = npt.NDArray[np.uint64]
+Lanes = npt.NDArray[np.bool_]
+
+# User-space addresses end below this bit: what lies above carries, through all pointer arithmetic, whose pointer it is.
+_TAG_SHIFT = 48
+_ADDRESS = np.uint64((1 << _TAG_SHIFT) - 1)
+_MOST_TENSORS = 1 << 15
+# What is kept of one launch; a larger one is still checked for its bounds, and counted.
+_MOST_LANES = 1 << 24
+_MOST_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The visible elements of one tensor argument.
+
+    `gaps` is None where they lie densely; else it says of every element from the first to the last whether it is one.
+    """
+
+    name: str
+    tag: int
+    start: int
+    nbytes: int
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    gaps: Lanes | None
+
+    @property
+    def tagged(self) -> np.uint64:
+        """The base pointer as the kernel gets it."""
+        return np.uint64((self.tag << _TAG_SHIFT) | self.start)
+
+    def holds(self, offsets: Addresses, width: int) -> Lanes | None:
+        """Which accesses of `width` bytes at these byte offsets lie inside; None: all of them."""
+        if self.nbytes >= width and int(offsets.max()) <= self.nbytes - width:
+            if self.gaps is None:
+                return None
+            inside = self.gaps[offsets // np.uint64(self.itemsize)]
+            return None if bool(inside.all()) else inside
+        inside = offsets <= np.uint64(max(self.nbytes - width, 0)) if self.nbytes >= width else offsets < 0
+        if self.gaps is not None:
+            inside[inside] = self.gaps[offsets[inside] // np.uint64(self.itemsize)]
+        return inside
+
+    def index_of(self, offset: int) -> tuple[int, ...]:
+        """Where a byte offset would lie, axis by axis; beyond the shape where it lies outside."""
+        left = offset // self.itemsize
+        index = [0] * len(self.shape)
+        axes = [axis for axis, stride in enumerate(self.strides) if stride > 0]
+        for axis in sorted(axes, key=lambda one: (-self.strides[one], self.shape[one] == 1)):
+            # A row that does not exist is said once, on the outermost axis.
+            index[axis], left = divmod(left, self.strides[axis])
+        return tuple(index)
+
+
+def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
+    """What a kernel that gets this tensor may touch."""
+    shape, strides, itemsize = tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size()
+    if tensor.numel() == 0:
+        return Extent(name, tag, tensor.data_ptr(), 0, itemsize, shape, strides, None)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
+    gaps = None
+    if int(np.prod(spread, dtype=np.int64)) != span:
+        marks = torch.zeros(span, dtype=torch.bool)
+        marks.as_strided(shape, strides).fill_(True) if 0 not in strides else _mark(marks, shape, strides)
+        gaps = marks.numpy()
+    return Extent(name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, gaps)
+
+
+def _mark(marks: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """A broadcast axis is one element: torch refuses to fill a view that repeats itself."""
+    axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if stride]
+    marks.as_strided([size for size, _ in axes], [stride for _, stride in axes]).fill_(True)
+
+
+@dataclass
+class Guard:
+    """One launch. Programs are counted in the order in which the interpreter runs them: z fastest, x slowest."""
+
+    kernel: str
+    grid: tuple[int, int, int] = (1, 1, 1)
+    extents: dict[int, Extent] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    strayed: bool = False
+    _operations: list[Operation] = field(default_factory=list)
+    _lanes: int = 0
+    _loaded: int = 0
+    _stored: int = 0
+    _dot_flops: int = 0
+    _overlooked: bool = False
+    _sync: Sync = field(default_factory=Sync)
+
+    def admit(self, name: str, tensor: Tensor) -> np.uint64:
+        """A tensor argument; the pointer to hand to the kernel."""
+        tag = len(self.extents) + 1
+        if tag >= _MOST_TENSORS:
+            return np.uint64(tensor.data_ptr())
+        extent = self.extents[tag] = extent_of(name, tag, tensor)
+        return extent.tagged
+
+    def dot(self, flops: int) -> None:
+        """A tl.dot of that many floating-point operations."""
+        self._dot_flops += flops
+
+    def access(
+        self, access: Access, pointers: Addresses, active: Lanes, values: npt.NDArray[np.generic] | None = None
+    ) -> tuple[Addresses, Lanes | None]:
+        """Look at one access before it happens; `values` are what a store stores.
+
+        Returns the addresses without their tags, and which lanes may go on (None: all that are active).
+        """
+        flat, lit = pointers.reshape(-1), active.reshape(-1)
+        whole = bool(lit.all())
+        lanes = flat if whole else flat[lit]
+        if not lanes.size:
+            return pointers & _ADDRESS, None
+        stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
+        extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
+        inside: Lanes | None
+        if extent is not None:
+            offsets = lanes - extent.tagged
+            inside = extent.holds(offsets, access.width)
+        else:
+            extent, offsets, inside = self._elsewhere(lanes, access.width)
+        if inside is None:
+            assert extent is not None
+            self._keep(access, extent, offsets, stored)
+            return pointers & _ADDRESS, None
+        self._report(access, extent, offsets, ~inside, masked=not whole)
+        if extent is not None and inside.any():
+            self._keep(access, extent, offsets[inside], None if stored is None else stored[inside])
+        allowed = np.zeros(flat.shape, dtype=bool)
+        allowed[lit] = inside
+        return pointers & _ADDRESS, allowed.reshape(pointers.shape)
+
+    def _elsewhere(self, lanes: Addresses, width: int) -> tuple[Extent | None, Addresses, Lanes | None]:
+        """An access through an address that came in another way than as a tensor argument."""
+        plain = lanes & _ADDRESS
+        for extent in self.extents.values():
+            offsets = plain - np.uint64(extent.start)
+            inside = extent.holds(offsets, width)
+            if inside is None or inside.any():
+                return extent, offsets, inside
+        return None, plain, np.zeros(lanes.shape, dtype=bool)
+
+    def _keep(self, access: Access, extent: Extent, offsets: Addresses, values: npt.NDArray[np.generic] | None) -> None:
+        moved = offsets.size * access.width
+        if access.kind != "store":
+            self._loaded += moved
+        if access.kind != "load":
+            self._stored += moved
+        if access.order == "volatile":
+            return
+        self._lanes += offsets.size
+        if self._lanes > _MOST_LANES:
+            self._overlooked = True
+            self._operations.clear()
+            return
+        time = len(self._operations)
+        operation = Operation(access, time, extent.start, offsets, extent.name, values)
+        self._operations.append(operation)
+        if access.order == "orders":
+            self._sync.note(operation)
+
+    def _report(
+        self, access: Access, extent: Extent | None, offsets: Addresses, outside: Lanes, *, masked: bool
+    ) -> None:
+        self.strayed = self.strayed or (extent is None and access.kind != "load")
+        line = access.where[0]
+        if len(self.findings) >= _MOST_FINDINGS or any(
+            (one.kind, one.line) == (access.kind, line) for one in self.findings
+        ):
+            return
+        first = int(offsets[outside][0].astype(np.int64))
+        self.findings.append(
+            Finding(
+                kind=access.kind,
+                kernel=self.kernel,
+                line=line,
+                code=_code_at(access.where),
+                program=self._coordinates(access.program),
+                argument=extent.name if extent else "",
+                index=extent.index_of(first) if extent else (),
+                shape=extent.shape if extent else (),
+                element=first // extent.itemsize if extent else 0,
+                elements=extent.nbytes // extent.itemsize if extent else 0,
+                lanes=int(outside.sum()),
+                active_lanes=int(offsets.size),
+                masked=masked,
+            )
+        )
+
+    def finish(self) -> Traffic:
+        """What the launch moved; looks for races on the way."""
+        unique_loaded = unique_stored = 0
+        for low, high in _regions(self.extents.values()):
+            here = [one for one in self._operations if low <= one.start < high]
+            unique_loaded += _distinct(here, low, high, ("load", "atomic"))
+            unique_stored += _distinct(here, low, high, ("store", "atomic"))
+            for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)):
+                self.findings.append(self._told(race))
+        return Traffic(
+            loaded_bytes=self._loaded,
+            stored_bytes=self._stored,
+            unique_loaded_bytes=unique_loaded,
+            unique_stored_bytes=unique_stored,
+            dot_flops=self._dot_flops,
+            complete=not self._overlooked,
+        )
+
+    def _coordinates(self, program: int) -> tuple[int, ...]:
+        """A program's place in the grid, without trailing axes of one program."""
+        rest, z = divmod(program, self.grid[2])
+        x, y = divmod(rest, self.grid[1])
+        axes = 3 if self.grid[2] > 1 else 2 if self.grid[1] > 1 else 1
+        return (x, y, z)[:axes]
+
+    def _told(self, race: Race) -> Finding:
+        first, second = race.first, race.second
+        extent = next(one for one in self.extents.values() if (one.start, one.name) == (second.start, second.argument))
+        offset = race.address - extent.start
+        return Finding(
+            kind="race",
+            kernel=self.kernel,
+            line=second.access.where[0],
+            code=_code_at(second.access.where),
+            program=self._coordinates(second.access.program),
+            argument=second.argument,
+            index=extent.index_of(offset),
+            shape=extent.shape,
+            element=offset // extent.itemsize,
+            elements=extent.nbytes // extent.itemsize,
+            lanes=race.addresses,
+            active_lanes=int(second.offsets.size),
+            masked=False,
+            access=second.access.kind,
+            other_access=first.access.kind,
+            other_program=self._coordinates(first.access.program),
+            other_line=first.access.where[0],
+        )
+
+
+def _code_at(where: tuple[int, str]) -> str:
+    """The text of a line."""
+    return linecache.getline(where[1], where[0]).strip()[:200]
+
+
+def _regions(extents: object) -> list[tuple[int, int]]:
+    """The stretches of memory that the tensors cover together: [start, end), those that overlap joined."""
+    found: list[tuple[int, int]] = []
+    for extent in sorted(extents, key=lambda one: one.start):  # type: ignore[call-overload]
+        low, high = extent.start, extent.start + max(extent.nbytes, 1)
+        if found and low < found[-1][1]:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return found
+
+
+def _distinct(operations: list[Operation], low: int, high: int, kinds: tuple[Kind, ...]) -> int:
+    """How many bytes of a region these operations touch."""
+    chosen = [one for one in operations if one.access.kind in kinds]
+    if not chosen:
+        return 0
+    width = min(one.access.width for one in chosen)
+    if any((one.start - low) % width or one.access.width != width for one in chosen):
+        width = 1
+    touched = np.zeros((high - low + width - 1) // width, dtype=bool)
+    for one in chosen:
+        for part in range(one.access.width // width):
+            touched[(one.offsets + np.uint64(one.start - low)) // np.uint64(width) + np.uint64(part)] = True
+    return int(touched.sum()) * width

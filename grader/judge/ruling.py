@@ -1,0 +1,23 @@
+"""What a rule decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from grader.judge.causes import Failure
+from grader.plan import PlannedCase
+from grader.record import Number, Work
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay. `undecided` says why
+    nothing could be decided, where that is so.
+    """
+
+    failure: Failure | None
+    failing: PlannedCase | None = None
+    evidence: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, Number] = field(default_factory=dict)
+    work: tuple[Work, ...] = ()
+    undecided: str = ""

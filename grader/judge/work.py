@@ -1,0 +1,125 @@
+"""The work check: bytes moved and memory taken, counted in the interpreter, against the part's model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor
+
+from grader.judge.bench import Bench, Trial
+from grader.judge.causes import Failure
+from grader.judge.ruling import Ruling
+from grader.model.exercise import WorkModel
+from grader.model.formula import evaluate
+from grader.plan import PlannedCase
+from grader.protocol.messages import Launch
+from grader.record import Cause, Number, Work, clean
+from grader.sandbox.outcome import Finished
+
+# So often must bytes be touched again before it is worth saying.
+_AGAIN = 1.2
+
+
+def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
+    """No call moves more bytes, or takes more memory, than the model allows."""
+    found: list[Work] = []
+    for one in cases:
+        trial = bench.try_case(one.case, one.seed)
+        if trial.failure:
+            return Ruling(trial.failure, one, work=tuple(found))
+        work = _counted(trial, one, model)
+        if isinstance(work, str):
+            return Ruling(None, one, work=tuple(found), undecided=work)
+        bench.passed.append(one)
+        found.append(work)
+        if failure := _too_much(work, model, trial.launches):
+            return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))
+    return Ruling(None, metrics=_metrics(found), work=tuple(found))
+
+
+def _counted(trial: Trial, one: PlannedCase, model: WorkModel) -> Work | str:
+    """What the call moved, or why that is not known."""
+    assert isinstance(trial.outcome, Finished)
+    traffic = [launch.traffic for launch in trial.launches if launch.traffic is not None]
+    if len(traffic) < len(trial.launches) or not all(each.complete for each in traffic):
+        return f"not all that was moved for {one.case.words()} could be followed"
+    needed = evaluate(model.bytes, one.case)
+    results = sum(output.nbytes for output in trial.expected)
+    return Work(
+        case=dict(one.case),
+        words=one.case.words(),
+        loaded_bytes=sum(each.loaded_bytes for each in traffic),
+        stored_bytes=sum(each.stored_bytes for each in traffic),
+        unique_bytes=sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic),
+        launches=len(traffic),
+        flops=sum(each.dot_flops for each in traffic),
+        model_bytes=round(needed),
+        allowed_bytes=floor(model.slack * needed),
+        extra_bytes=max(0, trial.outcome.answer.allocated_bytes - results),
+        extra_allowed_bytes=floor(evaluate(model.extra_bytes, one.case)) if model.extra_bytes else -1,
+    )
+
+
+def _metrics(found: Sequence[Work]) -> dict[str, Number]:
+    worst = max(found, key=lambda work: work.moved_bytes / max(work.allowed_bytes, 1))
+    return {"cases": len(found), "bytes_moved": worst.moved_bytes, "bytes_allowed": worst.allowed_bytes}
+
+
+def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch]) -> Failure | None:
+    if 0 <= work.extra_allowed_bytes < work.extra_bytes:
+        return Failure(
+            "fail",
+            Cause(
+                "memory",
+                "Takes too much memory",
+                f"For {work.words} tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
+                f"and results; {_bytes(work.extra_allowed_bytes)} are allowed.",
+                "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
+                f"at most {work.extra_allowed_bytes} bytes",
+                f"{work.extra_bytes} bytes",
+            ),
+        )
+    if work.moved_bytes <= work.allowed_bytes:
+        return None
+    slack = "" if model.slack == 1 else f", and {model.slack:g} times that is allowed"
+    return Failure(
+        "fail",
+        Cause(
+            "traffic",
+            "Moves more bytes than needed",
+            f"For {work.words} {_bytes(work.moved_bytes)} are loaded and stored, "
+            f"{work.moved_bytes / max(work.model_bytes, 1):.2f} times as much as the model of this part "
+            f"({_bytes(work.model_bytes)}: {model.bytes}){slack}. {_each(launches)}",
+            _why(work),
+            f"at most {work.allowed_bytes} bytes",
+            f"{work.moved_bytes} bytes",
+        ),
+    )
+
+
+def _each(launches: Sequence[Launch]) -> str:
+    told = []
+    for launch in launches[:4]:
+        if launch.traffic:
+            moved = f"loads {_bytes(launch.traffic.loaded_bytes)}, stores {_bytes(launch.traffic.stored_bytes)}"
+            told.append(f"{clean(launch.kernel, 80)} {moved}")
+    more = f"; and {len(launches) - 4} more launches" if len(launches) > 4 else ""
+    return f"By launch: {'; '.join(told)}{more}."
+
+
+def _why(work: Work) -> str:
+    again = work.moved_bytes / max(work.unique_bytes, 1)
+    if again >= _AGAIN:
+        return (
+            f"Every byte is moved {again:.1f} times on average within a launch: load it once, and use it for more "
+            "before letting go of it (larger tiles, or a row kept in registers)."
+        )
+    if work.launches > 1:
+        return (
+            f"The {work.launches} launches hand their results on through memory: do the steps in one kernel, and what "
+            "the next step needs never leaves the registers."
+        )
+    return "Which loads or stores are not part of the inputs and results?"
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} bytes"
