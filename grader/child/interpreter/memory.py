@@ -111,10 +111,15 @@ class MemoryWatch:
     # -- accesses ----------------------------------------------------------------------------------------------------
 
     def _around_accesses(self, builder: Any) -> None:
+        from triton.language import int1
         from triton.runtime.interpreter import TensorHandle
 
         load, store = builder.create_masked_load, builder.create_masked_store
         rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
+
+        def lanes_of(mask: Any) -> Lanes:
+            # Block pointers and descriptors come with a bare array.
+            return np.asarray(mask if isinstance(mask, np.ndarray) else mask.data, dtype=bool)
 
         def look(
             kind: Kind, ptrs: Any, active: Lanes, *, order: Order = "plain", values: Any = None
@@ -125,13 +130,11 @@ class MemoryWatch:
         def create_masked_load(
             self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
         ) -> Any:
-            plain, allowed = look("load", ptrs, mask.data, order="volatile" if is_volatile else "plain")
+            plain, allowed = look("load", ptrs, lanes_of(mask), order="volatile" if is_volatile else "plain")
             if allowed is None:
                 return load(self, plain, mask, other, cache_modifier, eviction_policy, is_volatile)
-            outside = mask.data & ~allowed
-            got = load(
-                self, plain, TensorHandle(allowed, mask.dtype), other, cache_modifier, eviction_policy, is_volatile
-            )
+            outside = lanes_of(mask) & ~allowed
+            got = load(self, plain, TensorHandle(allowed, int1), other, cache_modifier, eviction_policy, is_volatile)
             got.data = got.data.copy()
             got.data[outside] = np.frombuffer(_POISON * got.data.dtype.itemsize, got.data.dtype)[0]
             return got
@@ -139,13 +142,13 @@ class MemoryWatch:
         def create_masked_store(
             self: Any, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
         ) -> Any:
-            plain, allowed = look("store", ptrs, mask.data, values=value.data)
-            lit = mask if allowed is None else TensorHandle(allowed, mask.dtype)
+            plain, allowed = look("store", ptrs, lanes_of(mask), values=value.data)
+            lit = mask if allowed is None else TensorHandle(allowed, int1)
             return store(self, plain, value, lit, cache_modifier, eviction_policy)
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
-            plain, allowed = look("atomic", ptr, mask.data, order=_order(sem))
-            lit = mask if allowed is None else TensorHandle(allowed, mask.dtype)
+            plain, allowed = look("atomic", ptr, lanes_of(mask), order=_order(sem))
+            lit = mask if allowed is None else TensorHandle(allowed, int1)
             return rmw(self, rmwOp, plain, val, lit, sem, scope)
 
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
