@@ -57,7 +57,7 @@ def module_of(entry: Entry, name: str) -> types.ModuleType:
     return module
 
 
-@pytest.mark.parametrize(("entry", "part", "band", "case", "name"), runs())
+@pytest.mark.parametrize(("entry", "part", "band", "case", "name"), list(runs()))
 def bench_kernel(
     benchmark: Callable[..., object], entry: Entry, part: Part, band: SpeedBand, case: Case, name: str
 ) -> None:

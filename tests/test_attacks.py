@@ -14,6 +14,12 @@ from tests.claims import claim, files, statuses
 from tests.conftest import Grade
 
 
+MORE_WORK = {
+    "two_steps_with_fill_between": {"vector_add.launches", "vector_add.traffic"},
+    "kept_workspace_and_final_cast": {"vector_add.traffic"},
+}
+
+
 @pytest.mark.parametrize("path", files("attacks"), ids=lambda path: path.stem)
 def test_work_outside_the_kernels_is_noticed(path: Path, graded: Grade) -> None:
     status, kind = claim(path)
@@ -27,7 +33,6 @@ def test_work_outside_the_kernels_is_noticed(path: Path, graded: Grade) -> None:
 def test_honest_code_that_looks_odd_passes(path: Path, graded: Grade) -> None:
     record = graded(path, "vector_add")
     failed = [check for check in record.checks if check.status not in ("pass", "skipped_environment")]
-    # Two launches are honest work, though not the one that the part asks for.
-    allowed = {"vector_add.launches"} if path.stem == "two_steps_with_fill_between" else set()
-    assert {check.id for check in failed} <= allowed, failed
+    # Two launches, or a copy in float32, are honest work, though more of it than the part asks for.
+    assert {check.id for check in failed} <= MORE_WORK.get(path.stem, set()), failed
     assert statuses(record, "vector_add") >= {"pass"}

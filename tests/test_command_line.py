@@ -157,7 +157,7 @@ def test_an_untouched_stub_ends_with_3_and_every_part_not_implemented(tree: Path
     assert graded.returncode == 3
     record = from_json((tree / "scorecards" / "ex_15.json").read_text())
     assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
-    assert "0 of 66 points that could be judged here" in graded.stdout
+    assert "0 of 75 points that could be judged here" in graded.stdout
     assert (tree / "scorecards" / "ex_15.html").read_text().startswith("<!doctype html>")
 
 
@@ -165,7 +165,7 @@ def test_the_model_solution_ends_with_0_and_every_point_that_can_be_judged(tree:
     graded = grade(tree, "ex_15", "--cpu", "--submission", str(SOLUTION), "--json", "-", "-q")
     assert graded.returncode == 0, graded.stderr
     record = from_json(graded.stdout)
-    assert record.score == record.judged_score == 66
+    assert record.score == record.judged_score == 75
     assert record.verdict == "pass"
 
 

@@ -26,6 +26,7 @@ class Scratch:
         self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
         self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._shelf = shelf
+        self.has_kernels = shelf is not None and shelf.is_dir()
         if self.uid:
             os.chown(self.folder, self.uid, self.uid)
         if shelf is not None:

@@ -8,7 +8,6 @@ import mmap
 import os
 import select
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -77,8 +76,7 @@ class Anchor:
 
     def __exit__(self, *_: object) -> None:
         self._channel.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
+        # It has nothing to tidy up that the kernel does not do faster.
         self._process.kill()
         self._process.wait()
         self._errors.close()
