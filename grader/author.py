@@ -107,7 +107,19 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         plan = draw(entry.exercise, seed, gpu=gpu, parts=parts)
         source = path.read_text(encoding="utf-8")
         command = f"grade {entry.id} --submission {path}"
-        return grade(Job(entry, str(path), source, plan, command, "", shrink=False, timed=timed), server)
+        job = Job(
+            entry,
+            str(path),
+            source,
+            plan,
+            command,
+            "",
+            shrink=False,
+            timed=timed,
+            compiled=path == entry.solution,
+            patience_s=60.0,
+        )
+        return grade(job, server)
 
     note(_stub(graded(entry.pristine_stub, None)))
     for path in (entry.solution, *entry.honest):
@@ -115,6 +127,8 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         # An honest variant must be right, not fast.
         record = graded(path, parts, timed=path == entry.solution)
         note(_all_pass(path, parts, record))
+        if path == entry.solution:
+            note(_compiles(record))
         for result in record.checks:
             _keep(honest, result, path.name, max)
     for path in entry.wrong:
@@ -160,6 +174,19 @@ def _all_pass(path: Path, parts: frozenset[str], record: Record) -> Finding:
     failed = [result for result in judged if result.status != "pass" or result.points < result.max_points]
     outcome = _sentence(failed) if failed else f"passes {len(judged)} checks of {', '.join(sorted(parts)) or 'no part'}"
     return Finding(_named(path), bool(judged) and not failed, outcome)
+
+
+def _compiles(record: Record) -> Finding:
+    """Whether every kernel of the solution compiles for some GPU; not judged where there was no time for it."""
+    kernels = [kernel for part in record.parts for kernel in part.kernels]
+    good = {kernel.kernel for kernel in kernels if kernel.occupancy is not None}
+    bad = {kernel.kernel for kernel in kernels} - good
+    missing = {f"{part.name}: {why}" for part in record.parts for why in part.uncompiled.values()}
+    if bad:
+        return Finding("solution, compiled", False, f"for no GPU: {', '.join(sorted(bad))}")
+    targets = sorted({kernel.target for kernel in kernels})
+    outcome = f"{len(good)} kernels for {', '.join(targets) or 'no GPU'}"
+    return Finding("solution, compiled", None if missing else True, "; ".join([outcome, *sorted(missing)]))
 
 
 def _caught(path: Path, claim: Claim, record: Record) -> Finding:

@@ -24,12 +24,16 @@ from grader.protocol.decode import DecodeError, decode
 
 @dataclass(frozen=True)
 class Spawn:
-    """Ask the fork server for a child; the channel's and the log's descriptors travel with it."""
+    """Ask the fork server for a child; the channel's and the log's descriptors travel with it.
+
+    program: what the child becomes once it is confined, instead of waiting for messages itself.
+    """
 
     op: Literal["spawn"]
     scratch: str
     uid: int
     limits: dict[str, float]
+    program: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -248,8 +252,10 @@ class Finding:
 
     line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
     tensor's first to its last, of which there are `elements`. lanes of active_lanes were outside; of a race, how many
-    addresses met. masked: whether the access had a mask that left lanes out. For a race, `access` and the `other_`
-    fields say who did what; the other one came first in the interpreter.
+    elements met. masked: whether the access had a mask that left lanes out; clipped: whether a block pointer or a
+    descriptor made that mask. beside: how many elements behind `index`, where that is in a gap between two; wide:
+    whether the access touches more than one element. For a race, `access` and the `other_` fields say who did what;
+    the other one came first in the interpreter.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -269,6 +275,10 @@ class Finding:
     other_access: Literal["load", "store", "atomic", ""] = ""
     other_program: tuple[int, ...] = ()
     other_line: int = 0
+    grid: tuple[int, ...] = ()
+    clipped: bool = False
+    beside: int = 0
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -375,7 +385,8 @@ class Binary:
     """What the compiler made of one kernel, or why it made nothing.
 
     line: of the definition; 0 where it is not in the submission's file. constants: numbers among the compile-time
-    arguments. configurations: how many an autotuner chooses from, 0 without one. dots: the types that tl.dot
+    arguments. configurations: how many an autotuner chooses from, 0 without one. most_registers: what the launch limits
+    a thread to, 0 without a limit. dots: the types that tl.dot
     multiplies. tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for
     global memory, by bytes. seconds: what compiling took. error: why there is no binary, and in which line.
     """
@@ -388,6 +399,7 @@ class Binary:
     num_stages: int
     threads: int = 0
     registers: int = 0
+    most_registers: int = 0
     stack_bytes: int = 0
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0

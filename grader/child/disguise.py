@@ -1,0 +1,103 @@
+"""Tensors on the CPU that say they are on a GPU, so that a launcher takes the way that it would take there.
+
+Nothing is computed on a GPU, and nothing that matters is computed at all: this serves processes that only compile.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from grader.protocol.targets import Target
+
+_CPU = torch.device("cpu")
+_GPU = torch.device("cuda", 0)
+_WARP = 32
+# Of no consequence for compiling; a launcher may divide by them.
+_MEMORY_BYTES = 80 << 30
+_L2_BYTES = 50 << 20
+
+# What a tensor says of its place.
+_SAID: dict[object, object] = {
+    Tensor.device.__get__: _GPU,
+    Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
+    Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
+    Tensor.get_device: 0,
+}
+
+
+class Disguise(TorchFunctionMode):
+    """While it is entered, every tensor says that it is on the first GPU, and what asks for that GPU gets the CPU."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _SAID:
+            return _SAID[func]
+        if func is torch.device:
+            # A name only: it is what is made there that must not be.
+            return func(*args, **(kwargs or {}))
+        if func is Tensor.cuda:
+            return args[0]
+        given = {name: _on_cpu(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
+        return func(*map(_on_cpu, args), **given)
+
+
+def _on_cpu(value: Any) -> Any:
+    named = isinstance(value, str) and value.partition(":")[0] == "cuda"
+    return _CPU if named or (isinstance(value, torch.device) and value.type == "cuda") else value
+
+
+def pretend(target: Target) -> None:
+    """Let torch.cuda answer for one GPU of this kind: what launchers ask it, without a driver."""
+    for name, answer in _answers(target).items():
+        setattr(torch.cuda, name, answer)
+
+
+def properties(target: Target) -> dict[str, int]:
+    """The GPU as Triton's drivers describe it."""
+    return {
+        "max_shared_mem": target.shared_bytes_per_program,
+        "max_num_regs": target.registers,
+        "multiprocessor_count": target.multiprocessors,
+        "warpSize": _WARP,
+        "sm_clock_rate": 1_500_000,
+        "mem_clock_rate": 2_500_000,
+        "mem_bus_width": 5120,
+    }
+
+
+def _answers(target: Target) -> dict[str, Callable[..., Any]]:
+    capability = divmod(target.capability, 10)
+    described = types.SimpleNamespace(
+        name=target.gpu,
+        major=capability[0],
+        minor=capability[1],
+        multi_processor_count=target.multiprocessors,
+        total_memory=_MEMORY_BYTES,
+        L2_cache_size=_L2_BYTES,
+        warp_size=_WARP,
+        max_threads_per_multi_processor=target.warps * _WARP,
+        regs_per_multiprocessor=target.registers,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=target.shared_bytes_per_program,
+        shared_memory_per_multiprocessor=target.shared_bytes,
+    )
+    stream = types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
+    return {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_capability": lambda device=None: capability,
+        "get_device_properties": lambda device=None: described,
+        "get_device_name": lambda device=None: target.gpu,
+        "current_stream": lambda device=None: stream,
+        "device": lambda device: nullcontext(),
+        "set_device": lambda device: None,
+        "synchronize": lambda device=None: None,
+        "empty_cache": lambda: None,
+    }

@@ -1,0 +1,130 @@
+"""`grade profile`: what a submission's kernels are on a GPU, section by section: what they are compiled to, what they
+move, and how long that should take.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from grader import __version__, machine
+from grader.catalogue import Entry, find_root, resolve
+from grader.cli import roofline
+from grader.cli.files import check_writable, read_submission, write_or_print
+from grader.cli.roofline import Roofline
+from grader.cli.run import terminal_of
+from grader.errors import UsageError
+from grader.model.exercise import Part
+from grader.protocol.messages import Start
+from grader.record import PartInfo, SubmissionInfo, Tool
+from grader.sandbox.server import ForkServer
+
+# All configurations of an autotuner, one after another.
+_CALL_S = 900.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What `--json` writes. parts: the kernels of each, as in a record (docs/record.md), in all configurations.
+    rooflines: what each moves, and how long that should take.
+    """
+
+    tool: Tool
+    exercise: str
+    submission: SubmissionInfo
+    torch: str
+    triton: str
+    parts: tuple[PartInfo, ...]
+    rooflines: tuple[Roofline, ...] = ()
+    schema: Literal["grade/profile/v1"] = "grade/profile/v1"
+
+
+def profile(wanted: str, submission: str | None, parts: tuple[str, ...], target: str | None, *, quiet: bool) -> int:
+    """Profile a submission's parts (none named: all); the exit code: 0 if some kernel was compiled, 1 if none, 3 if
+    there is nothing to compile yet.
+    """
+    entry, path = resolve(find_root(), wanted)
+    path = Path(submission) if submission is not None else path
+    source = read_submission(path)
+    chosen = _chosen(entry, parts)
+    if target not in (None, "-"):
+        check_writable(Path(str(target)))
+    if not quiet:
+        print(f"Compiling {path.resolve()} …", file=sys.stderr, flush=True)
+    compiled, why = _compiled(entry, source, chosen, quiet=quiet)
+    there = [part for part in chosen if part.name not in why]
+    rooflines = roofline.rooflines(entry, str(path.resolve()), source, there, quiet=quiet) if there else ()
+    found = Profile(
+        tool=Tool("grade", __version__),
+        exercise=entry.id,
+        submission=SubmissionInfo(str(path.resolve()), hashlib.sha256(source.encode()).hexdigest()),
+        torch=machine.version("torch"),
+        triton=machine.version("triton"),
+        parts=compiled,
+        rooflines=rooflines,
+    )
+    if target is not None:
+        text = json.dumps(dataclasses.asdict(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        write_or_print(target, text)
+    _show(found, why, sys.stderr if target == "-" else sys.stdout)
+    if any(kernel.occupancy is not None for part in compiled for kernel in part.kernels):
+        return 0
+    return 1 if any(part.kernels or part.uncompiled for part in compiled) else 3
+
+
+def _chosen(entry: Entry, names: tuple[str, ...]) -> list[Part]:
+    known = [part.name for part in entry.exercise.parts]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}")
+    return [part for part in entry.exercise.parts if not names or part.name in names]
+
+
+# -- sections --------------------------------------------------------------------------------------------------------
+
+
+def _compiled(
+    entry: Entry, source: str, parts: list[Part], *, quiet: bool
+) -> tuple[tuple[PartInfo, ...], dict[str, str]]:
+    """The parts with their kernels, and why there is nothing to compile in some of them."""
+    from grader.compiled.kept import Outcome
+    from grader.compiled.runner import Compiling
+
+    functions = tuple(part.name for part in entry.exercise.parts)
+    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions)
+    nothing: dict[str, str] = {}
+
+    def heard(outcome: Outcome) -> None:
+        if not outcome.implemented:
+            nothing[outcome.part] = outcome.why
+        if not quiet:
+            count = len(outcome.kernels)
+            words = outcome.why if not count else "1 kernel" if count == 1 else f"{count} kernels"
+            print(f"{outcome.target}  {outcome.part}: {words}", file=sys.stderr, flush=True)
+
+    compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S)
+    with closing(ForkServer("compile")) as server:
+        compiling.run(server, heard)
+    return tuple(PartInfo(part.name, part.title, *compiling.found(part.name)) for part in parts), nothing
+
+
+def _show(found: Profile, nothing: dict[str, str], stream: object) -> None:
+    """Print every section as this terminal can show it."""
+    from grader.report import terminal
+
+    show: Callable[..., str] = terminal.render_kernels
+    colour, ascii_only, width = terminal_of(stream)
+    shown = [part for part in found.parts if part.name not in nothing]
+    if shown:
+        print(show(shown, width=width, colour=colour, ascii_only=ascii_only), file=stream)  # type: ignore[call-overload]
+    if found.rooflines:
+        roofline.show(found.rooflines, stream, (colour, ascii_only, width))
+    for name, why in nothing.items():
+        print(f"{name}: {why}", file=stream)  # type: ignore[call-overload]

@@ -1,0 +1,207 @@
+"""Compiles the kernels of a submission's parts beside the grading: which case, for which GPUs, and what came of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+from grader.compiled import kept
+from grader.compiled.kept import Outcome
+from grader.compiled.report import MOST_KERNELS, described
+from grader.model.cases import Case
+from grader.model.exercise import Agrees, Limits, Part, SpeedBand
+from grader.model.formula import evaluate
+from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
+from grader.protocol.targets import TARGETS
+from grader.record import CompiledKernel, clean
+from grader.sandbox.outcome import Died, Garbled, OutOfMemory, TimedOut, Unanswered
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+
+# The one that is shown first, and therefore compiled first.
+FIRST = 90
+CAPABILITIES = (FIRST, *(capability for capability in TARGETS if capability != FIRST))
+# Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
+_MOST_BYTES = 64 << 20
+_SEED = 0
+_CALL_S = 60.0
+_END_S = 20.0
+LATE = "not compiled in time"
+
+
+def case_for(part: Part) -> Case | None:
+    """The case whose launch is compiled: the largest that is timed and of moderate size, else one that is judged."""
+    for check in part.checks:
+        if isinstance(check.rule, SpeedBand):
+            sizes = {case: evaluate(check.rule.bytes, case) for case in check.rule.suite.named}
+            moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
+            if moderate:
+                return max(moderate, key=lambda case: sizes[case])
+    judged = [case for check in part.checks if isinstance(check.rule, Agrees) for case in check.rule.cases.named[-1:]]
+    return judged[0] if judged else None
+
+
+class Compiling:
+    """Compiles parts on a thread of its own. Use as a context manager: when it ends, its process has ended.
+
+    every: all configurations of autotuned kernels; limit_s: for one part and one GPU; shelf: the file where outcomes
+    are kept for the next time (grader.compiled.kept), None for nowhere.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        limits: Limits,
+        parts: Sequence[Part],
+        *,
+        every: bool = False,
+        limit_s: float = _CALL_S,
+        shelf: Path | None = None,
+    ) -> None:
+        self._start = start
+        self._limits = limits
+        self._parts = tuple(parts)
+        self._every = every
+        self._limit_s = limit_s
+        self._shelf = shelf
+        self.sent = False
+        self._outcomes: dict[tuple[str, str], Outcome] = {}
+        self._session: Session | None = None
+        self._recalled = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Compiling:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.recall(patience_s=0.0)
+
+    def send(self, server: Callable[[], ForkServer]) -> None:
+        """Begin, once, in children of a server of mode "compile", which is asked for where there is something to do.
+        `sent` says that this was called.
+        """
+        if self.sent:
+            return
+        self.sent = True
+        for outcome in kept.load(self._shelf) if self._shelf else ():
+            self._outcomes[outcome.part, outcome.target] = outcome
+        if not all((part.name, target.name) in self._outcomes for part in self._parts for target in TARGETS.values()):
+            self._outcomes.clear()
+            self._thread = threading.Thread(target=self._quietly, args=(server(),), daemon=True)
+            self._thread.start()
+
+    def recall(self, patience_s: float) -> None:
+        """Wait until it is done, but not for ever, and end its process."""
+        thread = self._thread
+        if thread is None:
+            return
+        thread.join(patience_s)
+        self._recalled.set()
+        deadline = monotonic() + _END_S
+        while thread.is_alive() and monotonic() < deadline:
+            # It may just have started another process.
+            if session := self._session:
+                session.restart()
+            thread.join(0.1)
+
+    def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
+        """The kernels of a part, and for every GPU without them, or without some of them, why."""
+        kernels: list[CompiledKernel] = []
+        missing: dict[str, str] = {}
+        for target in TARGETS.values():
+            outcome = self._outcomes.get((part, target.name)) or Outcome(part, target.name, why=LATE)
+            kernels += outcome.kernels
+            if outcome.implemented and outcome.why:
+                missing[target.name] = outcome.why
+        return tuple(kernels), missing
+
+    def _quietly(self, server: ForkServer) -> None:
+        try:
+            self.run(server)
+            outcomes = tuple(self._outcomes.values())
+            # What took too long, or too much memory, may do better the next time.
+            if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
+                kept.keep(self._shelf, outcomes)
+        except Exception as fault:
+            # No check depends on it: what is missing is said, and the grading goes on.
+            said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
+            for part in self._parts:
+                for capability in CAPABILITIES:
+                    key = part.name, TARGETS[capability].name
+                    self._outcomes.setdefault(key, Outcome(*key, why=LATE if self._recalled.is_set() else said))
+
+    def run(self, server: ForkServer, heard: Callable[[Outcome], None] = lambda outcome: None) -> None:
+        """Compile every part for every GPU, here and now; `heard` is told of each."""
+        for capability in CAPABILITIES:
+            start = replace(self._start, target=capability)
+            with Session(server, start, self._limits) as self._session:
+                for part in self._parts:
+                    if self._recalled.is_set():
+                        return
+                    outcome = self._compile(self._session, part, capability)
+                    if self._recalled.is_set():
+                        return
+                    self._outcomes[part.name, TARGETS[capability].name] = outcome
+                    heard(outcome)
+
+    def _compile(self, session: Session, part: Part, capability: int) -> Outcome:
+        target = TARGETS[capability]
+        outcome = Outcome(part.name, target.name)
+        case = case_for(part)
+        if case is None:
+            return replace(outcome, why="no case of this part can be compiled for")
+        wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)
+        answer, announced = session.compile(wanted, self._limit_s)
+        if isinstance(answer, Compiled):
+            binaries = answer.binaries[:MOST_KERNELS]
+            kernels = [described(binary, target, case.words()) for binary in binaries]
+            believed = tuple(kernel for kernel in kernels if kernel is not None)
+            return replace(outcome, kernels=believed, why=_left_out(answer, len(kernels), len(believed)))
+        if session.loaded is not None and part.name not in session.loaded.functions:
+            return replace(outcome, why="the file does not define it", implemented=False)
+        if isinstance(answer, Raised) and answer.verdict == "not_implemented":
+            return replace(outcome, why="not implemented yet", implemented=False)
+        if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
+            return replace(outcome, why=f"the file cannot be loaded: {_raised(answer)}", implemented=False)
+        return replace(outcome, why=_why_not(answer, _said(announced, 120)))
+
+
+def _left_out(answer: Compiled, listed: int, believed: int) -> str:
+    """What an answer does not hold, in words."""
+    if answer.stopped:
+        return f"the launch code raised {_said(answer.stopped, 300)}"
+    if believed < listed:
+        return "its process described a kernel in numbers that cannot be"
+    beyond = len(answer.binaries) + max(answer.cut, 0) - listed
+    if beyond:
+        return f"{beyond} more kernels were launched than are listed"
+    return "" if listed else "no Triton kernel was launched"
+
+
+def _why_not(answer: object, announced: str) -> str:
+    during = f" while compiling {announced}" if announced else ""
+    match answer:
+        case Raised():
+            return f"the launch code raised {_raised(answer)}"
+        case TimedOut():
+            return f"not done within {answer.limit_s:g} s{during}"
+        case Died():
+            return f"the process {answer.how}{during}"
+        case OutOfMemory():
+            return f"more than {answer.limit_bytes >> 20} MiB of memory were used{during}"
+        case Garbled():
+            return "the process sent something that is no answer"
+    raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
+
+
+def _raised(answer: Raised) -> str:
+    place = f" (line {answer.frames[-1].line})" if answer.frames else ""
+    return f"{_said(answer.kind, 80)}: {_said(answer.message, 300)}{place}"
+
+
+def _said(text: str, most: int) -> str:
+    """A submission's words as one short line."""
+    return " ".join(clean(text, most).split())

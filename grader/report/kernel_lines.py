@@ -1,0 +1,119 @@
+"""Compiled kernels for a terminal: a few lines under a part, or a table with everything."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.record import PartInfo
+from grader.report import kernels
+from grader.report.status import Tone
+from grader.report.widest import Widest
+
+
+class Ink(Protocol):
+    """Turns strings into Text, in ASCII where asked."""
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether symbols must be ASCII too."""
+
+    def __call__(self, text: str, style: str = "") -> Text:
+        """The text in that style."""
+
+
+_MOST_TOLD = 6
+_MOST_ROWS = 4
+
+
+def few(ink: Ink, part: PartInfo, target: str, styles: dict[Tone, str], *, findings_only: bool) -> RenderableType:
+    """What is wrong, and, unless that is all that is wanted, a line for each kernel on one GPU."""
+    lines: list[Text] = []
+    rows = [(kernel, row) for kernel in kernels.kernels(part) for row in kernel.rows if row.target == target]
+    if not findings_only:
+        lines += [
+            ink(f"{target} {kernel.title}{_aside(row.configuration)}: {kernels.sentence(row)}", "dim")
+            for kernel, row in rows[:_MOST_ROWS]
+        ]
+        lines += [ink(f"… {len(rows) - _MOST_ROWS} more are in the scorecard …", "dim")] if rows[_MOST_ROWS:] else []
+    lines += told(ink, part, styles, _MOST_TOLD)
+    if not findings_only:
+        lines += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
+    return Group(*(Padding(line, (0, 0, 0, 2), expand=False) for line in lines))
+
+
+def told(ink: Ink, part: PartInfo, styles: dict[Tone, str], most: int) -> list[Text]:
+    """The findings, one line each."""
+    found = kernels.told(part)
+    lines = [
+        ink(one.look.ascii if ink.ascii_only else one.look.symbol, f"bold {styles[one.look.tone]}").append_text(
+            ink(f" {one.targets} {one.kernel}: {one.text}")
+        )
+        for one in found[:most]
+    ]
+    return [*lines, *([ink(f"… {len(found) - most} more are in the scorecard …", "dim")] if found[most:] else [])]
+
+
+def everything(ink: Ink, part: PartInfo, styles: dict[Tone, str]) -> RenderableType:
+    """Every kernel, every configuration, every GPU."""
+    blocks: list[RenderableType] = []
+    for kernel in kernels.kernels(part):
+        blocks += [ink(kernel.title, "bold"), ink(f"{kernel.common}; launched for {kernel.case}", "dim")]
+        blocks += [Padding(_table(ink, kernel), (0, 0, 1, 2), expand=False)]
+    findings = told(ink, part, styles, 1000)
+    blocks += [Padding(line, (0, 0, 0, 2), expand=False) for line in findings]
+    blocks += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
+    return Group(*blocks)
+
+
+_COLUMNS = {
+    "configuration": "configuration",
+    "registers": "registers",
+    "spills": "spilled",
+    "shared": "shared",
+    "occupancy": "occupancy",
+    "limited_by": "limited by",
+    "tensor_cores": "tensor cores",
+    "copies": "async copies",
+    "loads": "loads",
+    "stores": "stores",
+}
+_NUMBERS = frozenset({"registers", "spills", "shared", "occupancy"})
+# What a narrow terminal has no room for is left to the JSON document.
+_LEFT_OUT: tuple[tuple[str, ...], ...] = (
+    (),
+    ("stores",),
+    ("stores", "limited_by"),
+    ("stores", "limited_by", "loads"),
+    ("stores", "limited_by", "loads", "copies"),
+)
+
+
+def _table(ink: Ink, kernel: kernels.Kernel) -> Widest:
+    """One row per GPU and configuration; columns that say nothing are left out."""
+    silent = ("", kernels.NONE)
+    telling = [name for name in _COLUMNS if any(getattr(row, name) not in silent for row in kernel.rows)]
+    return Widest(
+        tuple(_rows(ink, kernel, [name for name in telling if name not in left_out]) for left_out in _LEFT_OUT)
+    )
+
+
+def _rows(ink: Ink, kernel: kernels.Kernel, columns: list[str]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    for name in columns:
+        table.add_column(justify="right" if name in _NUMBERS else "left", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_row(ink("GPU", "dim"), *(ink(_COLUMNS[name], "dim") for name in columns))
+    for row in kernel.rows:
+        cells = (str(getattr(row, name)) for name in columns)
+        table.add_row(ink(row.target), *map(ink, cells), ink("" if row.compiled else "does not compile"))
+    return table
+
+
+def _aside(configuration: str) -> str:
+    return f" ({configuration})" if configuration else ""

@@ -1,0 +1,220 @@
+"""What a part's kernels were compiled to, in words: rows for tables, findings, and what is missing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.record import CompiledKernel, Environment, PartInfo
+from grader.report import view
+from grader.report.status import Look
+
+NONE = "–"
+# The GPU whose numbers stand for the others where there is room for one only.
+_USUAL = "sm_90"
+
+_CANNOT_RUN = Look("✗", "x", "cannot run", "bad")
+_COULD_BE_BETTER = Look("!", "!", "could be better", "part")
+_FATAL = frozenset({"compile_error", "shared_memory", "tensor_memory"})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel in one configuration, compiled for one GPU. `configuration`: what other rows of the kernel have
+    otherwise; empty where all are alike.
+    """
+
+    target: str
+    configuration: str
+    compiled: bool
+    registers: str
+    spills: str
+    shared: str
+    programs: str
+    occupancy: str
+    limited_by: str
+    tensor_cores: str
+    copies: str
+    loads: str
+    stores: str
+    seconds: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of the submission, and everything that it was compiled to. `common`: what all rows share."""
+
+    title: str
+    common: str
+    case: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Findings about one kernel, once for all GPUs that they hold for."""
+
+    look: Look
+    targets: str
+    kernel: str
+    text: str
+
+
+def kernels(part: PartInfo) -> tuple[Kernel, ...]:
+    """The part's kernels with their rows, in the order of their launches."""
+    return tuple(_kernel(list(group)) for group in _by_kernel(part.kernels))
+
+
+def told(part: PartInfo) -> tuple[Told, ...]:
+    """The part's findings, fatal ones first; the same one about several GPUs is said once, and those about the same
+    kernel and GPUs together.
+    """
+    targets: dict[tuple[bool, str, str], list[str]] = {}
+    for group in _by_kernel(part.kernels):
+        each_once = len({one.target for one in group}) == len(group)
+        differing = frozenset() if each_once else _differing(group)
+        for one in group:
+            for finding in one.findings:
+                # What an autotuner passes over, it only tried.
+                fatal = finding.kind in _FATAL and not one.configurations
+                place = f" (line {finding.line})" if finding.kind == "compile_error" and finding.line else ""
+                key = not fatal, _named(one, differing), f"{view.line(finding.text)}{place}"
+                targets.setdefault(key, []).append(view.line(one.target, 20))
+    lines: dict[tuple[bool, str, str], list[str]] = {}
+    # Stable: fatal ones first, the others in their order.
+    for (mild, kernel, text), where in sorted(targets.items(), key=lambda item: item[0][0]):
+        lines.setdefault((mild, ", ".join(dict.fromkeys(where)), kernel), []).append(text)
+    return tuple(
+        Told(_COULD_BE_BETTER if mild else _CANNOT_RUN, where, kernel, "; ".join(texts))
+        for (mild, where, kernel), texts in lines.items()
+    )
+
+
+def missing(part: PartInfo) -> tuple[tuple[str, str], ...]:
+    """(GPUs, why their kernels are missing), once for every reason."""
+    reasons: dict[str, list[str]] = {}
+    for target, why in part.uncompiled.items():
+        reasons.setdefault(view.line(why), []).append(view.line(target, 20))
+    return tuple((", ".join(targets), why) for why, targets in reasons.items())
+
+
+def shown_target(env: Environment) -> str:
+    """The GPU to show where there is room for one: the one that is there, or the usual one."""
+    there = f"sm_{env.capability.replace('.', '')}"
+    return there if there in ("sm_80", "sm_100") else _USUAL
+
+
+def sentence(row: Row) -> str:
+    """One row as a phrase: "174 registers, 224 KiB shared, occupancy 12.5%, wgmma × 4"."""
+    if not row.compiled:
+        return "does not compile"
+    pieces = [f"{row.registers} registers"]
+    pieces += [f"{row.spills} spilled"] if row.spills != NONE else []
+    pieces += [f"{row.shared} shared"] if row.shared != "0" else []
+    pieces += [f"occupancy {row.occupancy}"]
+    pieces += [piece for piece in (row.tensor_cores, row.copies) if piece not in (NONE, "none")]
+    pieces += [f"loads {row.loads}"] if row.loads != NONE and row.copies == NONE else []
+    return ", ".join(pieces)
+
+
+def _by_kernel(compiled: Iterable[CompiledKernel]) -> list[list[CompiledKernel]]:
+    groups: dict[tuple[str, int, str], list[CompiledKernel]] = {}
+    for one in compiled:
+        groups.setdefault((one.kernel, one.line, one.case), []).append(one)
+    return list(groups.values())
+
+
+def _kernel(group: list[CompiledKernel]) -> Kernel:
+    differing = _differing(group)
+    first = group[0]
+    common = {name: value for name, value in _settings(first).items() if name not in differing}
+    place = f", line {first.line}" if first.line else ""
+    tried = f", 1 of {first.configurations} configurations" if first.configurations and len(group) <= 3 else ""
+    return Kernel(
+        title=f"{view.line(first.kernel, 80)}{place}{tried}",
+        common=_words(common),
+        case=view.line(first.case, 200),
+        rows=tuple(_row(one, differing) for one in group),
+    )
+
+
+def _settings(one: CompiledKernel) -> dict[str, str]:
+    """What a launch chose: block sizes and switches, warps, stages."""
+    chosen = {view.line(name, 40): str(value) for name, value in one.constants.items()}
+    return {**chosen, "warps": str(one.num_warps), "stages": str(one.num_stages)}
+
+
+def _differing(group: Iterable[CompiledKernel]) -> frozenset[str]:
+    """The settings that are not the same throughout."""
+    settings = [_settings(one) for one in group]
+    names = {name for one in settings for name in one}
+    return frozenset(name for name in names if len({one.get(name) for one in settings}) > 1)
+
+
+def _words(settings: dict[str, str]) -> str:
+    """Settings as a learner writes them: "BLOCK_M=128, 8 warps"."""
+    counted = ("warps", "stages")
+    chosen = [f"{name}={value}" for name, value in settings.items() if name not in counted]
+    # "1 warps" would be wrong, and one warp is common enough.
+    counts = [
+        f"{settings[name]} {name if settings[name] != '1' else name[:-1]}" for name in counted if name in settings
+    ]
+    return ", ".join([*chosen, *counts])
+
+
+def _named(one: CompiledKernel, differing: frozenset[str]) -> str:
+    """Its name, and what tells it from the other configurations that were compiled for the same GPU."""
+    chosen = _words({name: value for name, value in _settings(one).items() if name in differing})
+    place = "; ".join(filter(None, (f"line {one.line}" if one.line else "", chosen)))
+    return f"{view.line(one.kernel, 80)}{f' ({place})' if place else ''}"
+
+
+def _row(one: CompiledKernel, differing: frozenset[str]) -> Row:
+    chosen = {name: value for name, value in _settings(one).items() if name in differing}
+    fit = one.occupancy
+    spilled = one.spill_store_bytes or one.spill_load_bytes
+    no_dot = NONE if not one.dots else "none"
+    return Row(
+        target=view.line(one.target, 20),
+        configuration=_words(chosen),
+        compiled=fit is not None,
+        registers=str(one.registers) if one.registers else NONE,
+        spills=f"{spilled} B" if spilled else NONE,
+        shared=_size(one.shared_bytes) if fit else NONE,
+        programs=str(fit.programs) if fit else NONE,
+        occupancy=f"{100 * fit.share:.3g}%" if fit else NONE,
+        limited_by=view.line(fit.limited_by, 80).replace("shared memory", "shared").replace(" and ", ", ")
+        if fit
+        else NONE,
+        tensor_cores=_counted(one.tensor_cores) or (no_dot if fit else NONE),
+        copies=_counted(one.copies) or NONE,
+        loads=_widths(one.loads) or NONE,
+        stores=_widths(one.stores) or NONE,
+        seconds=f"{one.compile_s:.1f} s",
+    )
+
+
+def _size(size: int) -> str:
+    if size < 1024:
+        return f"{size} B" if size else "0"
+    return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"
+
+
+# As those who write kernels call them.
+_SHORT_NAMES = {
+    "mma.sync": "mma",
+    "wgmma.mma_async": "wgmma",
+    "tcgen05.mma": "tcgen05",
+    "cp.async.bulk.tensor": "TMA",
+    "cp.async.bulk": "bulk",
+}
+
+
+def _counted(instructions: dict[str, int]) -> str:
+    return ", ".join(f"{_SHORT_NAMES.get(name, view.line(name, 40))} × {count}" for name, count in instructions.items())
+
+
+def _widths(accesses: dict[str, int]) -> str:
+    """Instructions by the bytes that each moves, the commonest first: "16 B × 72, 2 B × 1"."""
+    commonest = sorted(accesses.items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{view.line(width, 8)} B × {count}" for width, count in commonest)

@@ -1,0 +1,22 @@
+"""The first of some tables, from wide to narrow, that fits a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Widest:
+    """The first of some tables, from wide to narrow, that fits where it stands."""
+
+    tables: tuple[Table, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # Measured with room to spare: rich never calls anything wider than the place it has.
+        room = options.update(width=1000)
+        fitting = (one for one in self.tables if Measurement.get(console, room, one).maximum <= options.max_width)
+        yield next(fitting, self.tables[-1])

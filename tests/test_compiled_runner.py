@@ -1,0 +1,268 @@
+"""Compiling beside a grading: which case, what is told of what goes wrong, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from grader.catalogue import Entry
+from grader.compiled import runner
+from grader.compiled.kept import Outcome, load, place_for
+from grader.compiled.runner import CAPABILITIES, LATE, Compiling, case_for
+from grader.errors import GradeError
+from grader.grading import Job, grade
+from grader.model.cases import Value
+from grader.model.exercise import Agrees, Limits, Part, SpeedBand
+from grader.plan import default_seed, draw
+from grader.protocol.messages import Start
+from grader.record import PartInfo, Record
+from grader.sandbox.server import ForkServer
+from tests.compiled_kernels import COPY, HEAD, INPUTS
+from tests.racing import band_of
+
+ALL = {"sm_80", "sm_90", "sm_100"}
+LAUNCH = """
+def launch(x, y):
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, x, x.numel(), BLOCK=1024)
+"""
+ADD = """
+def vector_add(x, y):
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+    return y
+"""
+
+
+@pytest.fixture
+def part(ex_15: Entry) -> Part:
+    found = ex_15.exercise.part("vector_add")
+    assert found is not None
+    return found
+
+
+Finding = Callable[..., tuple[list[tuple[str, str]], dict[str, str]]]
+
+
+@pytest.fixture
+def finding(compiler: ForkServer, ex_15: Entry, part: Part) -> Finding:
+    """(kernel and GPU of what was compiled, what is missing) in one part: finding(text, limit_s=…)."""
+
+    def find(text: str, limit_s: float = 60.0) -> object:
+        start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
+        compiling = Compiling(start, Limits(), [part], limit_s=limit_s)
+        compiling.run(compiler)
+        kernels, missing = compiling.found(part.name)
+        return [(kernel.kernel, kernel.target) for kernel in kernels], missing
+
+    return find  # type: ignore[return-value]
+
+
+# -- which case ------------------------------------------------------------------------------------------------------
+
+
+def with_sizes(part: Part, *sizes: dict[str, Value]) -> Part:
+    band = band_of(part, *sizes)
+    return replace(
+        part, checks=tuple(replace(one, rule=band) if isinstance(one.rule, SpeedBand) else one for one in part.checks)
+    )
+
+
+def test_the_largest_timed_case_of_moderate_size_is_compiled(part: Part) -> None:
+    sizes = [{"N": 1 << 10}, {"N": 1 << 22}, {"N": 1 << 20}, {"N": 1 << 28}]
+    case = case_for(with_sizes(part, *sizes))
+    assert case is not None
+    assert case["N"] == 1 << 22
+
+
+def test_else_the_last_named_case_of_the_first_correctness_check(part: Part) -> None:
+    named = next(check.rule.cases.named for check in part.checks if isinstance(check.rule, Agrees))
+    untimed = replace(part, checks=tuple(one for one in part.checks if not isinstance(one.rule, SpeedBand)))
+    assert case_for(with_sizes(part, {"N": 1 << 30})) == case_for(untimed) == named[-1]
+
+
+def test_a_part_without_a_case_has_none(part: Part) -> None:
+    untested = tuple(one for one in part.checks if not isinstance(one.rule, Agrees | SpeedBand))
+    assert case_for(replace(part, checks=untested)) is None
+
+
+# -- what comes of it ------------------------------------------------------------------------------------------------
+
+
+def test_kernels_of_every_gpu_are_found(finding: Finding) -> None:
+    kernels, missing = finding(COPY + ADD)
+    assert kernels == [("copy_kernel", "sm_80"), ("copy_kernel", "sm_90"), ("copy_kernel", "sm_100")]
+    assert missing == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def vector_add(x, y):\n    return x + y\n", "no Triton kernel was launched"),
+        (
+            "def vector_add(x, y):\n    return x.no_such\n",
+            "the launch code raised AttributeError: 'Tensor' object has no attribute 'no_such' (line 4)",
+        ),
+        ("def vector_add(x, y):\n    os._exit(7)\n", "the process ended with exit status 7 before it answered"),
+        ("def vector_add(x, y):\n    while True: pass\n", "not done within 0.5 s"),
+        (COPY + ADD.replace("    return y", "    raise ValueError('no')"), "the launch code raised ValueError: no"),
+    ],
+    ids=["nothing launched", "raises", "exits", "hangs", "raises after a launch"],
+)
+def test_what_goes_wrong_is_told_for_every_gpu(finding: Finding, text: str, why: str) -> None:
+    assert finding(text, limit_s=0.5 if "while" in text else 60.0)[1] == dict.fromkeys(ALL, why)
+
+
+def test_the_kernel_that_ended_the_compiler_is_named(finding: Finding) -> None:
+    fatal = COPY.replace("@triton.jit", "@triton.jit(repr=lambda _: os.abort())")
+    place = "copy_kernel, line 5"
+    why = f"the process was killed by SIGABRT (Aborted) while compiling {place}"
+    assert finding(fatal + ADD)[1] == dict.fromkeys(ALL, why)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def vector_add(x, y):\n    raise NotImplementedError\n", "def another(x): pass\n", "1 +"],
+    ids=["stub", "missing", "does not load"],
+)
+def test_without_a_function_nothing_is_missing(finding: Finding, text: str) -> None:
+    assert finding(text) == ([], {})
+
+
+def test_a_kernel_described_in_numbers_that_cannot_be_is_left_out(finding: Finding) -> None:
+    lying = """
+import grader.child.assembly as assembly
+assembly.resources = lambda log: assembly.Resources(1000, 0, 0, 0, ())
+"""
+    why = "its process described a kernel in numbers that cannot be"
+    assert finding(COPY + ADD + lying) == ([], dict.fromkeys(ALL, why))
+
+
+def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: Part) -> None:
+    text = f"{HEAD}{COPY}{LAUNCH.replace('(x, y)', '(x)')}\ndef second(x): os._exit(1)\n"
+    parts = [replace(part, name="second"), replace(part, name="launch")]
+    inputs = f"{INPUTS}\ndef _any(case, generator):\n    return (torch.zeros(1 << 12),)\nlaunch = second = _any\n"
+    compiling = Compiling(Start("ex.py", text, inputs, ("second", "launch")), Limits(), parts)
+    heard: list[Outcome] = []
+    compiling.run(compiler, heard.append)
+    assert [(one.part, one.target, bool(one.kernels)) for one in heard][:2] == [
+        ("second", "sm_90", False),
+        ("launch", "sm_90", True),
+    ]
+    assert len(heard) == 2 * len(CAPABILITIES)
+
+
+# -- beside a grading ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
+    compiler: ForkServer, part: Part, ex_15: Entry
+) -> None:
+    endless = f"{HEAD}\ndef vector_add(x, y):\n    while True: pass\n"
+    start = Start("ex.py", endless, ex_15.source("inputs.py"), ("vector_add",))
+    with Compiling(start, Limits(), [part]) as compiling:
+        compiling.send(lambda: compiler)
+        deadline = time.monotonic() + 30
+        while not (pid := compiling._session and compiling._session.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert pid
+        began = time.monotonic()
+        compiling.recall(patience_s=0.2)
+        assert time.monotonic() - began < 5
+        assert not Path(f"/proc/{pid}").exists()
+        assert compiling.found("vector_add") == ((), dict.fromkeys(ALL, LATE))
+
+
+def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
+    def spawn(*_: object) -> None:
+        raise GradeError("the fork server must answer, but it ended")
+
+    with Compiling(Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
+        compiling.send(lambda: SimpleNamespace(mode="compile", spawn=spawn))  # type: ignore[arg-type, return-value]
+        compiling.recall(patience_s=20.0)
+        _, missing = compiling.found("vector_add")
+    assert set(missing) == ALL
+    assert all(why.startswith("the grader failed: GradeError: ") for why in missing.values())
+
+
+def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
+    compiler: ForkServer, part: Part, ex_15: Entry, tmp_path: Path
+) -> None:
+    shelf = tmp_path / "kept" / "kernels.json"
+    start = Start("ex.py", HEAD + COPY + ADD, ex_15.source("inputs.py"), (part.name,))
+    with Compiling(start, Limits(), [part], shelf=shelf) as first:
+        first.send(lambda: compiler)
+        first.recall(patience_s=120.0)
+    with Compiling(start, Limits(), [part], shelf=shelf) as second:
+        second.send(lambda: pytest.fail("there is nothing left to compile"))
+        assert second.found(part.name) == first.found(part.name)
+    versions = ("3.7", "2.13")
+    other = replace(start, submission=f"{start.submission}#")
+    assert place_for(start, versions) == place_for(start, versions)
+    assert len({place_for(one, some) for one in (start, other) for some in (versions, ("3.6", "2.13"))}) == 4
+
+
+def test_what_could_not_be_compiled_this_time_is_tried_again_the_next(part: Part, tmp_path: Path) -> None:
+    shelf = tmp_path / "kernels.json"
+    with Compiling(Start("ex.py", "", "", ()), Limits(), [part], shelf=shelf) as compiling:
+        compiling.send(lambda: SimpleNamespace(mode="compile", spawn=None))  # type: ignore[arg-type, return-value]
+        compiling.recall(patience_s=20.0)
+    assert not shelf.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"outcomes": [{"part": 7}]}', '{"outcomes": [1]}', "[" * 100_000])
+def test_a_broken_file_of_kept_kernels_is_no_kept_kernels(tmp_path: Path, text: str) -> None:
+    place = tmp_path / "kernels.json"
+    place.write_text(text)
+    assert load(place) == ()
+    assert load(tmp_path / "missing.json") == ()
+
+
+def test_one_that_was_never_sent_has_nothing_to_recall(part: Part) -> None:
+    with Compiling(Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
+        compiling.recall(patience_s=20.0)
+        assert not compiling.sent
+
+
+Graded = Callable[..., Record]
+
+
+@pytest.fixture
+def recorded(server: ForkServer, ex_15: Entry) -> Graded:
+    """The record of a text's grading, with kernels: recorded(text, "vector_add", …)."""
+
+    def run(text: str, *parts: str, compiled: bool = True) -> Record:
+        plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset(parts))
+        path, command = "/learner/ex_15.py", "grade ex_15"
+        job = Job(ex_15, path, text, plan, command, "", False, timed=False, compiled=compiled, patience_s=30.0)
+        return grade(job, server)
+
+    return run
+
+
+def test_the_record_holds_the_kernels_of_the_parts_that_were_called(recorded: Graded, ex_15: Entry) -> None:
+    stub = "\ndef row_softmax(x):\n    raise NotImplementedError\n"
+    added, untouched = recorded(f"{HEAD}{COPY}{ADD}{stub}", "vector_add", "row_softmax").parts
+    assert [(kernel.kernel, kernel.target) for kernel in added.kernels] == [
+        ("copy_kernel", "sm_80"),
+        ("copy_kernel", "sm_90"),
+        ("copy_kernel", "sm_100"),
+    ]
+    assert {kernel.case for kernel in added.kernels} == {case_for(ex_15.exercise.parts[0]).words()}  # type: ignore[union-attr]
+    assert added.uncompiled == {}
+    assert untouched == PartInfo(untouched.name, untouched.title)
+
+
+def test_a_stub_starts_no_compiler(recorded: Graded, ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner.Compiling, "send", lambda *_: pytest.fail("sent"))
+    text = ex_15.pristine_stub.read_text(encoding="utf-8")
+    assert all(not part.kernels for part in recorded(text, "vector_add").parts)
+
+
+def test_nor_does_a_grading_that_does_not_want_kernels(recorded: Graded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner.Compiling, "send", lambda *_: pytest.fail("sent"))
+    (part,) = recorded(f"{HEAD}{COPY}{ADD}", "vector_add", compiled=False).parts
+    assert (part.kernels, part.uncompiled) == ((), {})

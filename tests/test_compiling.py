@@ -1,0 +1,341 @@
+"""Kernels compiled for GPUs that are not there: what the compiler says of them, and what launch code may do.
+
+Ranges and words, never exact numbers of registers: they differ between versions of the compiler.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.compiled.report import described
+from grader.protocol.messages import Binary, Compiled, Narrow, Raised
+from grader.protocol.targets import TARGETS
+from grader.sandbox.outcome import Died, TimedOut
+from grader.sandbox.server import ForkServer
+from tests.compiled_kernels import COPY, DOT, LAUNCH_COPY, binaries_of, compiled_in, line_of
+
+
+def only(binaries: tuple[Binary, ...]) -> Binary:
+    (binary,) = binaries
+    assert not binary.error, binary.error
+    return binary
+
+
+def kinds_of(binary: Binary, capability: int = 90) -> list[str]:
+    kernel = described(binary, TARGETS[capability], "")
+    assert kernel is not None
+    return [finding.kind for finding in kernel.findings]
+
+
+# -- what the compiler made ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capability", sorted(TARGETS))
+def test_a_good_copy_has_nothing_against_it_on_any_gpu(compiler: ForkServer, capability: int) -> None:
+    text = COPY + LAUNCH_COPY
+    binary = only(binaries_of(compiler, text, capability))
+    assert (binary.kernel, binary.line) == ("copy_kernel", line_of(text, "def copy_kernel"))
+    assert binary.constants == {"BLOCK": 1024}
+    assert (binary.num_warps, binary.threads) == (4, 128)
+    assert 8 <= binary.registers <= 64
+    assert binary.loads.keys() == binary.stores.keys() == {"16"}
+    assert binary.tensor_cores == {}
+    assert 0 < binary.seconds < 60
+    assert kinds_of(binary, capability) == []
+
+
+@pytest.mark.parametrize(
+    ("capability", "instruction"), [(80, "mma.sync"), (90, "wgmma.mma_async"), (100, "tcgen05.mma")]
+)
+def test_a_dot_runs_on_the_tensor_cores_of_each_gpu(compiler: ForkServer, capability: int, instruction: str) -> None:
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 128, 128, 64)\n"
+    binary = only(binaries_of(compiler, text, capability, dtype="float16"))
+    assert binary.dots == ("float16",)
+    assert list(binary.tensor_cores) == [instruction]
+    assert binary.tensor_cores[instruction] > 0
+    assert binary.copies["cp.async"] > 0
+    assert 0 < binary.shared_bytes <= TARGETS[capability].shared_bytes_per_program
+    assert "no_tensor_cores" not in kinds_of(binary, capability)
+
+
+def test_a_dot_of_exact_float32_runs_on_no_tensor_core(compiler: ForkServer) -> None:
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 64, 64, 32)\n"
+    binary = only(binaries_of(compiler, text))
+    assert (binary.dots, binary.tensor_cores) == (("float32 (ieee)",), {})
+    assert kinds_of(binary) == ["no_tensor_cores"]
+
+
+def test_a_dot_of_tf32_does(compiler: ForkServer) -> None:
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 64, 64, 32, 'tf32')\n"
+    assert sum(only(binaries_of(compiler, text)).tensor_cores.values()) > 0
+
+
+def test_a_tile_too_large_for_its_warps_spills_and_serialises_the_tensor_cores(compiler: ForkServer) -> None:
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 128, 256, 64, num_warps=4)\n"
+    binary = only(binaries_of(compiler, text, dtype="float16"))
+    assert binary.registers >= 200
+    assert binary.spill_store_bytes > 100
+    assert kinds_of(binary) == ["spills", "serialised"]
+
+
+def test_more_stages_than_shared_memory_holds_will_not_launch(compiler: ForkServer) -> None:
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 128, 256, 128, num_warps=8, num_stages=4)\n"
+    binary = only(binaries_of(compiler, text, dtype="float16"))
+    assert binary.shared_bytes > TARGETS[90].shared_bytes_per_program
+    assert "shared_memory" in kinds_of(binary)
+
+
+def test_an_address_that_is_not_aligned_is_loaded_element_by_element(compiler: ForkServer) -> None:
+    text = COPY + LAUNCH_COPY
+    binary = only(binaries_of(compiler, text, offset=1))
+    assert binary.narrow == (Narrow(line_of(text, "tl.store"), "load", 4, 16),)
+    assert binary.loads.keys() == {"4"}
+    assert binary.stores.keys() == {"16"}
+
+
+def test_a_strided_tile_is_loaded_element_by_element(compiler: ForkServer) -> None:
+    text = """
+@triton.jit
+def strided_kernel(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets * stride)
+    tl.store(y_ptr + offsets, x)
+
+def launch(x):
+    strided_kernel[(1,)](x, x.new_empty(1024), 7, BLOCK=1024)
+"""
+    assert only(binaries_of(compiler, text)).narrow == (Narrow(line_of(text, "x = tl.load"), "load", 4, 16),)
+
+
+def test_kernels_that_do_not_compile_are_told_with_their_line_and_the_others_are_compiled(compiler: ForkServer) -> None:
+    text = f"""{COPY}
+@triton.jit
+def odd_kernel(x_ptr):
+    i = tl.arange(0, 100)
+    tl.store(x_ptr + i, 0.0)
+
+@triton.jit
+def helper(x):
+    return x + undefined_name
+
+@triton.jit
+def calling_kernel(x_ptr):
+    tl.store(x_ptr, helper(tl.load(x_ptr)))
+
+def maker():
+    @triton.jit
+    def asserting_kernel(x_ptr):
+        tl.static_assert(False, "never")
+    return asserting_kernel
+
+@triton.jit
+def assembling_kernel(x_ptr):
+    i = tl.arange(0, 128)
+    x = tl.load(x_ptr + i)
+    x = tl.inline_asm_elementwise("garbage.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
+    tl.store(x_ptr + i, x)
+
+def launch(x):
+    odd_kernel[(1,)](x)
+    odd_kernel[(1,)](x)
+    calling_kernel[(1,)](x)
+    maker()[(1,)](x)
+    assembling_kernel[(1,)](x)
+    copy_kernel[(1,)](x, x, 64, BLOCK=1024, num_ctas=2)
+    copy_kernel[(1,)](x, x, 64, BLOCK=1024)
+"""
+    found = binaries_of(compiler, text, 80)
+    assert [(one.kernel, one.error_line) for one in found] == [
+        ("odd_kernel", line_of(text, "tl.arange(0, 100)")),
+        ("calling_kernel", line_of(text, "undefined_name")),
+        ("asserting_kernel", line_of(text, "static_assert")),
+        ("assembling_kernel", line_of(text, "garbage")),
+        ("copy_kernel", 0),
+        ("copy_kernel", 0),
+    ]
+    words = ["power of 2", "undefined_name is not defined", "never", "garbage", "num_ctas > 1 requires NVIDIA SM90+"]
+    assert all(word in one.error for word, one in zip(words, found, strict=False)), found
+    assert not found[-1].error
+
+
+# -- what launch code may do -----------------------------------------------------------------------------------------
+
+TUNED = f"""
+@triton.autotune(
+    configs=[triton.Config({{"K": k}}, num_stages=stages, num_warps=8) for k, stages in ((256, 4), (64, 3), (32, 3))],
+    key=["M"],
+)
+@triton.heuristics({{"PRECISION": lambda given: "tf32" if given["K"] > 32 else "ieee"}})
+{DOT.strip()}
+
+def launch(x):
+    for _ in range(2):
+        dot_kernel[lambda given: (4096 // given["K"],)](x, M=128, N=128)
+"""
+
+
+def test_of_an_autotuned_kernel_the_first_configuration_that_fits_is_compiled(compiler: ForkServer) -> None:
+    binary = only(binaries_of(compiler, TUNED, dtype="float16"))
+    assert (binary.constants["K"], binary.configurations) == (64, 3)
+
+
+def test_or_every_configuration_where_that_is_asked_for(compiler: ForkServer) -> None:
+    found = binaries_of(compiler, TUNED, dtype="float16", every=True)
+    assert [(one.constants["K"], one.configurations) for one in found] == [(256, 3), (64, 3), (32, 3)]
+    assert [kinds_of(one) for one in found] == [["shared_memory"], [], []]
+    kernel = described(found[0], TARGETS[90], "")
+    assert kernel is not None
+    assert kernel.findings[0].text.endswith("an autotuner passes over it")
+
+
+@pytest.mark.parametrize(("capability", "bulk"), [(80, False), (90, True)])
+def test_tensor_descriptors_of_the_host_and_of_the_device(compiler: ForkServer, capability: int, bulk: bool) -> None:
+    text = """
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+@triton.jit
+def host_kernel(x_desc, y_desc, M: tl.constexpr):
+    y_desc.store([tl.program_id(0) * M, 0], x_desc.load([tl.program_id(0) * M, 0]) + 1)
+
+@triton.jit
+def device_kernel(x_ptr, y_ptr, m, n, M: tl.constexpr):
+    x_desc = tl.make_tensor_descriptor(x_ptr, [m, n], [n, 1], [M, M])
+    y_desc = tl.make_tensor_descriptor(y_ptr, [m, n], [n, 1], [M, M])
+    y_desc.store([tl.program_id(0) * M, 0], x_desc.load([tl.program_id(0) * M, 0]))
+
+def launch(x):
+    x = x.view(256, 256)
+    y = torch.empty_like(x)
+    host_kernel[(4,)](TensorDescriptor.from_tensor(x, [64, 64]), TensorDescriptor.from_tensor(y, [64, 64]), M=64)
+    triton.set_allocator(lambda size, align, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+    device_kernel[(4,)](x, y, 256, 256, M=64)
+"""
+    found = binaries_of(compiler, text, capability)
+    assert [one.kernel for one in found] == ["host_kernel", "device_kernel"]
+    assert [one.error for one in found] == ["", ""]
+    assert all(("cp.async.bulk.tensor" in one.copies) is bulk for one in found)
+
+
+def test_launch_code_finds_the_gpu_that_it_is_compiled_for(compiler: ForkServer) -> None:
+    text = f"""{COPY}
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+PROPERTIES = triton.runtime.driver.active.utils.get_device_properties(DEVICE.index)
+SMS = torch.cuda.get_device_properties("cuda").multi_processor_count
+BLOCK = 512 if torch.cuda.get_device_capability()[0] >= 9 else 1024
+
+def launch(x):
+    assert torch.cuda.is_available() and x.is_cuda and x.device == DEVICE and x.device.type == "cuda"
+    assert triton.runtime.driver.active.get_current_target().backend == "cuda"
+    assert SMS == PROPERTIES["multiprocessor_count"] > 100
+    y = torch.zeros(x.shape, device="cuda", dtype=x.dtype)
+    z = torch.empty(8, device=x.device).to("cuda").cuda()
+    with torch.cuda.device(x.device):
+        copy_kernel[(SMS,)](x, y, x.numel(), BLOCK=BLOCK)
+    torch.cuda.synchronize()
+    return y
+"""
+    assert [only(binaries_of(compiler, text, one)).constants["BLOCK"] for one in (80, 90)] == [1024, 512]
+
+
+def test_a_kernel_is_compiled_once_however_it_is_launched(compiler: ForkServer) -> None:
+    text = f"""{COPY}
+def launch(x):
+    kernel = copy_kernel.warmup(x, x, x.numel(), BLOCK=1024, grid=(1,))
+    kernel._init_handles()
+    assert 8 <= kernel.n_regs <= 64 and kernel.metadata.shared == 0
+    kernel[(4, 1, 1)](x, x, x.numel(), 1024)
+    copy_kernel[4, 1](x, x, x.numel(), 1024)
+    copy_kernel[lambda given: (triton.cdiv(x.numel(), given["BLOCK"]),)](x, x, x.numel(), BLOCK=1024)
+    copy_kernel[(4,)](x, x, 7, BLOCK=1024)
+"""
+    found = binaries_of(compiler, text)
+    # A length that is no multiple of 16 makes it another kernel: its mask may cut a piece of 16 bytes.
+    assert [list(one.loads) for one in found] == [["16"], ["4"]]
+
+
+def test_nothing_is_launched(compiler: ForkServer) -> None:
+    text = f"""{COPY}
+def launch(x):
+    y = torch.full_like(x, 3.0)
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+    assert bool((y == 3.0).all())
+"""
+    only(binaries_of(compiler, text))
+
+
+def test_an_autotuner_s_own_benchmark_is_not_run(compiler: ForkServer) -> None:
+    decorator = '@triton.autotune([triton.Config({"BLOCK": b}) for b in (512, 1024)], ["n"], do_bench=print, '
+    text = f"""
+{decorator}restore_value=["y_ptr"], prune_configs_by={{"early_config_prune": lambda configs, *_, **__: configs[1:]}})
+{COPY.strip()}
+def launch(x):
+    copy_kernel[(1,)](x, x, x.numel())
+"""
+    assert only(binaries_of(compiler, text)).constants == {"BLOCK": 1024}
+
+
+def test_more_kernels_than_are_listed_are_counted(compiler: ForkServer) -> None:
+    text = """
+@triton.jit
+def tiny_kernel(x_ptr, VALUE: tl.constexpr):
+    tl.store(x_ptr, VALUE)
+def launch(x):
+    for value in range(18):
+        tiny_kernel[(1,)](x, value + 1000)
+"""
+    answer, _ = compiled_in(compiler, text)
+    assert isinstance(answer, Compiled)
+    assert (len(answer.binaries), answer.cut) == (16, 2)
+
+
+# -- what else may happen --------------------------------------------------------------------------------------------
+
+
+def test_an_exception_after_a_launch_leaves_what_was_compiled(compiler: ForkServer) -> None:
+    answer, _ = compiled_in(compiler, f"{COPY}{LAUNCH_COPY}".replace("return y", "raise ValueError('no')"))
+    assert isinstance(answer, Compiled)
+    assert [one.kernel for one in answer.binaries] == ["copy_kernel"]
+    assert answer.stopped == "ValueError: no"
+
+
+def test_an_exception_before_any_launch_is_told_with_its_line(compiler: ForkServer) -> None:
+    text = "def launch(x):\n    return [][1]\n"
+    answer, _ = compiled_in(compiler, text)
+    assert isinstance(answer, Raised)
+    assert (answer.verdict, answer.kind, answer.frames[-1].line) == ("crash", "IndexError", line_of(text, "[][1]"))
+
+
+def test_a_stub_is_not_implemented(compiler: ForkServer) -> None:
+    answer, _ = compiled_in(compiler, "def launch(x):\n    raise NotImplementedError\n")
+    assert isinstance(answer, Raised)
+    assert answer.verdict == "not_implemented"
+
+
+def test_without_a_launch_there_is_nothing(compiler: ForkServer) -> None:
+    assert compiled_in(compiler, "def launch(x):\n    return x + x\n")[0] == Compiled("compiled", (), 0, "")
+
+
+def test_a_compiler_that_ends_the_process_is_told_with_the_kernel(compiler: ForkServer) -> None:
+    text = f"""{COPY}
+@triton.jit(repr=lambda _: os.abort())
+def fatal_kernel(x_ptr):
+    tl.store(x_ptr, 1.0)
+def launch(x):
+    copy_kernel[(1,)](x, x, 64, BLOCK=1024)
+    fatal_kernel[(1,)](x)
+"""
+    answer, announced = compiled_in(compiler, text)
+    assert isinstance(answer, Died)
+    assert "SIGABRT" in answer.how
+    assert announced == f"fatal_kernel, line {line_of(text, 'def fatal_kernel')}"
+
+
+def test_launch_code_without_end_is_ended(compiler: ForkServer) -> None:
+    answer, announced = compiled_in(compiler, "def launch(x):\n    while True: pass\n", limit_s=1.0)
+    assert (answer, announced) == (TimedOut(1.0), "")
+
+
+def test_a_file_that_does_not_load_is_told(compiler: ForkServer) -> None:
+    answer, _ = compiled_in(compiler, "def launch(x:\n")
+    assert isinstance(answer, Raised)
+    assert answer.verdict == "invalid_submission"
