@@ -1,0 +1,136 @@
+"""`grade sanitize`: accesses outside tensors and races in every planned call, whatever the answers are."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader import machine
+from grader.catalogue import Entry, find_root, resolve
+from grader.cli.files import check_writable, parse_seed, read_submission, write_or_print
+from grader.cli.run import terminal_of
+from grader.errors import MissingEnvironment, UsageError
+from grader.sandbox.server import ForkServer
+from grader.sanitizer.command import HOW_TO_GET, TOOLS, ToolName, command, find
+from grader.speed.lock import GpuLock
+
+if TYPE_CHECKING:
+    from grader.sanitizer.findings import Examination
+    from grader.sanitizer.run import Subject
+
+_INSTEAD = "The guard looked instead, in Triton's interpreter."
+
+
+@dataclass(frozen=True)
+class Manner:
+    """What to look at, and how: parts (none named: all), the seed and the tool as typed, where the JSON goes."""
+
+    parts: tuple[str, ...] = ()
+    seed: str | None = None
+    tool: str | None = None
+    cpu: bool = False
+    json: str | None = None
+    quiet: bool = False
+
+
+def sanitize(wanted: str, submission: str | None, how: Manner) -> int:
+    """Look at one submission; the exit code. Everything that can be refused is refused before anything is started."""
+    entry, path = resolve(find_root(), wanted)
+    path = Path(submission) if submission is not None else path
+    source = read_submission(path)
+    seed = parse_seed(how.seed) if how.seed is not None else None
+    tool = _tool(how)
+    known = [part.name for part in entry.exercise.parts]
+    for part in how.parts:
+        if part not in known:
+            raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    if how.json not in (None, "-"):
+        check_writable(Path(str(how.json)))
+
+    def say(line: str) -> None:
+        if not how.quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    # Before anything slow: loading torch takes seconds, and silence looks like a hang.
+    say(f"Looking at {path.resolve()} …")
+    gpu = not how.cpu and machine.has_gpu()
+
+    def subject(*, on_gpu: bool) -> Subject:
+        return _subject(entry, path, source, seed, how, on_gpu=on_gpu, has_gpu=machine.may_have_gpu())
+
+    examined = _examined(subject, tool, say, gpu=gpu)
+    from grader.sanitizer import findings, text
+
+    stream = sys.stderr if how.json == "-" else sys.stdout
+    if how.json is not None:
+        write_or_print(how.json, findings.to_json(examined))
+    _, ascii_only, width = terminal_of(stream)
+    print(text.render(examined, width=width, ascii_only=ascii_only), end="", file=stream)
+    return examined.exit_code
+
+
+def _tool(how: Manner) -> ToolName | None:
+    if how.tool is None:
+        return None
+    if how.cpu:
+        raise UsageError(f"--tool is for GPUs: it must not be given with --cpu, got {how.tool!r}")
+    for tool in TOOLS:
+        if tool == how.tool:
+            return tool
+    raise UsageError(f"a tool must be one of {', '.join(TOOLS)}, got {how.tool!r}")
+
+
+def _examined(
+    subject: Callable[..., Subject], tool: ToolName | None, say: Callable[[str], None], *, gpu: bool
+) -> Examination:
+    """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
+    executable = find() if gpu else None
+    note = ""
+    if executable is not None:
+        try:
+            return _by_tool(subject, executable, tool or "memcheck", say)
+        except MissingEnvironment as missing:
+            note = f"{missing}. {_INSTEAD}"
+    elif gpu:
+        note = f"compute-sanitizer is not installed: {HOW_TO_GET}. {_INSTEAD}"
+    elif tool is not None:
+        note = f"{tool} is one of compute-sanitizer's tools and needs a GPU, which is not here. {_INSTEAD}"
+    # Hypothesis and torch load here, while the fork server loads them as well.
+    with closing(ForkServer("interpret")) as server:
+        from grader.sanitizer.run import examine_by_guard
+
+        examined = examine_by_guard(subject(on_gpu=False), server, say)
+    return replace(examined, notes=(*examined.notes, note)) if note else examined
+
+
+def _by_tool(
+    subject: Callable[..., Subject], executable: str, tool: ToolName, say: Callable[[str], None]
+) -> Examination:
+    gpu = machine.find_gpu()
+    with closing(ForkServer("gpu")) as server:
+        from grader.sanitizer.run import examine_by_tool
+
+        lock = GpuLock(gpu.uuid if gpu else "unknown")
+        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, say)
+
+
+def _subject(
+    entry: Entry, path: Path, source: str, seed: int | None, how: Manner, *, on_gpu: bool, has_gpu: bool
+) -> Subject:
+    from grader import plan
+    from grader.sanitizer.run import Subject
+
+    chosen = plan.default_seed(entry.id) if seed is None else seed
+    drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(how.parts) or None)
+    own = () if path.resolve() == entry.stub.resolve() else ("--submission", str(path))
+    words = ["grade", "sanitize", entry.id, *own]
+    words += [word for part in how.parts for word in ("--part", part)]
+    words += ["--seed", f"{seed:#x}"] if seed is not None else []
+    words += ["--tool", how.tool] if how.tool is not None else []
+    words += ["--cpu"] if how.cpu else []
+    return Subject(entry, str(path.resolve()), source, drawn, shlex.join(words), own, has_gpu=has_gpu)

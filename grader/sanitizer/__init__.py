@@ -1,0 +1,1 @@
+"""Looks for accesses outside tensors and for races, whatever the answers are: `grade sanitize`."""

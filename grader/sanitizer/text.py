@@ -1,0 +1,100 @@
+"""An examination as plain text: a verdict, what was found, and what could not be looked at."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+from grader.sanitizer.findings import Examination, Found, Means, Stopped
+
+_HOW: dict[Means, str] = {
+    "guard": "every load, store and atomic in Triton's interpreter, by the guard",
+    "memcheck": "every access on the GPU, by compute-sanitizer's memcheck",
+    "racecheck": "accesses to shared memory on the GPU, by compute-sanitizer's racecheck",
+    "initcheck": "loads of unwritten memory on the GPU, by compute-sanitizer's initcheck",
+    "synccheck": "barriers on the GPU, by compute-sanitizer's synccheck",
+}
+_CLEAN: dict[Means, str] = {
+    "guard": "no access outside a tensor and no race",
+    "memcheck": "no access outside an allocation",
+    "racecheck": "no race for shared memory",
+    "initcheck": "no load of memory that was never written",
+    "synccheck": "no barrier that is used wrongly",
+}
+
+
+# Printed in the log of a CI service, a line that starts so would be a command to it.
+_COMMAND_AT_START = re.compile(r"(?m)^(\s*):(?=:)")
+
+
+def render(examination: Examination, *, width: int = 100, ascii_only: bool = False) -> str:
+    """The whole result as text that ends in a newline. Commands stand on lines of their own, whatever their length."""
+    lines = [f"{examination.exercise}: {examination.title}", examination.path, f"Looked at: {_HOW[examination.means]}."]
+    for number, one in enumerate(examination.findings, 1):
+        lines += ["", f"{number}. {one.sighting.title}", *_found(one, examination.planned, width)]
+    if examination.remarks:
+        lines += ["", "Outside your file, and no fault of it:"]
+        lines += [line for one in examination.remarks for line in _wrapped(one.sighting.text, width)]
+    if examination.stopped:
+        lines += ["", "Not looked at to the end:"]
+        lines += [line for one in examination.stopped for line in _stopped(one, width)]
+    lines += ["", *_wrapped(_verdict(examination), width, indent="")]
+    lines += [line for note in _notes(examination) for line in _wrapped(note, width, indent="")]
+    text = _COMMAND_AT_START.sub(r"\1: ", "\n".join(lines)).replace("##[", "## [") + "\n"
+    return text.encode("ascii", "backslashreplace").decode("ascii") if ascii_only else text
+
+
+def _found(one: Found, planned: int, width: int) -> Iterator[str]:
+    sighting, call = one.sighting, one.call
+    yield from _wrapped(sighting.text, width)
+    if sighting.help:
+        yield from _wrapped(sighting.help, width)
+    if call is None:
+        yield from _wrapped("The report does not say in which call.", width)
+        return
+    seen = f"In {one.calls} of {_calls(planned)}; the smallest is {call.part}, {call.words}."
+    yield from _wrapped(seen if one.calls > 1 else f"In one of {_calls(planned)}: {call.part}, {call.words}.", width)
+    yield f"   {call.replay}"
+
+
+def _stopped(one: Stopped, width: int) -> Iterator[str]:
+    first = "" if one.status in ("not_implemented", "invalid_submission", "skipped_dependency") else one.call.words
+    told = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
+    yield from _wrapped(told, width)
+    if first:
+        yield f"   {one.call.replay}"
+
+
+def _verdict(examination: Examination) -> str:
+    looked = _calls(examination.looked)
+    if examination.looked != examination.planned:
+        looked = f"{examination.looked} of {_calls(examination.planned)}"
+    if examination.findings:
+        count = len(examination.findings)
+        return f"{count} {'finding' if count == 1 else 'findings'}; {looked} came to an end."
+    if examination.looked in (0, examination.silent):
+        return f"Nothing was looked at: {looked} came to an end, and no kernel of yours was launched."
+    clean = _CLEAN[examination.means]
+    return f"{clean[0].upper()}{clean[1:]} in {looked}."
+
+
+def _notes(examination: Examination) -> Iterator[str]:
+    if 0 < examination.silent < examination.looked:
+        yield f"In {_calls(examination.silent)} no kernel of yours was launched: there was nothing to look at."
+    if examination.unfollowed:
+        yield (
+            f"In {_calls(examination.unfollowed)} a launch was too large to follow whole: its bounds were looked at, "
+            "races were not looked for."
+        )
+    if examination.means != "guard":
+        yield "What programs do to each other is seen by the guard alone: the same command with --cpu."
+    yield from examination.notes
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
+
+
+def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
