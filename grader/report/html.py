@@ -11,7 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
-from grader.report import picture, view
+from grader.report import kernels, picture, view
+from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.speedcard import SpeedView, speed_view
 from grader.report.status import Look, in_part, look_of
 
@@ -53,6 +54,7 @@ class CheckView:
     open: bool
     same_as: CheckView | None
     speed: SpeedView | None
+    efficiency: EfficiencyView | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,18 @@ class PartView:
     anchor: str
     points: str
     checks: tuple[CheckView, ...]
+    compiled: CompiledView | None = None
+
+
+@dataclass(frozen=True)
+class CompiledView:
+    """What the part's kernels were compiled to."""
+
+    summary: str
+    found: tuple[kernels.Kernel, ...]
+    told: tuple[kernels.Told, ...]
+    missing: tuple[tuple[str, str], ...]
+    most_rows: int
 
 
 @dataclass(frozen=True)
@@ -151,8 +165,24 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
     for part in view.parts_of(record):
         checks = [check for check in kept if check.part == part.name]
         points = view.tally_points(view.tally(check for check in record.checks if check.part == part.name))
-        parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks, limits)))
+        compiled = _compiled(part, limits.entries)
+        parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks, limits), compiled))
     return tuple(parts)
+
+
+def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
+    """At most so many findings, kernels and rows; None where there is nothing to show."""
+    found, told, missing = kernels.kernels(part), kernels.told(part), kernels.missing(part)
+    if not (found or missing) or not entries:
+        return None
+    targets = dict.fromkeys(row.target for kernel in found for row in kernel.rows)
+    counts = [
+        "1 kernel" if len(found) == 1 else f"{len(found)} kernels",
+        *([", ".join(targets)] if targets else []),
+        *([f"{len(told)} finding{'s' if len(told) > 1 else ''}"] if told else []),
+        *(["some are missing"] if missing else []),
+    ]
+    return CompiledView("; ".join(counts), found[:entries], told[:entries], missing[:entries], entries)
 
 
 def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]:
@@ -170,6 +200,7 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             open=opened or in_part(check) or check.speed is not None,
             same_as=same_as,
             speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
+            efficiency=efficiency_view(check) if limits.cards else None,
         )
         first.setdefault(view.cause_key(check), shown)
         views.append(shown)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from grader.record import Baseline, Contender, GpuState, Number, SizeTiming, Span, Speed
 from grader.report import view
@@ -130,25 +130,52 @@ def band_limits(speed: Speed) -> tuple[float, float]:
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 
-def size_words(sizes: Iterable[SizeTiming]) -> tuple[str, ...]:
+class Sized(Protocol):
+    """Whatever was done for one case."""
+
+    @property
+    def case(self) -> dict[str, int | float | bool | str]:
+        """The case as values."""
+
+    @property
+    def words(self) -> str:
+        """The case in words."""
+
+
+def size_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
     """Each size in as few words as tell it from the others: "M=16, N=K=4096"."""
     sizes = tuple(sizes)
     names = _axes(sizes, varying=True)
     return tuple((_case_words(size, names) if names else "") or view.line(size.words, 60) or NONE for size in sizes)
 
 
-def common_words(sizes: Iterable[SizeTiming]) -> str:
+def length_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
+    """Each size by its lengths, its type, and what else tells it from the others: "M=N=K=8192, float16"."""
+    sizes = tuple(sizes)
+    varying = _axes(sizes, varying=True)
+
+    def names(size: Sized) -> list[str]:
+        return [name for name, value in size.case.items() if name in varying or name == "dtype" or _is_length(value)]
+
+    return tuple(_case_words(size, names(size)) or view.line(size.words, 60) or NONE for size in sizes)
+
+
+def _is_length(value: float | str) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def common_words(sizes: Iterable[Sized]) -> str:
     """What all sizes have in common: "bfloat16, normal"."""
     sizes = tuple(sizes)
     return _case_words(sizes[0], _axes(sizes, varying=False)) if len(sizes) > 1 else ""
 
 
-def _axes(sizes: tuple[SizeTiming, ...], *, varying: bool) -> list[str]:
+def _axes(sizes: tuple[Sized, ...], *, varying: bool) -> list[str]:
     names = dict.fromkeys(name for size in sizes for name in size.case)
     return [name for name in names if (len({repr(size.case.get(name)) for size in sizes}) > 1) == varying]
 
 
-def _case_words(size: SizeTiming, names: list[str]) -> str:
+def _case_words(size: Sized, names: list[str]) -> str:
     """The case's values under these names; axes of one length are said together."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name in names:

@@ -12,16 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline
+from grader.report import efficiency, efficiency_lines, kernel_lines, kernels, view
 from grader.report import speed as timing
-from grader.report import view
 from grader.report.picture import ASCII_SHADES, SHADES, cell_size, shade_rows
 from grader.report.status import LOOKS, Tone, in_part, look_of
+from grader.report.widest import Widest
 
 _STYLES: dict[Tone, str] = {
     "good": "green",
@@ -79,19 +79,6 @@ class _Quote:
                 yield Text(" ").join([self.bar, piece])
 
 
-@dataclass(frozen=True)
-class _Widest:
-    """The first of some tables, from wide to narrow, that fits where it stands."""
-
-    tables: tuple[Table, ...]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # Measured with room to spare: rich never calls anything wider than the place it has.
-        room = options.update(width=1000)
-        fitting = (one for one in self.tables if Measurement.get(console, room, one).maximum <= options.max_width)
-        yield next(fitting, self.tables[-1])
-
-
 def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
     """The whole result as text that ends in a newline."""
     ink = _Ink(ascii_only)
@@ -115,6 +102,37 @@ def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, 
         title.truncate(room - dots.cell_len, overflow="crop")
         title.append_text(dots)
     return _to_text(Text("  ").join([symbol, word, title]).append_text(tail), width, colour).split("\n", 1)[0]
+
+
+def render_kernels(
+    parts: Iterable[PartInfo], *, width: int = 100, colour: bool = False, ascii_only: bool = False
+) -> str:
+    """Everything that the kernels of these parts were compiled to."""
+    ink = _Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for part in parts:
+        blocks += [
+            ink(view.line(part.title, 200), "bold underline"),
+            kernel_lines.everything(ink, part, _STYLES),
+            Text(),
+        ]
+    return _to_text(Group(*blocks), width, colour)
+
+
+def render_rooflines(
+    sections: Iterable[efficiency_lines.Section],
+    roofs: efficiency_lines.Roofs,
+    *,
+    width: int = 100,
+    colour: bool = False,
+    ascii_only: bool = False,
+) -> str:
+    """What was counted and predicted for each part, and the roofs that the predictions rest on."""
+    ink = _Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for one in sections:
+        blocks += [efficiency_lines.section(ink, one), Text()]
+    return _to_text(Group(*blocks, efficiency_lines.roofs(ink, roofs)), width, colour)
 
 
 def _to_text(content: RenderableType, width: int, colour: bool) -> str:
@@ -162,12 +180,15 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     heading.add_row(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
     rows = _rows()
     unsaid = _first_of_each_reason(record.checks)
-    for group in _lines(checks, brief and all(check.status not in view.LEARNERS for check in checks)):
-        _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group))
+    calm = brief and all(check.status not in view.LEARNERS for check in checks)
+    for group in _lines(checks, calm):
+        _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group), counted=not calm)
     cards = [_card(ink, record, group) for group in view.by_kind(check for check in checks if _has_card(check))]
     timed = [check for check in checks if check.speed is not None]
     speeds = [_speed(ink, check, check.speed, brief=brief, several=len(timed) > 1) for check in timed if check.speed]
-    return Group(heading, rows, *cards, *speeds, Text())
+    target = kernels.shown_target(record.env)
+    compiled = kernel_lines.few(ink, part, target, _STYLES, findings_only=brief)
+    return Group(heading, rows, *cards, *speeds, compiled, Text())
 
 
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
@@ -207,7 +228,8 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
     return [first.get(check.id, [check]) for check in checks if check.id not in later]
 
 
-def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, why: bool) -> None:
+def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, why: bool, counted: bool) -> None:
+    """One line for these checks, and under it why they are not passed and what was counted, as far as is wanted."""
     check = group[0]
     symbol, word = ink.status(check)
     if len(group) == 1:
@@ -227,6 +249,9 @@ def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, w
     rows.add_row(symbol, word, title, ink(points))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add_row("", "", ink(view.why(check), "dim"), "")
+    # A card tells what was counted in its own words.
+    if counted and len(group) == 1 and not _has_card(check) and (said := efficiency.sentence(check)):
+        rows.add_row("", "", ink(said, "dim"), "")
 
 
 def _short_name(check: CheckResult) -> str:
@@ -312,6 +337,8 @@ def _speed(ink: _Ink, check: CheckResult, speed: Speed, *, brief: bool, several:
         _labelled(ink, f"Absent: {', '.join(titles)}: ", view.line(why, 160))
         for why, titles in timing.absent_by_reason(speed).items()
     ]
+    foretold = efficiency.compared(check)
+    lines += [_labelled(ink, "Prediction: ", foretold)] if foretold else []
     # With full marks there is nothing to look for: what concerns the machine is said only where it may have cost some.
     settled = check.status == "pass" and not in_part(check)
     method = timing.method_words(speed)
@@ -323,10 +350,10 @@ def _speed(ink: _Ink, check: CheckResult, speed: Speed, *, brief: bool, several:
     return Group(Text(), _indent(title, 2), *(_indent(entry, 4) for entry in lines))
 
 
-def _sizes(ink: _Ink, speed: Speed) -> _Widest:
+def _sizes(ink: _Ink, speed: Speed) -> Widest:
     """One row per size; what a narrow terminal has no room for is left to the scorecard, the interval last."""
     left_out: tuple[tuple[str, ...], ...] = ((), ("roofline",), ("roofline", "rate"), ("roofline", "rate", "interval"))
-    return _Widest(tuple(_sizes_table(ink, speed, names) for names in left_out))
+    return Widest(tuple(_sizes_table(ink, speed, names) for names in left_out))
 
 
 def _sizes_table(ink: _Ink, speed: Speed, left_out: tuple[str, ...]) -> Table:

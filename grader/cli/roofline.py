@@ -1,0 +1,200 @@
+"""The roofline section of `grade profile`: bytes counted in the interpreter, the times that follow from them on GPUs
+known by name, and, where Nsight Compute can count, what this machine's GPU moved in one call.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from grader import machine
+from grader.catalogue import Entry
+from grader.model.cases import Case
+from grader.model.exercise import Part, SpeedBand, WorkModel
+from grader.protocol.messages import Start
+from grader.record import CheckResult, Prediction, Work
+from grader.report import speed as timing
+from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
+from grader.report.efficiency_lines import Roofs, Section
+from grader.sandbox.server import ForkServer
+from grader.speed import counters
+from grader.speed.counters import Counted, Counters
+from grader.speed.gpus import GPUS
+from grader.speed.lock import GpuLock
+from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, on_paper
+
+_SEED = 1
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """One part. work, predictions: as in a record (docs/record.md). why: why nothing was counted, or empty. counters:
+    of the GPU, for the longest of the predicted sizes; None where nobody could ask.
+    """
+
+    part: str
+    title: str
+    work: tuple[Work, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+    why: str = ""
+    counters: Counters | None = None
+
+
+def rooflines(entry: Entry, path: str, source: str, parts: Sequence[Part], *, quiet: bool) -> tuple[Roofline, ...]:
+    """Count in the interpreter and predict; on a GPU, also ask Nsight Compute."""
+
+    def say(line: str) -> None:
+        if not quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    say("Counting in the interpreter …")
+    found = _predicted(entry, path, source, parts)
+    if not machine.has_gpu():
+        return found
+    executable = counters.find()
+    if executable is None:
+        why = f"ncu is not installed: {counters.HOW_TO_GET}"
+        return tuple(replace(one, counters=Counters(one.part, "", why=why)) for one in found)
+    say("Counting on the GPU …")
+    return _counted_on_gpu(entry, source, executable, found)
+
+
+def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> tuple[Roofline, ...]:
+    with closing(ForkServer("interpret")) as server:
+        # Hypothesis and torch load here, while the fork server loads them as well.
+        from grader import plan
+        from grader.grading import Job, grade
+
+        names = frozenset(part.name for part in parts)
+        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False, parts=names)
+        counting = replace(drawn, checks=tuple(one for one in drawn.checks if isinstance(one.check.rule, WorkModel)))
+        job = Job(entry, path, source, counting, "", "", shrink=False, timed=False, compiled=False)
+        checks = grade(job, server).checks
+    found = []
+    for part in parts:
+        own = [check for check in checks if check.part == part.name]
+        work = tuple(work for check in own for work in check.work)
+        bands = [check.rule for check in part.checks if isinstance(check.rule, SpeedBand)]
+        predictions = tuple(one for band in bands for one in on_paper(band, work))
+        reasons = (check.reason for check in own if check.reason)
+        why = "" if work else next(reasons, "no check of this part counts bytes")
+        found.append(Roofline(part.name, part.title, work, predictions, why))
+    return tuple(found)
+
+
+def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
+    functions = tuple(part.name for part in entry.exercise.parts)
+    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions)
+    longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
+    asked = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
+    gpu = machine.find_gpu()
+    lock = GpuLock(gpu.uuid if gpu else "unknown")
+    with closing(ForkServer("gpu")) as server, lock.alone():
+        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, asked)}
+    return tuple(replace(one, counters=answers.get(one.part)) for one in found)
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+def show(found: Sequence[Roofline], stream: object, look: tuple[bool, bool, int]) -> None:
+    """Print the section as this terminal can show it; look: colour, ASCII only, width."""
+    from grader.report import terminal
+
+    colour, ascii_only, width = look
+    text = terminal.render_rooflines(
+        [section(one) for one in found], roofs(), width=width, colour=colour, ascii_only=ascii_only
+    )
+    print(text, file=stream)  # type: ignore[call-overload]
+
+
+def section(one: Roofline) -> Section:
+    """What is shown of one part."""
+    check = CheckResult(one.part, one.part, "", "", "pass", 0, 0, work=one.work, predictions=one.predictions)
+    view = efficiency_view(check)
+    notes = [one.why] if one.why else []
+    told = one.counters
+    if told is not None and told.why:
+        notes.append(f"No counters of the GPU: {told.why}")
+    elif told is None and one.work:
+        notes.append("No counters of the GPU: none is used here.")
+    launches = told.launches if told else ()
+    if launches and told:
+        notes.append(_beside_prediction(one, told))
+    return Section(
+        title=one.title,
+        view=_marked(view, one.predictions) if view else None,
+        caption=f"counted by the GPU itself (ncu), {told.words}" if launches and told else "",
+        heads=tuple(_COUNTED),
+        launches=tuple(tuple(cell(launch) for cell in _COUNTED.values()) for launch in launches),
+        notes=tuple(notes),
+    )
+
+
+def _percent(name: str) -> Callable[[Counted], str]:
+    return lambda one: f"{one.metrics[name]:.0f}%" if name in one.metrics else timing.NONE
+
+
+def _amount(name: str) -> Callable[[Counted], str]:
+    return lambda one: amount(round(one.metrics[name])) if name in one.metrics else timing.NONE
+
+
+_COUNTED: dict[str, Callable[[Counted], str]] = {
+    "kernel": lambda one: one.kernel[:40],
+    "time": lambda one: timing.duration(one.time_us or 0),
+    "DRAM read, bytes": _amount(counters.READ),
+    "written, bytes": _amount(counters.WRITTEN),
+    "of DRAM": _percent(counters.DRAM),
+    "of SM": _percent(counters.SM),
+    "tensor pipe": _percent(counters.TENSOR),
+    "tensor instructions": _amount(counters.TENSOR_INSTRUCTIONS),
+}
+
+
+def _beside_prediction(one: Roofline, told: Counters) -> str:
+    """How the DRAM bytes that were counted compare with those that the prediction takes."""
+    known = [launch.dram_bytes for launch in told.launches if launch.dram_bytes is not None]
+    predicted = next((each.bytes for each in one.predictions if each.words == told.words), 0)
+    if len(known) < len(told.launches) or predicted <= 0:
+        return "The DRAM bytes were not counted."
+    ratio = sum(known) / predicted
+    return f"{amount(round(sum(known)))} bytes of DRAM, {ratio:.2f} times the {amount(predicted)} that are predicted."
+
+
+def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> EfficiencyView:
+    """The view with a mark at times whose bytes all fit into that GPU's L2 cache."""
+    l2 = {gpu.name: gpu.l2_bytes for gpu in GPUS}
+    fits = {(one.words, one.gpu) for one in predictions if one.bytes <= l2.get(one.gpu, 0)}
+    sizes = dict.fromkeys(one.words for one in predictions)
+
+    def marked(row: TimeRow, size: str) -> TimeRow:
+        cells = zip(view.gpus, row.times, strict=True)
+        times = tuple((f"{time}*" if (size, gpu) in fits else time, bound) for gpu, (time, bound) in cells)
+        return replace(row, times=times)
+
+    return replace(view, times=tuple(marked(row, size) for row, size in zip(view.times, sizes, strict=False)))
+
+
+def roofs() -> Roofs:
+    """The published ceilings, and what is assumed of them."""
+    rows = tuple(
+        (
+            gpu.name,
+            f"{gpu.dram_tbps:g}",
+            *(f"{gpu.tflops[name]:g}" for name in ("float16", "tf32", "float32")),
+            f"{gpu.l2_bytes // _MIB}",
+        )
+        for gpu in GPUS
+    )
+    return Roofs(
+        ("published", "TB/s", "float16 TFLOP/s", "tf32", "float32", "L2, MiB"),
+        rows,
+        (
+            f"Of these, {DRAM_SHARE:.0%} of the bandwidth, {TENSOR_SHARE:.0%} of the tensor cores and {CORE_SHARE:.0%} "
+            f"of float32 are expected, and {LAUNCH_US:g} µs for each launch: docs/efficiency.md",
+            "* all bytes fit into the L2 cache: a call whose inputs are still there takes less",
+        ),
+    )

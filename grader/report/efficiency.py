@@ -1,0 +1,224 @@
+"""What the renderers say about counted work and predicted times, in the same words: one line, or tables.
+
+Numbers may come from a file: whatever is no amount or no time is shown as a dash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from grader.record import CheckResult, Prediction, Work
+from grader.report import speed as timing
+from grader.report import view
+
+MOST_ROWS = 40
+MOST_GPUS = 8
+_MOST, _MOST_TIMES = 10**18, 1e4
+_BOUND = {"memory": "memory-bound", "compute": "compute-bound", "launch": "launch-bound"}
+
+
+@dataclass(frozen=True)
+class WorkRow:
+    """What one call moved, every number in words. over: more than allowed."""
+
+    words: str
+    loaded: str
+    stored: str
+    moved: str
+    model: str
+    allowed: str
+    share: str
+    launches: str
+    over: bool
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """What one call took up beside inputs and results. over: more than allowed."""
+
+    words: str
+    taken: str
+    allowed: str
+    over: bool
+
+
+@dataclass(frozen=True)
+class TimeRow:
+    """One size on several GPUs: the predicted time on each, and what rules it there."""
+
+    words: str
+    times: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One size: what was predicted and what was measured. error: how much longer the prediction is."""
+
+    words: str
+    predicted: str
+    measured: str
+    error: str
+    bound: str
+
+
+@dataclass(frozen=True)
+class EfficiencyView:
+    """What a page shows of a check's counted work and predictions. sentence: the same in one line, for the row."""
+
+    sentence: str
+    work: tuple[WorkRow, ...]
+    memory: tuple[MemoryRow, ...]
+    gpus: tuple[str, ...]
+    times: tuple[TimeRow, ...]
+    compared: tuple[ComparedRow, ...]
+    median: str
+    cut: int
+
+
+def efficiency_view(check: CheckResult) -> EfficiencyView | None:
+    """The view of a check whose work was counted, or whose time was predicted."""
+    if not check.work and not check.predictions:
+        return None
+    counted = check.work[:MOST_ROWS]
+    published = [one for one in check.predictions if one.ceilings == "published"]
+    gpus = tuple(dict.fromkeys(one.gpu for one in published))[:MOST_GPUS]
+    compared = _beside_measured(check)
+    return EfficiencyView(
+        sentence=sentence(check),
+        work=tuple(_work_row(one, words) for one, words in zip(counted, timing.length_words(counted), strict=True)),
+        memory=tuple(
+            MemoryRow(
+                words,
+                amount(one.extra_bytes),
+                amount(one.extra_allowed_bytes),
+                one.extra_bytes > one.extra_allowed_bytes,
+            )
+            for one, words in zip(counted, timing.length_words(counted), strict=True)
+            if one.extra_allowed_bytes >= 0
+        ),
+        gpus=tuple(view.line(gpu, 40) for gpu in gpus),
+        times=_time_rows(published, gpus),
+        compared=tuple(_compared_row(one, words) for one, words in compared),
+        median=_median_words([one for one, _ in compared]),
+        cut=max(0, len(check.work) - MOST_ROWS),
+    )
+
+
+# -- one line --------------------------------------------------------------------------------------------------------
+
+
+def sentence(check: CheckResult) -> str:
+    """What was moved, or how long it would take where no time was measured; empty without either."""
+    return moved(check.work) or predicted(check.predictions)
+
+
+def moved(counted: Sequence[Work]) -> str:
+    """Of the call that came nearest to its limit: the bytes beside the model's; the memory where that is limited."""
+    if not counted:
+        return ""
+    place = max(range(len(counted)), key=lambda i: _share(counted[i]))
+    work, words = counted[place], timing.length_words(counted)[place]
+    text = f"moved {amount(work.moved_bytes)} bytes for {words}; the model says {amount(work.model_bytes)}, "
+    text += f"allowed {amount(work.allowed_bytes)}"
+    if work.extra_allowed_bytes >= 0:
+        text += f"; {amount(work.extra_bytes)} of {amount(work.extra_allowed_bytes)} bytes of extra memory"
+    return text
+
+
+def predicted(predictions: Sequence[Prediction]) -> str:
+    """The longest predicted time on the first GPU that is named; empty where times were measured."""
+    known = [one for one in predictions if one.ceilings == "published" and timing.usable(one.time_us)]
+    shown = [one for one in known if one.gpu == known[0].gpu]
+    if not shown:
+        return ""
+    place = max(range(len(shown)), key=lambda i: shown[i].time_us)
+    one, words = shown[place], timing.length_words(shown)[place]
+    return f"predicted on {with_article(one.gpu)}: {timing.duration(one.time_us)} at {words} ({_BOUND[one.bound]})"
+
+
+def compared(check: CheckResult) -> str:
+    """How far the predictions lie from the measured times, in the median and size by size; empty without any."""
+    rows = _beside_measured(check)
+    if not rows:
+        return ""
+    each = ", ".join(f"{words} {_signed(_error(one))}" for one, words in rows[:8])
+    more = f", {len(rows) - 8} more" if len(rows) > 8 else ""
+    return f"{_median_words([one for one, _ in rows])}: {each}{more}"
+
+
+def with_article(gpu: str) -> str:
+    """ "an H200", "a B200": by how the first letter, which stands alone, is spoken."""
+    name = view.line(gpu, 40) or "unknown GPU"
+    return f"{'an' if name[0] in 'AEFHILMNORSXaeiou' else 'a'} {name}"
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def amount(count: int) -> str:
+    """A count with its thousands apart; a dash for what is none."""
+    return view.line(f"{count:,}", 40) if count >= 0 else timing.NONE
+
+
+def _share(work: Work) -> float:
+    # A file may hold integers that are too large for a float.
+    return min(work.moved_bytes, _MOST) / min(max(work.allowed_bytes, 1), _MOST)
+
+
+def _work_row(work: Work, words: str) -> WorkRow:
+    return WorkRow(
+        words=words,
+        loaded=amount(work.loaded_bytes),
+        stored=amount(work.stored_bytes),
+        moved=amount(work.moved_bytes),
+        model=amount(work.model_bytes),
+        allowed=amount(work.allowed_bytes),
+        share=timing.percent(_share(work)),
+        launches=amount(work.launches),
+        over=work.moved_bytes > work.allowed_bytes,
+    )
+
+
+def _time_rows(published: Sequence[Prediction], gpus: Sequence[str]) -> tuple[TimeRow, ...]:
+    first = {one.words: one for one in reversed(published)}
+    sizes = [first[words] for words in dict.fromkeys(one.words for one in published)][:MOST_ROWS]
+    found = {(one.words, one.gpu): one for one in published}
+
+    def cell(size: Prediction, gpu: str) -> tuple[str, str]:
+        one = found.get((size.words, gpu))
+        return (timing.duration(one.time_us), one.bound) if one else (timing.NONE, "")
+
+    return tuple(
+        TimeRow(words, tuple(cell(size, gpu) for gpu in gpus))
+        for size, words in zip(sizes, timing.length_words(sizes), strict=True)
+    )
+
+
+def _beside_measured(check: CheckResult) -> list[tuple[Prediction, str]]:
+    """The predictions that a measured time stands beside, with their sizes in the words of the other tables."""
+    both = [one for one in check.predictions if timing.usable(one.time_us) and timing.usable(one.measured_us)]
+    both = both[:MOST_ROWS]
+    return list(zip(both, timing.size_words(both), strict=True))
+
+
+def _compared_row(one: Prediction, words: str) -> ComparedRow:
+    return ComparedRow(
+        words, timing.duration(one.time_us), timing.duration(one.measured_us), _signed(_error(one)), _BOUND[one.bound]
+    )
+
+
+def _error(one: Prediction) -> float:
+    return min(one.time_us / one.measured_us, _MOST_TIMES) - 1
+
+
+def _signed(error: float) -> str:
+    percent = round(100 * error)
+    return f"{percent:+d}%" if percent else "0%"
+
+
+def _median_words(rows: Sequence[Prediction]) -> str:
+    if not rows:
+        return ""
+    return f"off by {round(100 * median(abs(_error(one)) for one in rows))}% in the median"

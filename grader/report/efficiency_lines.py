@@ -1,0 +1,80 @@
+"""The roofline section of a profile for a terminal: counted bytes, predicted times, and what the GPU itself counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.report.efficiency import EfficiencyView
+from grader.report.widest import Widest
+
+Ink = Callable[..., Text]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part. heads, launches: a table of what the GPU counted, every cell in words. notes: what is left to say."""
+
+    title: str
+    view: EfficiencyView | None = None
+    caption: str = ""
+    heads: tuple[str, ...] = ()
+    launches: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """The GPUs that times are predicted for: a row for each, and what is made of these figures."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+def section(ink: Ink, one: Section) -> RenderableType:
+    """Everything about one part."""
+    blocks: list[RenderableType] = [ink(one.title, "bold underline")]
+    view = one.view
+    if view is not None and view.work:
+        heads = ("moved in the interpreter, bytes", "loaded", "stored", "together", "model", "allowed", "launches")
+        rows = [
+            (row.words, row.loaded, row.stored, row.moved, row.model, row.allowed, row.launches) for row in view.work
+        ]
+        blocks.append(_table(ink, heads, rows))
+    if view is not None and view.memory:
+        memory = [(row.words, row.taken, row.allowed) for row in view.memory]
+        blocks.append(_table(ink, ("extra memory, bytes", "taken", "allowed"), memory))
+    if view is not None and view.times:
+        times = [(row.words, *(f"{time}\n{bound}" for time, bound in row.times)) for row in view.times]
+        blocks.append(_table(ink, ("predicted", *view.gpus), times))
+    if one.launches:
+        blocks += [ink(one.caption, "dim"), _table(ink, one.heads, one.launches)]
+    blocks += [Padding(ink(note, "dim"), (0, 0, 0, 2), expand=False) for note in one.notes]
+    return Group(*blocks)
+
+
+def roofs(ink: Ink, known: Roofs) -> RenderableType:
+    """The figures that the predictions rest on."""
+    return Group(_table(ink, known.heads, known.rows), *(ink(note, "dim") for note in known.notes))
+
+
+def _table(ink: Ink, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    """Columns from the left as far as they fit; the rest is left to the JSON document."""
+    counts = range(len(heads), 1, -1)
+    return Padding(Widest(tuple(_columns(ink, heads, rows, count) for count in counts)), (0, 0, 1, 2), expand=False)
+
+
+def _columns(ink: Ink, heads: Sequence[str], rows: Sequence[Sequence[str]], count: int) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for place in range(count):
+        table.add_column(justify="right" if place else "left", no_wrap=True)
+    table.add_row(*(ink(head, "dim") for head in heads[:count]))
+    for row in rows:
+        table.add_row(*map(ink, row[:count]))
+    return table

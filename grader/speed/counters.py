@@ -1,0 +1,240 @@
+"""Nsight Compute: what the GPU itself counted while a part ran once. For `grade profile`; nothing is judged by it.
+
+The submission runs under ncu in a process that is confined like any other. What ncu writes is text of its own, but the
+process below it could have written as well: it is read without trust, and whoever shows names cleans them.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from grader.errors import GradeError
+from grader.model.cases import Case
+from grader.model.exercise import Limits, Part
+from grader.protocol.messages import Call, Raised, Recipe, Start
+from grader.record import clean
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+from grader.sandbox.traced import TracedServer
+
+TIME = "gpu__time_duration.sum"
+READ = "dram__bytes_read.sum"
+WRITTEN = "dram__bytes_write.sum"
+DRAM = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
+SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+TENSOR_INSTRUCTIONS = "smsp__inst_executed_pipe_tensor.sum"
+METRICS = (TIME, READ, WRITTEN, DRAM, SM, TENSOR, TENSOR_INSTRUCTIONS)
+
+HOW_TO_GET = (
+    "it comes with the CUDA toolkit (in /usr/local/cuda/bin), and alone as apt's nsight-compute-… of NVIDIA's "
+    "repository or conda's nsight-compute"
+)
+_PLACES = ("/usr/local/cuda/bin", *map(str, sorted(Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True)))
+# ncu starts with the process and has threads of its own; every kernel runs several times.
+_LOAD_S, _CALL_S, _PROCESSES = 180.0, 300.0, 1024
+_MOST_KERNELS = 64
+# Asked for base units, ncu of some versions answers in others all the same.
+_BYTES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
+_NANOSECONDS = {"usecond": 1e3, "us": 1e3, "msecond": 1e6, "ms": 1e6, "second": 1e9, "s": 1e9}
+_UNITS = _BYTES | _NANOSECONDS
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One launch. metrics: what was counted, by ncu's names; bytes, nanoseconds, per cent, instructions."""
+
+    kernel: str
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def dram_bytes(self) -> float | None:
+        """Read and written together, if both are known."""
+        both = [self.metrics[name] for name in (READ, WRITTEN) if name in self.metrics]
+        return sum(both) if len(both) == 2 else None
+
+    @property
+    def time_us(self) -> float | None:
+        """How long it ran, if that is known."""
+        return self.metrics[TIME] / 1e3 if TIME in self.metrics else None
+
+
+@dataclass(frozen=True)
+class Counters:
+    """One call of a part. why: why there are no counters, or empty."""
+
+    part: str
+    words: str
+    launches: tuple[Counted, ...] = ()
+    why: str = ""
+
+
+# -- the tool --------------------------------------------------------------------------------------------------------
+
+
+def find(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The path of ncu, or None: in $PATH, or where NVIDIA's packages put it."""
+    places = os.pathsep.join([*filter(None, [environment.get("PATH")]), *_PLACES])
+    found = shutil.which("ncu", path=places)
+    return str(Path(found).absolute()) if found else None
+
+
+def command(executable: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
+    """The command line, to which the program to watch is added.
+
+    Counting waits until the program asks for it. Clocks are left as they are: a time at base clocks is nobody's. Each
+    kernel starts with empty caches, as the inputs of a timed call do.
+    """
+    words = [executable, "--csv", "--print-units", "base", "--metrics", ",".join(metrics)]
+    words += ["--profile-from-start", "off", "--target-processes", "all"]
+    return (*words, "--clock-control", "none", "--cache-control", "all")
+
+
+# -- its report ------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> tuple[Counted, ...]:
+    """The launches that ncu reports in CSV, with one metric a row or all in one; whatever else it says is passed over.
+
+    A value that is none ("n/a") is left out.
+    """
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID",')), None)
+    if start is None:
+        return ()
+    try:
+        # Messages begin with bars of equal signs, CSV lines with a quote.
+        rows = list(csv.reader(line for line in lines[start:] if line.startswith('"')))
+    except csv.Error:
+        return ()
+    header, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0]) and row[0] != "ID"]
+    if "Metric Name" in header:
+        return _by_metric(header, body)
+    return _by_kernel(header, body)
+
+
+def _by_metric(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[Counted, ...]:
+    kernels: dict[tuple[str, str], str] = {}
+    metrics: dict[tuple[str, str], dict[str, float]] = {}
+    for row in body:
+        one = dict(zip(header, row, strict=True))
+        launch = one.get("Process ID", ""), one["ID"]
+        kernels.setdefault(launch, _bare(one.get("Kernel Name", "")))
+        value = _value(one.get("Metric Value", ""), one.get("Metric Unit", ""))
+        if value is not None:
+            metrics.setdefault(launch, {})[one["Metric Name"]] = value
+    return tuple(Counted(kernel, metrics.get(launch, {})) for launch, kernel in kernels.items())
+
+
+def _by_kernel(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[Counted, ...]:
+    # The first row holds the units.
+    if not body or body[0][0]:
+        return ()
+    units = dict(zip(header, body[0], strict=True))
+    launches = []
+    for row in body[1:]:
+        one = dict(zip(header, row, strict=True))
+        values = {name: _value(one[name], units[name]) for name in header if "__" in name}
+        metrics = {name: value for name, value in values.items() if value is not None}
+        launches.append(Counted(_bare(one.get("Kernel Name", "")), metrics))
+    return tuple(launches)
+
+
+def _bare(kernel: str) -> str:
+    """A kernel's name without its parameters, cleaned."""
+    return clean(kernel.partition("(")[0].strip() or kernel.strip(), 120)
+
+
+def _value(text: str, unit: str) -> float | None:
+    """A number as ncu writes it ("1,234.5"), in base units; None for what is none."""
+    try:
+        value = float(text.replace(",", "")) * _UNITS.get(unit.strip(), 1.0)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+_MESSAGE = re.compile(r"^==(?:ERROR|WARNING)==\s*(.+)$", re.MULTILINE)
+_KNOWN = {
+    "ERR_NVGPUCTRPERM": "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): load its "
+    "module with NVreg_RestrictProfilingToAdminUsers=0, or start the container with --cap-add=SYS_ADMIN",
+    "LibraryNotLoaded": "the driver offers no counters here (LibraryNotLoaded), as in some containers and virtual "
+    "machines",
+    "InterprocessLockFailed": "another user's ncu left its lock file behind (/tmp/nsight-compute-lock)",
+    "ResourceUnavailable": "another program, such as DCGM, holds the GPU's counters",
+    "No kernels were profiled": "no kernel ran in the call",
+}
+
+
+def why_not(text: str, otherwise: str = "") -> str:
+    """Why a report holds no launches, as far as it says."""
+    messages = _MESSAGE.findall(text)
+    for sign, why in _KNOWN.items():
+        if any(sign in message for message in messages):
+            return why
+    if messages:
+        return f"ncu says: {clean(messages[-1], 300)}"
+    return otherwise or "ncu reported no launch"
+
+
+def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
+    """The metrics that this GPU or this version of ncu complains about."""
+    messages = _MESSAGE.findall(text)
+    return tuple(name for name in metrics if any(name in message for message in messages))
+
+
+# -- a run -----------------------------------------------------------------------------------------------------------
+
+
+def count(
+    server: ForkServer, executable: str, start: Start, limits: Limits, asked: Sequence[tuple[Part, Case, int]]
+) -> Iterator[Counters]:
+    """Each part once, on its case and seed, in a process of its own under ncu."""
+    for part, case, seed in asked:
+        found, text = _counted(server, command(executable), start, limits, part, case, seed)
+        missing = unknown(text)
+        if not found.launches and missing:
+            kept = [name for name in METRICS if name not in missing]
+            found, _ = _counted(server, command(executable, kept), start, limits, part, case, seed)
+        yield found
+
+
+def _counted(
+    server: ForkServer, tool: tuple[str, ...], start: Start, limits: Limits, part: Part, case: Case, seed: int
+) -> tuple[Counters, str]:
+    """The counters of one call, and all that ncu wrote."""
+    words = case.words()
+    outcome: Outcome | None = None
+    why = ""
+    traced = TracedServer(server, tool, "grader.child.counted")
+    roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
+    recipe = Recipe(part.name, dict(case), seed)
+    try:
+        with Session(traced, start, roomy) as session:
+            outcome = session.call(Call(recipe, part.arguments, part.mutates, ()))
+    except GradeError as failed:
+        why = clean(str(failed), 300)
+    # Written when the process has ended.
+    text = traced.report.text.decode(errors="replace")
+    launches = parse(text)[:_MOST_KERNELS]
+    why = "" if launches else _no_end(outcome) or why_not(text, why)
+    return Counters(part.name, words, launches, why), text
+
+
+def _no_end(outcome: Outcome | None) -> str:
+    """How a call ended that did not return; empty for one that did, or that never was."""
+    match outcome:
+        case None | Finished():
+            return ""
+        case Raised(kind=kind, message=message):
+            return clean(f"the call raised {kind}: {message}", 300)
+        case _:
+            return f"the call came to no end: {type(outcome).__name__}"

@@ -1,0 +1,154 @@
+"""How long a call should take on a GPU: what was counted in the interpreter, scaled to a size, under the GPU's roofs.
+
+    time = launches × launch + max(DRAM bytes / bandwidth, operations / rate)
+
+A roofline and no simulation: how well it does, and where it must fail, stands in docs/efficiency.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from grader.errors import SpecError
+from grader.model.cases import Case, Value
+from grader.model.exercise import SpeedBand
+from grader.model.formula import evaluate
+from grader.record import Ceilings, Prediction, Speed, Work
+from grader.speed.gpus import GPUS, Gpu
+
+# Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
+# Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;
+DRAM_SHARE = 0.92
+# cuBLAS 772 to 815 of 989 TFLOP/s in float16 and bfloat16 from 4096³ on;
+TENSOR_SHARE = 0.80
+# and 45 to 51 of 66.9 in true float32.
+CORE_SHARE = 0.70
+# Start, ramp and tail of a kernel: 512³ takes 6 µs where the roofs alone say 0.4, 2048³ takes 28 where they say 22.
+LAUNCH_US = 5.0
+# So many sizes of a suite tell how the time grows.
+_FEW = 4
+_ALIKE = 0.05
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """What a GPU can be expected to reach: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch."""
+
+    gpu: str
+    dram_tbps: float
+    tflops: dict[str, float]
+    ceilings: Literal["published", "measured"]
+    launch_us: float = LAUNCH_US
+
+    def rate(self, dtype: str) -> float:
+        """TFLOP/s with this type; of an unknown one, no more than the fastest."""
+        return self.tflops.get(dtype) or max(self.tflops.values(), default=0.0)
+
+
+def published(gpu: Gpu) -> Roofs:
+    """A GPU on paper, less what nobody reaches of it."""
+    shares = {name: CORE_SHARE if name == "float32" else TENSOR_SHARE for name in gpu.tflops}
+    tflops = {name: rate * shares[name] for name, rate in gpu.tflops.items()}
+    return Roofs(gpu.name, gpu.dram_tbps * DRAM_SHARE, tflops, "published")
+
+
+def measured(gpu: str, ceilings: Ceilings) -> Roofs:
+    """A GPU whose ceilings were measured: nothing is taken off."""
+    return Roofs(gpu, ceilings.copy_tbps, dict(ceilings.tflops), "measured")
+
+
+def predict(
+    roofs: Roofs, band: SpeedBand, case: Mapping[str, Value], words: str, counted: Sequence[Work]
+) -> Prediction | None:
+    """The time of one size from what was counted on other cases; None where that tells nothing about it.
+
+    The DRAM bytes exceed what the size needs as the unique bytes of the counted case exceed what that one needs; the
+    operations are those that the size needs.
+    """
+    work = _nearest(band, case, counted)
+    if work is None:
+        return None
+    scale = _value(band.bytes, case) / _value(band.bytes, work.case)
+    nbytes = work.unique_bytes * scale
+    flops = _value(band.flops, case) or work.flops * scale
+    # What no tl.dot multiplies runs on the ordinary cores, whatever its type.
+    rate = roofs.rate(str(case.get("dtype", "")) if work.flops else "float32")
+    memory_us = nbytes / (roofs.dram_tbps * 1e6) if roofs.dram_tbps > 0 else 0.0
+    compute_us = flops / (rate * 1e6) if rate > 0 else 0.0
+    launch_us = work.launches * roofs.launch_us
+    terms: tuple[tuple[float, Literal["memory", "compute", "launch"]], ...] = (
+        (memory_us, "memory"),
+        (compute_us, "compute"),
+        (launch_us, "launch"),
+    )
+    return Prediction(
+        gpu=roofs.gpu,
+        case=dict(case),
+        words=words,
+        time_us=float(f"{launch_us + max(memory_us, compute_us):.5g}"),
+        # The first of equal terms.
+        bound=max(terms, key=lambda term: term[0])[1],
+        bytes=round(nbytes),
+        flops=round(flops),
+        ceilings=roofs.ceilings,
+    )
+
+
+def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
+    """The largest counted case of the size's type, or of any: what it moves beyond its inputs and results weighs least.
+
+    Cases that the band's formula does not know, and calls without a launch, tell nothing.
+    """
+    needed = [(work, _value(band.bytes, work.case)) for work in counted if work.launches and work.unique_bytes]
+    usable = [(work, nbytes) for work, nbytes in needed if nbytes > 0]
+    alike = [(work, nbytes) for work, nbytes in usable if work.case.get("dtype") == case.get("dtype")]
+    largest = max(alike or usable, key=lambda pair: pair[1], default=None)
+    return largest[0] if largest else None
+
+
+def _value(formula: str, case: Mapping[str, Value]) -> float:
+    """The formula's value, 0 for a case that it does not know."""
+    try:
+        return evaluate(formula, case)
+    except SpecError:
+        return 0.0
+
+
+def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]:
+    """A few sizes of the suite on every GPU that is known by name, size by size from the shortest to the longest."""
+    by_case = {case: predict(published(GPUS[0]), band, case, case.words(), counted) for case in band.suite.named}
+    told: dict[Case, float] = {}
+    for case, one in by_case.items():
+        # A size that takes as long as another tells nothing new.
+        if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in told.values()):
+            told[case] = one.time_us
+    cases = sorted(told, key=told.__getitem__)
+    return tuple(
+        one
+        for place in _spread(len(cases))
+        for gpu in GPUS
+        if (one := predict(published(gpu), band, cases[place], cases[place].words(), counted)) is not None
+    )
+
+
+def _spread(count: int) -> list[int]:
+    """At most a few places of so many, the first and the last among them."""
+    if count <= _FEW:
+        return list(range(count))
+    return [round(i * (count - 1) / (_FEW - 1)) for i in range(_FEW)]
+
+
+def beside_measured(gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work]) -> tuple[Prediction, ...]:
+    """Every size that was timed launch by launch, by the ceilings of the very GPU, with the measured time."""
+    if speed.ceilings is None:
+        return ()
+    roofs = measured(gpu, speed.ceilings)
+    found = []
+    for size in speed.sizes:
+        # A replayed graph pays less for a launch than this model knows of.
+        one = predict(roofs, band, size.case, size.words, counted) if size.method == "stream" else None
+        if one is not None:
+            found.append(replace(one, measured_us=size.submission.median_us))
+    return tuple(found)

@@ -1,0 +1,248 @@
+"""What the roofline predicts from counted work: exact sums on small tables, and what was once measured on an H200."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from grader.model.cases import Cases, Choice, Size, Space
+from grader.model.exercise import SpeedBand
+from grader.record import Ceilings, Prediction, Record, Work
+from grader.speed.gpus import GPUS, Gpu
+from grader.speed.prediction import Roofs, beside_measured, measured, on_paper, predict, published
+from tests.conftest import ROOT, Grade
+from tests.records import samples
+
+# A terabyte and 2 TFLOP (1 in float32) per second: a byte is 1e-6 µs, a float16 operation half of that.
+ROOFS = Roofs("a toy", 1.0, {"float16": 2.0, "float32": 1.0}, "measured", launch_us=3.0)
+SPACE = Space({"N": Size(1, 1 << 40), "dtype": Choice(("float32", "float16"))})
+
+
+def band(*sizes: dict[str, Any], **changes: Any) -> SpeedBand:
+    """3·N elements move, and N operations each are done."""
+    given = {"bytes": "3 * N * itemsize", "flops": "N", "suite": Cases(SPACE, sizes or ({"N": 1000},), generated=0)}
+    return SpeedBand("torch_eager", 0.5, 0.9, **{**given, **changes})
+
+
+def work(n: int = 100, dtype: str = "float32", *, times: float = 1.0, launches: int = 1, dots: int = 0) -> Work:
+    """What was counted on one case: `times` as many bytes as the size needs."""
+    nbytes = int(times * 3 * n * (4 if dtype == "float32" else 2))
+    case: dict[str, Any] = {"N": n, "dtype": dtype}
+    return Work(case, f"N={n}, dtype={dtype}", nbytes, 0, nbytes, launches, dots, nbytes, nbytes, 0)
+
+
+def predicted(case: dict[str, Any], *counted: Work, of: SpeedBand | None = None, roofs: Roofs = ROOFS) -> Prediction:
+    found = predict(roofs, of or band(), case, "words", counted)
+    assert found is not None
+    return found
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_scaled_to_the_size_and_divided_by_the_bandwidth() -> None:
+    one = predicted({"N": 10**6, "dtype": "float32"}, work())
+    assert (one.bytes, one.flops, one.time_us, one.bound) == (12_000_000, 1_000_000, 15.0, "memory")
+
+
+def test_what_moves_twice_the_bytes_takes_twice_the_bytes_time() -> None:
+    one = predicted({"N": 10**6, "dtype": "float32"}, work(times=2))
+    assert (one.bytes, one.time_us) == (24_000_000, 27.0)
+
+
+def test_what_loads_a_byte_again_within_a_launch_loads_it_once_from_dram() -> None:
+    again = dataclasses.replace(work(), loaded_bytes=10 * 1200)
+    assert predicted({"N": 10**6, "dtype": "float32"}, again).bytes == 12_000_000
+
+
+def test_operations_rule_where_they_take_longer_than_the_bytes() -> None:
+    one = predicted({"N": 10**6, "dtype": "float16"}, work(dots=1), of=band(flops="100 * N"))
+    assert (one.flops, one.time_us, one.bound) == (10**8, 53.0, "compute")
+
+
+def test_every_launch_costs_and_rules_where_it_costs_most() -> None:
+    one = predicted({"N": 1000, "dtype": "float32"}, work(launches=2))
+    assert (one.time_us, one.bound) == (6.012, "launch")
+
+
+def test_operations_outside_dots_run_on_the_ordinary_cores_whatever_their_type() -> None:
+    many = band(flops="100 * N")
+    assert predicted({"N": 10**6, "dtype": "float16"}, work(dots=0), of=many).time_us == 103.0
+    assert predicted({"N": 10**6, "dtype": "float16"}, work(dots=1), of=many).time_us == 53.0
+
+
+def test_without_a_formula_counted_operations_grow_with_the_bytes() -> None:
+    one = predicted({"N": 10**6, "dtype": "float32"}, work(dots=500), of=band(flops="0"))
+    assert one.flops == 500 * 10**4
+
+
+def test_a_type_without_a_rate_is_no_faster_than_the_fastest() -> None:
+    assert ROOFS.rate("float8_e4m3fn") == 2.0
+    assert Roofs("bare", 1.0, {}, "measured").rate("float16") == 0.0
+
+
+def test_the_largest_case_of_the_size_s_own_type_is_scaled() -> None:
+    counted = (work(100, times=2), work(1000, times=1.5), work(10**4, "float16", times=4))
+    assert predicted({"N": 10**6, "dtype": "float32"}, *counted).bytes == 18_000_000
+    assert predicted({"N": 10**6, "dtype": "bfloat16"}, *counted).bytes == 24_000_000
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [(), (work(launches=0),), (dataclasses.replace(work(), unique_bytes=0),)],
+    ids=["nothing", "no launch", "no byte"],
+)
+def test_what_was_not_counted_predicts_nothing(counted: tuple[Work, ...]) -> None:
+    assert predict(ROOFS, band(), {"N": 1000, "dtype": "float32"}, "words", counted) is None
+
+
+def test_a_counted_case_that_the_suite_s_formula_does_not_know_predicts_nothing() -> None:
+    other = dataclasses.replace(work(), case={"M": 7})
+    assert predict(ROOFS, band(), {"N": 1000, "dtype": "float32"}, "words", (other,)) is None
+
+
+# -- roofs -----------------------------------------------------------------------------------------------------------
+
+
+def test_published_peaks_are_cut_to_what_is_reached_and_measured_ceilings_are_not() -> None:
+    paper = published(Gpu("G", 10.0, {"float16": 100.0, "float32": 10.0}, 1))
+    assert (paper.gpu, paper.ceilings) == ("G", "published")
+    assert (paper.dram_tbps, paper.tflops) == (pytest.approx(9.2), pytest.approx({"float16": 80.0, "float32": 7.0}))
+
+    real = measured("G", Ceilings(4.0, 5.0, {"float16": 100.0}))
+    assert (real.dram_tbps, real.tflops, real.ceilings) == (4.0, {"float16": 100.0}, "measured")
+
+
+def test_every_named_gpu_has_a_rate_for_every_type_and_no_rate_with_sparsity() -> None:
+    assert len({gpu.name for gpu in GPUS}) == len(GPUS) == 6
+    for gpu in GPUS:
+        half, tf32, float32 = (gpu.tflops[name] for name in ("float16", "tf32", "float32"))
+        assert gpu.tflops["bfloat16"] == half
+        # A dense tensor core multiplies halves twice as fast as TF32 (2.05 times on the B200).
+        assert half / tf32 == pytest.approx(2, rel=0.03), gpu.name
+        assert float32 <= tf32
+        assert 0 < gpu.dram_tbps < 10
+        assert gpu.l2_bytes >= 40 << 20
+
+
+# -- where nothing can be timed --------------------------------------------------------------------------------------
+
+
+def test_a_few_sizes_are_predicted_on_every_named_gpu_from_short_to_long() -> None:
+    sizes = tuple({"N": 1 << power} for power in range(20, 31))
+    found = on_paper(band(*sizes), (work(),))
+    lengths = list(dict.fromkeys(one.case["N"] for one in found))
+
+    assert len(found) == 4 * len(GPUS)
+    assert lengths == sorted(lengths)
+    assert (lengths[0], lengths[-1]) == (1 << 20, 1 << 30)
+    assert [one.gpu for one in found[: len(GPUS)]] == [gpu.name for gpu in GPUS]
+    assert {(one.ceilings, one.measured_us) for one in found} == {("published", -1.0)}
+
+
+def test_a_size_that_takes_as_long_as_another_is_left_out() -> None:
+    sizes = ({"N": 1 << 30}, {"N": 1 << 31, "dtype": "float16"}, {"N": 1 << 20})
+    assert {one.case["N"] for one in on_paper(band(*sizes), (work(),))} == {1 << 20, 1 << 30}
+
+
+def test_nothing_counted_predicts_nothing_on_paper() -> None:
+    assert on_paper(band(), ()) == ()
+
+
+# -- beside measurements ---------------------------------------------------------------------------------------------
+
+
+def test_every_size_timed_by_launches_stands_beside_its_measured_time() -> None:
+    speed = samples.unsteady_speed()
+    graph = dataclasses.replace(speed.sizes[0], method="graph")
+    timed = dataclasses.replace(speed, sizes=(*speed.sizes, graph))
+    found = beside_measured("NVIDIA H200", band(), timed, (work(),))
+
+    assert [(one.words, one.measured_us) for one in found] == [
+        (size.words, size.submission.median_us) for size in speed.sizes
+    ]
+    # 12 bytes an element over 4.27 TB/s, and 5 µs for the launch.
+    assert found[0].time_us == pytest.approx(12 * (1 << 23) / 4.27e6 + 5, rel=1e-4)
+    assert (found[0].gpu, found[0].ceilings) == ("NVIDIA H200", "measured")
+
+
+def test_without_measured_ceilings_nothing_is_predicted_beside_a_measurement() -> None:
+    speed = dataclasses.replace(samples.unsteady_speed(), ceilings=None)
+    assert beside_measured("G", band(), speed, (work(),)) == ()
+
+
+# -- how well it does ------------------------------------------------------------------------------------------------
+
+
+def product(m: int, n: int, k: int, dtype: str = "float16") -> dict[str, Any]:
+    return {"M": m, "N": n, "K": k, "dtype": dtype}
+
+
+@pytest.mark.parametrize(
+    ("size", "measured_us"),
+    [
+        (product(512, 512, 512), 6),
+        (product(1024, 1024, 1024), 9),
+        (product(2048, 2048, 2048), 28),
+        (product(4096, 4096, 4096), 178),
+        (product(8192, 8192, 8192), 1420),
+        (product(6144, 6144, 6144, "bfloat16"), 574),
+        (product(3072, 3072, 3072, "float32"), 1281),
+        (product(16, 32768, 32768), 475),
+        (product(2048, 2048, 49152), 506),
+    ],
+)
+def test_on_paper_an_h200_multiplies_about_as_fast_as_cublas_did(size: dict[str, Any], measured_us: float) -> None:
+    """The measured times stand in docs/timing.md; below 10 µs they are known to a microsecond."""
+    space = Space({axis: Size(1, 1 << 17) for axis in "MNK"} | {"dtype": Choice(("float16", "bfloat16", "float32"))})
+    products = band(
+        bytes="itemsize * (M * K + K * N + M * N)",
+        flops="2 * M * N * K",
+        suite=Cases(space, (product(8, 8, 8),), generated=0),
+    )
+    nbytes = 3 * 64 * 64 * 2
+    counted = Work(product(64, 64, 64), "", nbytes, 0, nbytes, 1, 2 * 64**3, nbytes, nbytes, 0)
+    one = predicted(size, counted, of=products, roofs=published(GPUS[0]))
+
+    assert GPUS[0].name == "H200"
+    assert one.time_us == pytest.approx(measured_us, rel=0.07, abs=1.4)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "gibibytes", "measured_tbps"), [(2, 1, 4.25), (3, 1, 4.37), (4, 1, 4.43), (2, 1 / 64, 2.61)]
+)
+def test_on_paper_an_h200_streams_about_as_fast_as_it_did(tensors: int, gibibytes: float, measured_tbps: float) -> None:
+    """A copy, x + y and x·y + z over tensors of 1 GiB and 16 MiB, measured on an H200."""
+    streams = band(bytes=f"{tensors} * N * itemsize")
+    size = int(gibibytes * (1 << 30)) // 4
+    counted = dataclasses.replace(work(), unique_bytes=tensors * 400)
+    one = predicted({"N": size, "dtype": "float32"}, counted, of=streams, roofs=published(GPUS[0]))
+
+    assert one.bytes / one.time_us / 1e6 == pytest.approx(measured_tbps, rel=0.06)
+
+
+# -- in a grading ----------------------------------------------------------------------------------------------------
+
+REFERENCE = ROOT / "reference" / "ex_15_triton_basics"
+
+
+def longest(record: Record, part: str) -> float:
+    """The longest time that is predicted for the part on an H200, in microseconds."""
+    (check,) = (check for check in record.checks if check.id == f"{part}.speed")
+    return max((one.time_us for one in check.predictions if one.gpu == "H200"), default=0.0)
+
+
+def test_a_chain_that_goes_through_memory_is_predicted_to_take_half_as_long_again(graded: Grade) -> None:
+    fused = graded(REFERENCE / "solution.py", "fused_multiply_add")
+    through_memory = graded(REFERENCE / "wrong" / "fused_multiply_add_through_memory.py", "fused_multiply_add")
+
+    times = [longest(record, "fused_multiply_add") for record in (fused, through_memory)]
+    assert times[1] == pytest.approx(1.5 * times[0], rel=0.01)
+
+
+def test_nothing_is_predicted_for_a_part_with_wrong_answers_or_for_one_that_is_not_there(graded: Grade) -> None:
+    wrong = graded(REFERENCE / "wrong" / "vector_add_zeros.py", "vector_add", "global_sum")
+
+    assert [longest(wrong, part) for part in ("vector_add", "global_sum")] == [0, 0]
