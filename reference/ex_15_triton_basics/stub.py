@@ -11,7 +11,7 @@ Run it
     grade hint ex_15 --part vector_add      the first of three hints; --level 3 is the plainest
 
 Without a GPU your kernels run in Triton's interpreter, on the CPU: values and the number of launches are judged there,
-bfloat16 and speed are not. The scorecard says what was judged and what was not. Either way you edit this file only.
+speed is not. The scorecard says what was judged and what was not. Either way you edit this file only.
 
 Where to start
 

@@ -11,7 +11,7 @@ Run it
     grade hint ex_16 --part matmul     the first of three hints; --level 3 is the plainest
 
 Without a GPU your kernels run in Triton's interpreter, on the CPU: values and the number of launches are judged there,
-bfloat16 and speed are not. The scorecard says what was judged and what was not. Either way you edit this file only.
+speed is not. The scorecard says what was judged and what was not. Either way you edit this file only.
 
 Where to start
 
@@ -46,8 +46,8 @@ Four things to know
 - The order of the programs decides what they find in L2. Those that run at the same time should share rows of a and
   columns of b: number the tiles so that a group of, say, 8 tile rows is walked column by column ("grouped raster").
 - `tl.dot` multiplies float16 and bfloat16 tiles on the tensor cores into a float32 accumulator: keep it in float32
-  through the whole loop, `acc = tl.dot(a, b, acc)`. For float32 tiles a GPU rounds the inputs to TF32 (10 bits) unless
-  you write `input_precision="ieee"`. The interpreter does not, so only a GPU would tell you.
+  through the whole loop, `acc = tl.dot(a, b, acc)`. Of float32 tiles it reads no more than TF32's 10 bits, unless you
+  write `input_precision="ieee"`; the interpreter here does the same.
 - The sides of a tile are powers of two and at least 16, also where the matrix is smaller: masks take care of the rest.
 - Configurations differ in speed only. `@triton.autotune(configs=[triton.Config({"BLOCK_M": 64, ...}, num_warps=4)],
   key=[...])` above `@triton.jit` tries them at the first call; each is compiled for it, so keep the list short.

@@ -6,8 +6,10 @@ scatter are lowered onto them. A pointer carries in its upper bits the number of
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from types import FrameType
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 import torch
 
 from grader.child.guard import Addresses, Guard, Lanes
-from grader.child.races import Access, Kind, Order
+from grader.child.races import Access, Heed, Kind, Order
 from grader.protocol.messages import Finding, Traffic
 
 _POISON = b"\xff"
@@ -117,20 +119,40 @@ class MemoryWatch:
         load, store = builder.create_masked_load, builder.create_masked_store
         rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
 
+        class Found(TensorHandle):  # type: ignore[misc]
+            """What an atomic found; it notices whether anything is done with that."""
+
+            def __init__(self, data: Any, dtype: Any, heed: Heed) -> None:
+                self._heed, self._data = heed, data
+                super().__init__(data, dtype)
+                heed.looked = False
+
+            @property
+            def data(self) -> Any:
+                self._heed.looked = True
+                return self._data
+
+            @data.setter
+            def data(self, data: Any) -> None:
+                self._data = data
+
         def lanes_of(mask: Any) -> Lanes:
             # Block pointers and descriptors come with a bare array.
             return np.asarray(mask if isinstance(mask, np.ndarray) else mask.data, dtype=bool)
 
         def look(
-            kind: Kind, ptrs: Any, active: Lanes, *, order: Order = "plain", values: Any = None
+            kind: Kind, ptrs: Any, mask: Any, *, order: Order = "plain", values: Any = None, heed: Heed | None = None
         ) -> tuple[Any, Lanes | None]:
-            plain, allowed = self._look(kind, ptrs, active, order, values)
+            clipped = isinstance(mask, np.ndarray)
+            access = partial(Access, kind, order=order, clipped=clipped, heed=heed)
+            plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
             return TensorHandle(plain, ptrs.dtype), allowed
 
         def create_masked_load(
             self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
         ) -> Any:
-            plain, allowed = look("load", ptrs, lanes_of(mask), order="volatile" if is_volatile else "plain")
+            waits = is_volatile or getattr(cache_modifier, "name", "") == "CV"
+            plain, allowed = look("load", ptrs, mask, order="waits" if waits else "plain")
             if allowed is None:
                 return load(self, plain, mask, other, cache_modifier, eviction_policy, is_volatile)
             outside = lanes_of(mask) & ~allowed
@@ -142,17 +164,20 @@ class MemoryWatch:
         def create_masked_store(
             self: Any, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
         ) -> Any:
-            plain, allowed = look("store", ptrs, lanes_of(mask), values=value.data)
+            plain, allowed = look("store", ptrs, mask, values=value.data)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             return store(self, plain, value, lit, cache_modifier, eviction_policy)
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
-            plain, allowed = look("atomic", ptr, lanes_of(mask), order=_order(sem))
+            heed = Heed()
+            plain, allowed = look("atomic", ptr, mask, order=_order(sem), heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
-            return rmw(self, rmwOp, plain, val, lit, sem, scope)
+            found = rmw(self, rmwOp, plain, val, lit, sem, scope)
+            return Found(found.data, found.dtype, heed)
 
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
-            plain, allowed = look("atomic", ptr, np.ones(ptr.data.shape, dtype=bool), order=_order(sem))
+            every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
+            plain, allowed = look("atomic", ptr, every, order=_order(sem))
             if allowed is not None:
                 # It knows no mask; without an address to touch, what it would have found is unknown.
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
@@ -163,7 +188,9 @@ class MemoryWatch:
         builder.create_atomic_rmw = create_atomic_rmw
         builder.create_atomic_cas = create_atomic_cas
 
-    def _look(self, kind: Kind, ptrs: Any, active: Lanes, order: Order, values: Any) -> tuple[Addresses, Lanes | None]:
+    def _look(
+        self, access: Callable[..., Access], ptrs: Any, active: Lanes, values: Any
+    ) -> tuple[Addresses, Lanes | None]:
         from triton.runtime.interpreter import interpreter_builder
 
         width = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
@@ -176,7 +203,7 @@ class MemoryWatch:
         x, y, z = interpreter_builder.grid_idx
         guard.grid = interpreter_builder.grid_dim
         program = (x * guard.grid[1] + y) * guard.grid[2] + z
-        return guard.access(Access(kind, width, program, _where(), order), pointers, active, values)
+        return guard.access(access(width=width, program=program, where=_where()), pointers, active, values)
 
     def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
         def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
@@ -213,7 +240,7 @@ def _folders() -> tuple[str, ...]:
 
     import triton
 
-    return str(Path(triton.__file__).parent), str(Path(__file__).resolve().parents[2])
+    return str(Path(triton.__file__).parent) + os.sep, str(Path(__file__).resolve().parents[2]) + os.sep
 
 
 _OURS = _folders()

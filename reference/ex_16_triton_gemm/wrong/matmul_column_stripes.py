@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-BLOCK_N, BLOCK_K = 64, 32
+BLOCK_N, BLOCK_K = 128, 128
 
 
 # One kernel for all shapes: specialised ones would be faster, and each would be compiled.
