@@ -7,7 +7,7 @@ to its smallest failing case; a process that dies is replaced and the remaining 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,6 +15,8 @@ from time import monotonic
 
 from grader import __version__, machine
 from grader.catalogue import Entry
+from grader.compiled.kept import place_for
+from grader.compiled.runner import Compiling
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
 from grader.judge.rules import decide, failure_of, shrinkable
@@ -46,13 +48,17 @@ from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.shrink import smallest
+from grader.speed import prediction
 from grader.speed.anchor import Anchor
 from grader.speed.lock import GpuLock
 from grader.speed.scout import Scout
-from grader.speed.suite import Suite, Verdict
+from grader.speed.stadium import Stadium, Timed, opened, scouted
+from grader.speed.suite import Suite
 
 _SHRINK_CHECK_S = 2.0
 _SHRINK_TOTAL_S = 5.0
+# On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
+_GPU_PATIENCE_S = 20.0
 # A part that ran out of time this often is not waited for again.
 _MOST_TIMEOUTS = 2
 # What a work check finds out; anything else that goes wrong there is the business of other checks.
@@ -63,7 +69,9 @@ _COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
 class Job:
     """One grading: what is graded, against what, by which plan. `path` is shown; `source` is what runs.
 
-    timed: whether speed is judged, where there is a GPU; all_baselines: also beside baselines that are slow to compile.
+    timed: whether speed is judged, where there is a GPU; all_baselines: also beside baselines that are slow to compile;
+    compiled: whether kernels are compiled for the record; patience_s: how long, when all else is judged, the record is
+    waited with for what they are compiled to (moments, for somebody who edits and grades again).
     """
 
     entry: Entry
@@ -76,6 +84,8 @@ class Job:
     student: str = ""
     timed: bool = True
     all_baselines: bool = False
+    compiled: bool = True
+    patience_s: float = 3.0
 
 
 def grade(
@@ -99,34 +109,45 @@ def grade(
         functions=tuple(part.name for part in exercise.parts),
     )
     gpu = machine.find_gpu() if server.mode == "gpu" else None
-    shelf = shelf_for(job.source, (machine.version("triton"), machine.version("torch"))) if gpu else None
+    versions = machine.version("triton"), machine.version("torch")
+    shelf = shelf_for(job.source, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: list[CheckResult] = []
     with (
         Scratch(shelf) as scratch,
         Session(server, start, exercise.limits, scratch) as session,
         _counting(job, server, start, session) as counting,
-        _stadium(job, gpu, anchor) as stadium,
+        opened(job.entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
+        Compiling(
+            start, exercise.limits, [part for part, _ in parts], shelf=place_for(start, (*versions, __version__))
+        ) as compiling,
     ):
         grading = _Grading(job, session, truth, stadium, counting)
 
         def hear(found: Iterator[CheckResult]) -> None:
             for result in found:
+                # From the first sign that there is something to compile.
+                if job.compiled and _ran(result):
+                    compiling.send(lambda: server.beside("compile"))
                 results.append(result)
                 on_result(result)
 
         def scout(lock: GpuLock) -> Scout:
             return Scout(server, start, exercise.limits, scratch, lock)
 
-        with _scouted(stadium, [part for part, _ in parts], scout) as sent:
+        # What an earlier grading of this very file compiled need not be compiled ahead.
+        ahead = [] if scratch.has_kernels else [part for part, _ in parts]
+        with scouted(stadium, ahead, scout) as sent:
             for part, planned in parts:
                 hear(grading.part(part, planned))
             if sent and grading.has_something_to_time(parts):
                 sent.recall()
+            # Nothing else may be busy while something is timed.
+            compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
         hear(grading.speed(parts))
         isolation = session.ready.isolation if session.ready else ()
-    order = {planned.id: place for place, planned in enumerate(job.plan.checks)}
-    checks = tuple(sorted(results, key=lambda result: order[result.id]))
+    found = {result.id: result for result in results}
+    checks = tuple(grading.predicted(planned, found, gpu) for planned in job.plan.checks)
     return Record(
         schema=SCHEMA,
         tool=Tool("grade", __version__),
@@ -139,7 +160,7 @@ def grade(
         score=sum(check.points for check in checks),
         judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
         max_score=sum(check.max_points for check in checks),
-        parts=tuple(PartInfo(part.name, part.title) for part, _ in parts),
+        parts=tuple(_part_info(part, checks, compiling) for part, _ in parts),
         checks=checks,
         printed=PrintedOutput(
             clean(session.printed.text, 12000), session.printed.total_bytes, session.printed.cut_bytes
@@ -149,35 +170,19 @@ def grade(
     )
 
 
-@dataclass(frozen=True)
-class _Stadium:
-    """Where speed is judged: the trusted process on the GPU (None: nothing is timed), and the GPU's lock."""
-
-    anchor: Anchor | None
-    lock: GpuLock | None
-    uuid: str
+def _has_speed(plan: Plan) -> bool:
+    return any(isinstance(planned.check.rule, SpeedBand) for planned in plan.checks)
 
 
-@dataclass(frozen=True)
-class _Timed:
-    """A speed verdict that waits to be confirmed."""
-
-    suite: Suite
-    verdict: Verdict
-    duration_s: float
+def _ran(result: CheckResult) -> bool:
+    """Whether a check shows that the part is there and was called."""
+    return result.status not in (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
 
-@contextmanager
-def _stadium(job: Job, gpu: machine.Gpu | None, anchor: Anchor | None) -> Iterator[_Stadium]:
-    if gpu is None:
-        yield _Stadium(None, None, "")
-        return
-    lock = GpuLock(gpu.uuid)
-    if not job.timed or not any(isinstance(planned.check.rule, SpeedBand) for planned in job.plan.checks):
-        yield _Stadium(None, lock, gpu.uuid)
-        return
-    with nullcontext(anchor) if anchor else Anchor(job.entry) as running:
-        yield _Stadium(running, lock, gpu.uuid)
+def _part_info(part: Part, checks: Sequence[CheckResult], compiling: Compiling) -> PartInfo:
+    if not compiling.sent or not any(_ran(check) for check in checks if check.part == part.name):
+        return PartInfo(part.name, part.title)
+    return PartInfo(part.name, part.title, *compiling.found(part.name))
 
 
 @contextmanager
@@ -191,21 +196,10 @@ def _counting(job: Job, server: ForkServer, start: Start, session: Session) -> I
         yield counting
 
 
-@contextmanager
-def _scouted(stadium: _Stadium, parts: Sequence[Part], made: Callable[[GpuLock], Scout]) -> Iterator[Scout | None]:
-    """While the block runs, a scout goes ahead, where something will be timed; behind it, the scout has ended."""
-    if stadium.anchor is None or stadium.lock is None:
-        yield None
-        return
-    with made(stadium.lock) as scout:
-        scout.send(parts)
-        yield scout
-
-
 class _Grading:
     """The state of one grading: whether the file loads, and how much time shrinking has left."""
 
-    def __init__(self, job: Job, session: Session, truth: Truth, stadium: _Stadium, counting: Session) -> None:
+    def __init__(self, job: Job, session: Session, truth: Truth, stadium: Stadium, counting: Session) -> None:
         self._job = job
         self._counting = counting
         self._stadium = stadium
@@ -254,7 +248,7 @@ class _Grading:
         if timed:
             self._session.restart()
         for check, found in timed:
-            yield self._confirmed(check, found) if isinstance(found, _Timed) else found
+            yield self._confirmed(check, found) if isinstance(found, Timed) else found
 
     def _is_timed(self, planned: PlannedCheck) -> bool:
         return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
@@ -325,7 +319,7 @@ class _Grading:
         names = [check_id(part, check) for check in needed]
         return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
 
-    def _timed(self, planned: PlannedCheck) -> CheckResult | _Timed:
+    def _timed(self, planned: PlannedCheck) -> CheckResult | Timed:
         """The verdict on speed, of a part whose answers are right and whose own kernels give them; to be confirmed."""
         if blocked := self._blocked_parts.get(planned.part.name):
             return _result(planned, blocked)
@@ -348,11 +342,11 @@ class _Grading:
                     path=self._job.path,
                     slow_baselines=self._job.all_baselines,
                 )
-                return _Timed(suite, suite.judge(), monotonic() - started)
+                return Timed(suite, suite.judge(), monotonic() - started)
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
-    def _confirmed(self, planned: PlannedCheck, timed: _Timed) -> CheckResult:
+    def _confirmed(self, planned: PlannedCheck, timed: Timed) -> CheckResult:
         started = monotonic()
         assert self._stadium.lock is not None
         verdict = timed.verdict
@@ -368,6 +362,21 @@ class _Grading:
         result = _result(planned, verdict.failure, duration_s=duration_s, status=status, reason=verdict.undecided)
         earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
         return replace(result, points=earned, speed=verdict.speed)
+
+    def predicted(
+        self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.Gpu | None
+    ) -> CheckResult:
+        """The check's result; for a check on speed, of a part with right answers, with what the roofline predicts."""
+        result, band = found[planned.id], planned.check.rule
+        if not isinstance(band, SpeedBand) or self._unfit(planned.part):
+            return result
+        counted = [work for other in found.values() if other.part == result.part for work in other.work]
+        if result.speed is not None:
+            name = gpu.name if gpu else ""
+            return replace(result, predictions=prediction.beside_measured(name, band, result.speed, counted))
+        if result.status == "skipped_environment":
+            return replace(result, predictions=prediction.on_paper(band, counted))
+        return result
 
     def _shrunk(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase

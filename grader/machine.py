@@ -56,7 +56,7 @@ def find_gpu() -> Gpu | None:
 def environment(mode: Mode, isolation: tuple[str, ...], gpu: Gpu | None) -> Environment:
     """The machine as the record describes it."""
     return Environment(
-        mode=mode,
+        mode="gpu" if mode == "gpu" else "interpret",
         gpu=gpu.name if gpu else "",
         driver=gpu.driver if gpu else "",
         capability=gpu.capability if gpu else "",

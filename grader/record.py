@@ -296,6 +296,26 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """How long one size should take on a GPU, by the roofline, from what was counted in the interpreter.
+
+    bound: what rules: "memory", "compute", or "launch" where starting kernels takes longer than either. bytes, flops:
+    what a call moves between DRAM and the chip, and computes. ceilings: whether the GPU's roofs are published figures
+    less an assumed loss, or were measured on it; then measured_us is the time that the size took there (-1: not timed).
+    """
+
+    gpu: str
+    case: dict[str, int | float | bool | str]
+    words: str
+    time_us: float
+    bound: Literal["memory", "compute", "launch"]
+    bytes: int
+    flops: int
+    ceilings: Literal["published", "measured"]
+    measured_us: float = -1.0
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """One line of the scorecard. `reason` is a sentence for every status but pass; `notes` what was left out."""
 
@@ -315,14 +335,75 @@ class CheckResult:
     metrics: dict[str, Number] = field(default_factory=dict)
     speed: Speed | None = None
     work: tuple[Work, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How many programs of a kernel fit a multiprocessor at the same time: the share of its warps that they make, and
+    what keeps more away.
+    """
+
+    programs: int
+    share: float
+    limited_by: str
+
+
+@dataclass(frozen=True)
+class KernelFinding:
+    """What a compiler's output says against a kernel: a kind for programs, a sentence, and the submission's line (0:
+    none in particular).
+    """
+
+    kind: str
+    text: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """What the compiler made of one launched kernel for one GPU. Instructions are counted in the PTX, where a loop's
+    stand once. Without occupancy, it did not compile.
+
+    case: whose launch this is. configurations: how many an autotuner chooses from. registers (0: unknown), spills and
+    stack: of one thread. loads, stores: instructions for global memory, by the bytes that each moves.
+    """
+
+    kernel: str
+    line: int
+    target: str
+    case: str
+    constants: dict[str, int | bool]
+    configurations: int
+    num_warps: int
+    num_stages: int
+    registers: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    shared_bytes: int
+    tensor_memory_columns: int
+    occupancy: Occupancy | None
+    dots: tuple[str, ...]
+    tensor_cores: dict[str, int]
+    copies: dict[str, int]
+    loads: dict[str, int]
+    stores: dict[str, int]
+    compile_s: float
+    findings: tuple[KernelFinding, ...] = ()
 
 
 @dataclass(frozen=True)
 class PartInfo:
-    """A part's heading on the scorecard."""
+    """A part's heading on the scorecard, and what its kernels were compiled to.
+
+    uncompiled: by GPU, why kernels are missing.
+    """
 
     name: str
     title: str
+    kernels: tuple[CompiledKernel, ...] = ()
+    uncompiled: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,26 @@ SHORT = Limits(load_s=6.0, call_s=4.0, memory_bytes=384 << 20, processes=32)
 Grade = Callable[..., Record]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _caches_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither use nor fill what the user's gradings have kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[ForkServer]:
     """An interpreting fork server."""
     server = ForkServer("interpret")
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def compiler(server: ForkServer) -> ForkServer:
+    """A fork server whose children only compile."""
+    return server.beside("compile")
 
 
 @pytest.fixture(scope="session")
@@ -56,12 +70,14 @@ def limited(limits: Limits) -> Entry:
 
 
 def grader_with(server: ForkServer, entry: Entry) -> Grade:
-    """A function that grades with this server: answers only, for speed has tests of its own."""
+    """A function that grades with this server: answers only, for speed and compiled kernels have tests of their own."""
 
     def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
         chosen = default_seed(entry.id) if seed is None else seed
         plan = draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
-        return grade(Job(entry, "/learner/ex_15.py", text, plan, "grade ex_15", "", shrink=shrink, timed=False), server)
+        path = "/learner/ex_15.py"
+        job = Job(entry, path, text, plan, "grade ex_15", "", shrink=shrink, timed=False, compiled=False)
+        return grade(job, server)
 
     return run

@@ -13,7 +13,6 @@ import pytest
 from tests.claims import claim, files, statuses
 from tests.conftest import Grade
 
-
 MORE_WORK = {
     "two_steps_with_fill_between": {"vector_add.launches", "vector_add.traffic"},
     "kept_workspace_and_final_cast": {"vector_add.traffic"},

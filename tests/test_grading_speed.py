@@ -96,12 +96,12 @@ def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Callable[..., Non
                 return confirmed or found
 
         @contextmanager
-        def stadium(*given: object) -> Iterator[grading._Stadium]:
-            yield grading._Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
+        def stadium(*given: object, **asked: object) -> Iterator[grading.Stadium]:
+            yield grading.Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
 
         monkeypatch.setattr(grading, "Suite", FakeSuite)
         monkeypatch.setattr(grading, "Scout", FakeScout)
-        monkeypatch.setattr(grading, "_stadium", stadium)
+        monkeypatch.setattr(grading, "opened", stadium)
 
     return set_up
 
@@ -217,7 +217,7 @@ def test_answers_are_judged_beside_others_and_speed_alone_and_last(
     ]
     before = [said for said in lock.log[:-6] if not said.startswith("scout")]
     assert before == ["shared", "left"] * (len(before) // 2)
-    assert len(before) // 2 == 7
+    assert len(before) // 2 == 8
 
 
 def test_a_scout_goes_ahead_of_the_answers_and_has_ended_before_anything_is_timed(
@@ -231,18 +231,25 @@ def test_a_scout_goes_ahead_of_the_answers_and_has_ended_before_anything_is_time
     assert [said for said in lock.log[timed:] if said.startswith("scout")] == []
 
 
+@dataclass(frozen=True)
+class Named:
+    """As much of a part as a scout's sending says."""
+
+    name: str
+
+
 def test_a_scout_ends_even_where_judging_does_not(lock: FakeLock) -> None:
-    stadium = grading._Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
+    stadium = grading.Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
     with (
         pytest.raises(KeyboardInterrupt),
-        grading._scouted(stadium, [], lambda lock: FakeScout(None, None, None, None, lock)),  # type: ignore[arg-type, return-value]
+        grading.scouted(stadium, [Named("vector_add")], lambda lock: FakeScout(None, None, None, None, lock)),  # type: ignore[arg-type, list-item, return-value]
     ):
         raise KeyboardInterrupt
-    assert lock.log == ["scout sent to ", "scout ended"]
+    assert lock.log == ["scout sent to vector_add", "scout ended"]
 
 
 def test_where_nothing_is_timed_nobody_goes_ahead(lock: FakeLock) -> None:
-    stadium = grading._Stadium(None, lock, "GPU-7")  # type: ignore[arg-type]
-    with grading._scouted(stadium, [], lambda lock: pytest.fail("a scout was made")):
+    stadium = grading.Stadium(None, lock, "GPU-7")  # type: ignore[arg-type]
+    with grading.scouted(stadium, [], lambda lock: pytest.fail("a scout was made")):
         pass
     assert lock.log == []

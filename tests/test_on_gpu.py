@@ -36,7 +36,7 @@ def graded_on_gpu(gpu_server: ForkServer, gpu_entry: Entry) -> Grade:
 def test_the_model_solution_earns_every_point_and_bfloat16_is_judged(graded_on_gpu: Grade, gpu_entry: Entry) -> None:
     record = graded_on_gpu(gpu_entry.solution)
     assert record.verdict == "pass"
-    assert record.score == record.judged_score == 66
+    assert record.score == record.judged_score == 75
     assert not any(check.notes for check in record.checks)
     assert record.env.gpu
 

@@ -188,7 +188,10 @@ def test_every_message_survives_the_channel(message: Any) -> None:
     assert decode(type(message), json.loads(json.dumps(dataclasses.asdict(message)))) == message
 
 
-ANSWERS = "ready, loaded, returned, raised, awake, clocked, opened"
+ANSWERS = "ready, loaded, returned, raised, awake, clocked, opened, compiled"
+
+
+BINARY = {"kernel": "k", "line": 1, "constants": {}, "configurations": 0, "num_warps": 4, "num_stages": 3}
 
 
 @pytest.mark.parametrize(
@@ -212,6 +215,14 @@ ANSWERS = "ready, loaded, returned, raised, awake, clocked, opened"
             "answer.device_us must be a finite number, got nan",
         ),
         ({"answer": "opened", "copied": 1}, "answer.copied must be bool, got 1"),
+        (
+            {"answer": "compiled", "binaries": [BINARY | {"constants": {"BLOCK": 1.5}}], "cut": 0, "stopped": ""},
+            "answer.binaries[0].constants.BLOCK must be bool, got 1.5",
+        ),
+        (
+            {"answer": "compiled", "binaries": [BINARY | {"loads": {"16": True}}], "cut": 0, "stopped": ""},
+            "answer.binaries[0].loads.16 must be a number, got True",
+        ),
     ],
 )
 def test_an_answer_that_is_none_is_refused(message: dict[str, Any], error: str) -> None:

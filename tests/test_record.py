@@ -36,6 +36,8 @@ SAMPLES: list[Callable[[], Record]] = [
     samples.every_status,
     samples.timed,
     samples.fast,
+    samples.on_paper,
+    samples.foretold,
     samples.hostile,
 ]
 
@@ -80,6 +82,7 @@ def altered(place: str, value: object) -> str:
         ("env.mode", "cpu", "record.env.mode must be one of gpu, interpret, got 'cpu'"),
         ("parts", {}, "record.parts must be a list, got {}"),
         ("tool", None, "record.tool must be an object, got None"),
+        ("checks.6.predictions", [{}], "record.checks[6].predictions[0] must have the field gpu"),
     ],
 )
 def test_a_document_that_is_no_record_is_refused_with_the_field(place: str, value: object, message: str) -> None:
@@ -123,6 +126,13 @@ def test_fields_that_later_versions_added_may_be_missing() -> None:
     document = json.loads(to_json(record_of("pass")))
     del document["submitted_at"], document["checks"][0]["metrics"]
     assert from_json(json.dumps(document)) == dataclasses.replace(record_of("pass"), submitted_at="")
+
+
+def test_a_record_from_before_work_was_counted_and_times_predicted_is_read() -> None:
+    document = json.loads(to_json(samples.on_paper()))
+    for check in document["checks"]:
+        del check["work"], check["predictions"]
+    assert [(check.work, check.predictions) for check in from_json(json.dumps(document)).checks] == [((), ())] * 3
 
 
 @pytest.mark.parametrize(

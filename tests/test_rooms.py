@@ -57,14 +57,23 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.speed.estimate", ()),
         ("grader.speed.clock", ("grader.speed.estimate",)),
         ("grader.speed.roofline", ("grader.protocol.messages",)),
+        ("grader.speed.gpus", ()),
+        ("grader.speed.prediction", ("grader.model", "grader.errors", "grader.record", "grader.speed.gpus")),
         ("grader.speed.lock", ("grader.errors",)),
         ("grader.speed.cores", ()),
         ("grader.speed.baselines", ()),
         ("grader.speed.monitor", ("grader.record",)),
         ("grader.model", ("grader.model", "grader.errors")),
+        ("grader.protocol.targets", ()),
+        ("grader.child.assembly", ("grader.protocol.messages",)),
+        ("grader.compiled.report", ("grader.protocol.messages", "grader.protocol.targets", "grader.record")),
         ("grader.report", ("grader.report", "grader.record")),
         ("grader.tensors", ()),
         ("grader.errors", ()),
+        ("grader.sanitizer.report", ()),
+        ("grader.sanitizer.command", ()),
+        ("grader.sanitizer.findings", ("grader.record", "grader.sanitizer.report")),
+        ("grader.sanitizer.text", ("grader.sanitizer.findings",)),
     ],
 )
 def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...]) -> None:
@@ -77,9 +86,18 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
         ("grader.judge", ("grader.child", "grader.cli")),
         ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
         ("grader.judge", ("grader.speed", "grader.report")),
+        (
+            "grader.compiled",
+            ("grader.child", "grader.judge", "grader.speed", "grader.report", "grader.cli", "grader.grading"),
+        ),
         ("grader.speed", ("grader.cli", "grader.report", "grader.grading", "grader.author")),
         ("grader.grading", ("grader.child", "grader.cli", "grader.report")),
         ("grader.record", ("grader.judge", "grader.report", "grader.sandbox", "grader.cli", "grader.speed")),
+        ("grader.sanitizer", ("grader.child", "grader.cli", "grader.report", "grader.grading", "grader.author")),
+        ("grader.judge", ("grader.sanitizer",)),
+        ("grader.sandbox", ("grader.sanitizer",)),
+        ("grader.grading", ("grader.sanitizer",)),
+        ("grader.record", ("grader.sanitizer",)),
         ("grader.plan", ("grader.judge", "grader.child", "grader.sandbox", "grader.cli", "grader.speed")),
     ],
 )
@@ -102,7 +120,10 @@ def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> Non
 OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile", "threading", "time", "mmap", "torch"}
 
 
-@pytest.mark.parametrize("module", ["grader.speed.estimate", "grader.speed.clock", "grader.speed.roofline"])
+@pytest.mark.parametrize(
+    "module",
+    [f"grader.speed.{name}" for name in ("estimate", "clock", "roofline", "gpus", "prediction")],
+)
 def test_what_turns_samples_into_numbers_reads_no_clock_and_no_file(module: str) -> None:
     nodes = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
     libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}

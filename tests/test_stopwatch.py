@@ -6,7 +6,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from grader.child.stopwatch import Stopwatch
+from grader.child.stopwatch import Stopwatch, _identity
 from grader.protocol.messages import Form, Launch, Open, Recipe, Timed
 from grader.protocol.spans import spans, word_sum
 
@@ -103,6 +103,11 @@ def test_the_sums_are_those_of_the_output_s_pieces_and_then_the_cover_s(n: int) 
 
 def test_the_cover_has_the_same_sum_whatever_is_called() -> None:
     assert run(stopwatch(), 17, lambda x, y: None) == run(stopwatch(), 17)[-1:]
+
+
+def test_a_captured_graph_belongs_to_one_part_whose_baselines_are_named_like_those_of_others() -> None:
+    first, second = timed(), replace(timed(), recipe=replace(timed().recipe, part="multiply_add"))
+    assert _identity(first) != _identity(second)
 
 
 def test_a_cover_that_was_not_drawn_has_another_sum(monkeypatch: pytest.MonkeyPatch) -> None:

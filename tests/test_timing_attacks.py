@@ -143,7 +143,8 @@ def timing(gpu_server: ForkServer, gpu_entry: Entry, gpu_anchor: Anchor) -> Timi
 
 def speed_check(server: ForkServer, entry: Entry, anchor: Anchor, path: Path) -> CheckResult:
     plan = draw(entry.exercise, default_seed(entry.id), gpu=True, parts=frozenset({"vector_add"}))
-    job = Job(entry, f"/learner/{path.name}", path.read_text(encoding="utf-8"), plan, "grade ex_15", "", shrink=False)
+    text = path.read_text(encoding="utf-8")
+    job = Job(entry, f"/learner/{path.name}", text, plan, "grade ex_15", "", shrink=False, compiled=False)
     return next(check for check in grade(job, server, anchor=anchor).checks if check.id == "vector_add.speed")
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
+
+
+def storages_of(tensors: Sequence[Tensor]) -> frozenset[int]:
+    """The names of these tensors' storages; each is valid while its storage lives."""
+    return frozenset(tensor.untyped_storage()._cdata for tensor in tensors)
 
 
 class Storages:
@@ -15,12 +20,11 @@ class Storages:
         self.most_bytes = 0
         self._living: dict[int, tuple[StorageWeakRef, int]] = {}
 
-    def add(self, tensors: Sequence[Tensor], known: Sequence[Tensor]) -> None:
-        """The tensors that an operator returned, and those that it was given, whose memory is not new."""
-        before = {tensor.untyped_storage()._cdata for tensor in known}
+    def add(self, tensors: Sequence[Tensor], known: Collection[int]) -> None:
+        """The tensors that an operator returned; `known` names the storages that it was given: they are not new."""
         for tensor in tensors:
             storage = tensor.untyped_storage()
-            if storage._cdata in self._living or storage._cdata not in before:
+            if storage._cdata in self._living or storage._cdata not in known:
                 self._living[storage._cdata] = StorageWeakRef(storage), storage.nbytes()  # type: ignore[no-untyped-call]
         self._living = {key: entry for key, entry in self._living.items() if not entry[0].expired()}  # type: ignore[no-untyped-call]
         self.most_bytes = max(self.most_bytes, sum(size for _, size in self._living.values()))

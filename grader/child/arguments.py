@@ -115,11 +115,11 @@ def _allocate(value: Tensor, device: torch.device) -> _Placed:
 
 def _fill(placed: _Placed, value: Tensor) -> None:
     placed.buffer.fill_(255)
-    _distinct(placed.writer).copy_(_distinct(value))
+    distinct(placed.writer).copy_(distinct(value))
     placed.before = placed.buffer.clone()
 
 
-def _distinct(view: Tensor) -> Tensor:
+def distinct(view: Tensor) -> Tensor:
     """The view with every broadcast axis cut to one element: no two of what is left share memory."""
     for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
         if stride == 0 and size > 1:
@@ -129,7 +129,7 @@ def _distinct(view: Tensor) -> Tensor:
 
 def _as_bytes(placed: _Placed, marks: Tensor) -> Tensor:
     """The bytes of the view's elements within `marks`, a buffer of the same size: [*shape, itemsize]."""
-    view = _distinct(placed.writer)
+    view = distinct(placed.writer)
     itemsize = view.element_size()
     sizes = (*view.shape, itemsize)
     strides = (*(stride * itemsize for stride in view.stride()), 1)

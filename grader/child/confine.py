@@ -21,6 +21,8 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_KEEPCAPS = 8
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_RAISE = 2
 _SIGKILL = 9
 _CAP_DAC_READ_SEARCH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -126,8 +128,18 @@ def _enterable(path: Path) -> bool:
 
 
 def _keep_only(capability: int) -> None:
-    header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
-    bits = 1 << capability
-    data = struct.pack("<6I", bits, bits, 0, 0, 0, 0)
-    if _libc.syscall(_SYS_CAPSET[os.uname().machine], header, data):
+    if not _set_capabilities(1 << capability, inheritable=0):
         raise OSError(ctypes.get_errno(), "capset")
+
+
+def hand_on_reading() -> None:
+    """Let the program that this process becomes read what this process may read, where that is by the capability."""
+    bits = 1 << _CAP_DAC_READ_SEARCH
+    if _set_capabilities(bits, inheritable=bits):
+        _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_READ_SEARCH, 0, 0)
+
+
+def _set_capabilities(bits: int, *, inheritable: int) -> bool:
+    header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
+    data = struct.pack("<6I", bits, bits, inheritable, 0, 0, 0)
+    return bool(_libc.syscall(_SYS_CAPSET[os.uname().machine], header, data) == 0)

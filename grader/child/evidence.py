@@ -25,12 +25,12 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from grader.child.allocations import Storages
+from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import python_in_kernel
 from grader.child.sealing import Sealing
-from grader.protocol.messages import Finding, Launch
+from grader.protocol.messages import Finding, Launch, Traffic
 
 _ALLOCATING = frozenset(
     {
@@ -89,18 +89,21 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
         namespace, _, name = func._schema.name.partition("::")
-        if namespace != "aten" or func.is_view:
+        # Lifting is how a tensor that Python filled comes into being; torch calls it a view.
+        lifted = name.startswith("lift")
+        if namespace != "aten" or (func.is_view and not lifted):
             return func(*args, **given)
         if self._probe.running:
             if _computes(name, args, given):
                 self._probe.seen.operators.setdefault(f"aten.{name}")
             return func(*args, **given)
+        known = frozenset[int]() if lifted else storages_of(_tensors((args, tuple(given.values()))))
         if _computes(name, args, given):
             self._probe.seen.operators.setdefault(f"aten.{name}")
             result = func(*args, **given)
         else:
             result = self._probe.supporting(name, func, args, given)
-        self._probe.allocated(result, args, given)
+        self._probe.allocated(result, known)
         return result
 
 
@@ -149,10 +152,10 @@ class Probe:
             yield self.seen
         self.seen.allocated_bytes = self._storages.most_bytes
 
-    def allocated(self, result: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """Count the memory that an operator took for its results."""
+    def allocated(self, result: Any, known: frozenset[int]) -> None:
+        """Count the memory that an operator took for its results, beside that which it was given."""
         if not self.timed:
-            self._storages.add(_tensors(result), known=_tensors((args, tuple(kwargs.values()))))
+            self._storages.add(_tensors(result), known)
 
     def findings(self) -> tuple[Finding, ...]:
         """What the guard saw since the last time."""
@@ -199,8 +202,10 @@ class Probe:
                     return run(kernel, *args, grid=sizes, warmup=False, **kwargs)
             finally:
                 kernel.pre_run_hooks = hooks
-                if self._memory and seen is not None:
-                    self.seen.launches[seen] = replace(self.seen.launches[seen], traffic=self._memory.traffic)
+                if self._memory and self._memory.traffic and seen is not None:
+                    told = self.seen.launches[seen]
+                    moved = _together(told.traffic, self._memory.traffic)
+                    self.seen.launches[seen] = replace(told, traffic=moved)
 
         return launch
 
@@ -232,10 +237,11 @@ class Probe:
         return with_grid
 
     def _note(self, launch: Launch) -> int | None:
-        """Remember a launch; its place among those of the call, or None."""
-        if self._trials or len(self.seen.launches) >= _MOST_LAUNCHES:
+        """Remember a launch; its place among those of the call, or None. The last place is that of all further ones."""
+        if self._trials:
             return None
-        self.seen.launches.append(launch)
+        if len(self.seen.launches) < _MOST_LAUNCHES:
+            self.seen.launches.append(launch)
         return len(self.seen.launches) - 1
 
     @contextmanager
@@ -265,6 +271,19 @@ class Probe:
         if not self.sealing.is_open or kernel.fn not in self._examined:
             self._examined[kernel.fn] = [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
         return self._examined[kernel.fn]
+
+
+def _together(some: Traffic | None, more: Traffic) -> Traffic:
+    if some is None:
+        return more
+    return Traffic(
+        loaded_bytes=some.loaded_bytes + more.loaded_bytes,
+        stored_bytes=some.stored_bytes + more.stored_bytes,
+        unique_loaded_bytes=some.unique_loaded_bytes + more.unique_loaded_bytes,
+        unique_stored_bytes=some.unique_stored_bytes + more.unique_stored_bytes,
+        dot_flops=some.dot_flops + more.dot_flops,
+        complete=some.complete and more.complete,
+    )
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,9 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int) -> None:
     os.closerange(_CHANNEL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     layers = confine.confine(spawn.scratch, spawn.uid, spawn.limits)
+    if spawn.program:
+        confine.hand_on_reading()
+        os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice
     worker.serve(socket.socket(fileno=_CHANNEL_FD), spawn.scratch, layers)
 
 

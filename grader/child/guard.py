@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from grader.child.races import Access, Kind, Operation, Race, Sync, find_races
@@ -29,6 +28,8 @@ _ADDRESS = np.uint64((1 << _TAG_SHIFT) - 1)
 _MOST_TENSORS = 1 << 15
 # What is kept of one launch; a larger one is still checked for its bounds, and counted.
 _MOST_LANES = 1 << 24
+# Offsets below this take half the room.
+_SHORT = 1 << 32
 _MOST_FINDINGS = 8
 
 
@@ -53,27 +54,41 @@ class Extent:
         """The base pointer as the kernel gets it."""
         return np.uint64((self.tag << _TAG_SHIFT) | self.start)
 
-    def holds(self, offsets: Addresses, width: int) -> Lanes | None:
-        """Which accesses of `width` bytes at these byte offsets lie inside; None: all of them."""
-        if self.nbytes >= width and int(offsets.max()) <= self.nbytes - width:
-            if self.gaps is None:
-                return None
-            inside = self.gaps[offsets // np.uint64(self.itemsize)]
-            return None if bool(inside.all()) else inside
-        inside = offsets <= np.uint64(max(self.nbytes - width, 0)) if self.nbytes >= width else offsets < 0
+    def holds_all(self, offsets: Addresses, width: int) -> bool:
+        """Whether accesses of `width` bytes at these byte offsets all lie inside."""
+        if int(offsets.max()) > self.nbytes - width:
+            return False
+        return self.gaps is None or bool(self._filled(self.gaps, offsets, width).all())
+
+    def holds(self, offsets: Addresses, width: int) -> Lanes:
+        """Which accesses of `width` bytes at these byte offsets lie inside."""
+        if self.nbytes < width:
+            return np.zeros(offsets.shape, dtype=bool)
+        inside: Lanes = offsets <= np.uint64(self.nbytes - width)
         if self.gaps is not None:
-            inside[inside] = self.gaps[offsets[inside] // np.uint64(self.itemsize)]
+            inside[inside] = self._filled(self.gaps, offsets[inside], width)
         return inside
 
-    def index_of(self, offset: int) -> tuple[int, ...]:
-        """Where a byte offset would lie, axis by axis; beyond the shape where it lies outside."""
+    def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
+        """Whether every element that an access touches is one; a pointer cast to a wider type touches several."""
+        size = np.uint64(self.itemsize)
+        first, last = offsets // size, (offsets + np.uint64(width - 1)) // size
+        filled: Lanes = gaps[first]
+        for further in range(1, int((last - first).max(initial=0)) + 1):
+            filled = filled & gaps[np.minimum(first + np.uint64(further), last)]
+        return filled
+
+    def place_of(self, offset: int) -> tuple[tuple[int, ...], int]:
+        """Where a byte offset would lie, axis by axis, beyond the shape where it lies outside; and how many elements
+        behind that, where it lies between two.
+        """
         left = offset // self.itemsize
         index = [0] * len(self.shape)
         axes = [axis for axis, stride in enumerate(self.strides) if stride > 0]
         for axis in sorted(axes, key=lambda one: (-self.strides[one], self.shape[one] == 1)):
             # A row that does not exist is said once, on the outermost axis.
             index[axis], left = divmod(left, self.strides[axis])
-        return tuple(index)
+        return tuple(index), left if axes else 0
 
 
 def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
@@ -85,16 +100,9 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
     spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
     gaps = None
     if int(np.prod(spread, dtype=np.int64)) != span:
-        marks = torch.zeros(span, dtype=torch.bool)
-        marks.as_strided(shape, strides).fill_(True) if 0 not in strides else _mark(marks, shape, strides)
-        gaps = marks.numpy()
+        gaps = np.zeros(span, dtype=bool)
+        np.lib.stride_tricks.as_strided(gaps, shape, strides)[...] = True
     return Extent(name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, gaps)
-
-
-def _mark(marks: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    """A broadcast axis is one element: torch refuses to fill a view that repeats itself."""
-    axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if stride]
-    marks.as_strided([size for size, _ in axes], [stride for _, stride in axes]).fill_(True)
 
 
 @dataclass
@@ -140,32 +148,36 @@ class Guard:
             return pointers & _ADDRESS, None
         stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
-        inside: Lanes | None
         if extent is not None:
             offsets = lanes - extent.tagged
-            inside = extent.holds(offsets, access.width)
-        else:
-            extent, offsets, inside = self._elsewhere(lanes, access.width)
-        if inside is None:
-            assert extent is not None
-            self._keep(access, extent, offsets, stored)
+            if extent.holds_all(offsets, access.width):
+                self._keep(access, extent, offsets, stored)
+                return pointers & _ADDRESS, None
+        inside = self._one_by_one(access, lanes, stored)
+        if inside.all():
             return pointers & _ADDRESS, None
-        self._report(access, extent, offsets, ~inside, masked=not whole)
-        if extent is not None and inside.any():
-            self._keep(access, extent, offsets[inside], None if stored is None else stored[inside])
+        self._report(access, lanes, ~inside, masked=not whole)
         allowed = np.zeros(flat.shape, dtype=bool)
         allowed[lit] = inside
         return pointers & _ADDRESS, allowed.reshape(pointers.shape)
 
-    def _elsewhere(self, lanes: Addresses, width: int) -> tuple[Extent | None, Addresses, Lanes | None]:
-        """An access through an address that came in another way than as a tensor argument."""
-        plain = lanes & _ADDRESS
+    def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
+        """Which lanes lie inside the tensor that each one's pointer came from: it need not be the same for all.
+
+        An address that came in another way than as a tensor argument may lie in any of them.
+        """
+        tags = lanes >> np.uint64(_TAG_SHIFT)
+        inside = np.zeros(lanes.shape, dtype=bool)
+        present = set(np.unique(tags).tolist())
         for extent in self.extents.values():
-            offsets = plain - np.uint64(extent.start)
-            inside = extent.holds(offsets, width)
-            if inside is None or inside.any():
-                return extent, offsets, inside
-        return None, plain, np.zeros(lanes.shape, dtype=bool)
+            for tag, base in ((extent.tag, extent.tagged), (0, np.uint64(extent.start))):
+                if tag in present:
+                    offsets = lanes - base
+                    found = (tags == tag) & ~inside & extent.holds(offsets, access.width)
+                    if found.any():
+                        self._keep(access, extent, offsets[found], None if values is None else values[found])
+                        inside |= found
+        return inside
 
     def _keep(self, access: Access, extent: Extent, offsets: Addresses, values: npt.NDArray[np.generic] | None) -> None:
         moved = offsets.size * access.width
@@ -173,29 +185,32 @@ class Guard:
             self._loaded += moved
         if access.kind != "load":
             self._stored += moved
-        if access.order == "volatile":
-            return
         self._lanes += offsets.size
         if self._lanes > _MOST_LANES:
             self._overlooked = True
             self._operations.clear()
             return
         time = len(self._operations)
+        if extent.nbytes < _SHORT:
+            offsets = offsets.astype(np.uint32)
         operation = Operation(access, time, extent.start, offsets, extent.name, values)
+        if access.order == "waits":
+            self._sync.wait(operation)
+            return
         self._operations.append(operation)
-        if access.order == "orders":
-            self._sync.note(operation)
+        self._sync.note(operation)
 
-    def _report(
-        self, access: Access, extent: Extent | None, offsets: Addresses, outside: Lanes, *, masked: bool
-    ) -> None:
+    def _report(self, access: Access, lanes: Addresses, outside: Lanes, *, masked: bool) -> None:
+        first_lane = int(lanes[outside][0])
+        extent = self.extents.get(first_lane >> _TAG_SHIFT)
         self.strayed = self.strayed or (extent is None and access.kind != "load")
         line = access.where[0]
         if len(self.findings) >= _MOST_FINDINGS or any(
             (one.kind, one.line) == (access.kind, line) for one in self.findings
         ):
             return
-        first = int(offsets[outside][0].astype(np.int64))
+        first = first_lane - int(extent.tagged) if extent else 0
+        index, beside = extent.place_of(first) if extent else ((), 0)
         self.findings.append(
             Finding(
                 kind=access.kind,
@@ -204,13 +219,17 @@ class Guard:
                 code=_code_at(access.where),
                 program=self._coordinates(access.program),
                 argument=extent.name if extent else "",
-                index=extent.index_of(first) if extent else (),
+                index=index,
                 shape=extent.shape if extent else (),
                 element=first // extent.itemsize if extent else 0,
                 elements=extent.nbytes // extent.itemsize if extent else 0,
                 lanes=int(outside.sum()),
-                active_lanes=int(offsets.size),
+                active_lanes=int(lanes.size),
                 masked=masked,
+                grid=self._shown(*self.grid),
+                clipped=access.clipped,
+                beside=beside,
+                wide=extent is not None and access.width > extent.itemsize,
             )
         )
 
@@ -233,9 +252,11 @@ class Guard:
         )
 
     def _coordinates(self, program: int) -> tuple[int, ...]:
-        """A program's place in the grid, without trailing axes of one program."""
+        """A program's place in the grid, without trailing axes of one program each."""
         rest, z = divmod(program, self.grid[2])
-        x, y = divmod(rest, self.grid[1])
+        return self._shown(*divmod(rest, self.grid[1]), z)
+
+    def _shown(self, x: int, y: int, z: int) -> tuple[int, ...]:
         axes = 3 if self.grid[2] > 1 else 2 if self.grid[1] > 1 else 1
         return (x, y, z)[:axes]
 
@@ -250,17 +271,18 @@ class Guard:
             code=_code_at(second.access.where),
             program=self._coordinates(second.access.program),
             argument=second.argument,
-            index=extent.index_of(offset),
+            index=extent.place_of(offset)[0],
             shape=extent.shape,
             element=offset // extent.itemsize,
             elements=extent.nbytes // extent.itemsize,
-            lanes=race.addresses,
+            lanes=race.elements,
             active_lanes=int(second.offsets.size),
             masked=False,
             access=second.access.kind,
             other_access=first.access.kind,
             other_program=self._coordinates(first.access.program),
             other_line=first.access.where[0],
+            grid=self._shown(*self.grid),
         )
 
 

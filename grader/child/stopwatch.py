@@ -200,7 +200,7 @@ class Stopwatch:
         return flat if flat.data_ptr() % WORD_BYTES == 0 else flat.clone()
 
     def _capture(self, timed: Timed, function: Function, watch: Watch) -> Captured:
-        key = (timed.function, *timed.recipe.case.items())
+        key = _identity(timed)
         if key not in self._captured:
             # One graph at a time: each keeps its inputs and results.
             self._captured.clear()
@@ -215,6 +215,11 @@ class Stopwatch:
                 result = function(*inputs)
             self._captured[key] = Captured(graph, inputs, result)
         return self._captured[key]
+
+
+def _identity(timed: Timed) -> tuple[object, ...]:
+    """What a captured graph is of: baselines of different parts have the same names."""
+    return timed.recipe.part, timed.function, *timed.recipe.case.items()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from grader import tensors
 from grader.child.arguments import Arguments
+from grader.child.compiling import Compiler
 from grader.child.evidence import Probe, fill_uninitialised_memory
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.stopwatch import Stopwatch, form_of
@@ -30,6 +31,8 @@ from grader.protocol.messages import (
     Answer,
     Call,
     Clocked,
+    Compile,
+    Compiled,
     Form,
     Frame,
     Loaded,
@@ -58,14 +61,21 @@ def preload() -> None:
     np.seterr(all="ignore")
     if _interpreted():
         double(torch.ones(1))
+    else:
+        from triton.runtime.cache import triton_key
+
+        # A hash over all of Triton, half a second's work before the first kernel of a process is compiled.
+        triton_key()
 
 
-def serve(channel: socket.socket, scratch: str, isolation: tuple[str, ...]) -> None:
-    """Answer the grader until it closes the channel."""
-    device = torch.device("cpu" if _interpreted() else "cuda")
+def serve(
+    channel: socket.socket, scratch: str, isolation: tuple[str, ...], employ: Callable[..., Worker] | None = None
+) -> None:
+    """Answer the grader until it closes the channel; `employ` makes a worker of another kind."""
+    device = torch.device("cuda" if os.environ.get("CUDA_VISIBLE_DEVICES") != "" else "cpu")
     _answer(channel, Ready("ready", isolation, device.type))
     message, _ = receive(channel, TRUSTED_BYTES)
-    worker = Worker(decode(Start, message), scratch, device)
+    worker = (employ or Worker)(decode(Start, message), scratch, device)
     _answer(channel, worker.load())
     while True:
         try:
@@ -97,7 +107,9 @@ class Worker:
         self._probe = Probe(self._device, interpreted=_interpreted())
         if _interpreted():
             apply_corrections()
-        self._probe.install()
+        # A process that only compiles needs no watching: nothing in it is judged.
+        self._compiler = Compiler(start.target, self._path) if start.target else None
+        (self._compiler or self._probe).install()
         fill_uninitialised_memory(on=True)
         self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = _module_from_text("grade_inputs", start.inputs)
@@ -119,7 +131,8 @@ class Worker:
         self._submission = importlib.util.module_from_spec(spec)
         sys.modules[name] = self._submission
         try:
-            spec.loader.exec_module(self._submission)
+            with self._compiler.pretending() if self._compiler else nullcontext():
+                spec.loader.exec_module(self._submission)
         except BaseException as raised:
             return self._raised(raised, loading=True)
         public = [
@@ -139,6 +152,8 @@ class Worker:
                     return self.timed(decode(Timed, message), channel)
                 case Open.op:
                     return self._open(decode(Open, message), descriptors[0])
+                case Compile.op:
+                    return self._compile(decode(Compile, message), descriptors[0])
                 case _:
                     return self.call(decode(Call, message), descriptors[0])
         finally:
@@ -162,6 +177,22 @@ class Worker:
     def _open(self, wanted: Open, memory_fd: int) -> Opened | Raised:
         try:
             return self._stopwatch.show(wanted, memory_fd)
+        except BaseException as raised:
+            return self._raised(raised, loading=False)
+
+    def _compile(self, wanted: Compile, memory_fd: int) -> Compiled | Raised:
+        """Call one function with its launches compiled only; the memory file names the kernel in the works."""
+        assert self._compiler is not None
+        memory = mmap.mmap(memory_fd, 0)
+
+        def announce(text: str) -> None:
+            memory[:] = text.encode(errors="replace")[: len(memory)].ljust(len(memory), b"\0")
+
+        try:
+            function = getattr(self._submission, wanted.recipe.part)
+            values = self._build(wanted.recipe)
+            every = wanted.every_configuration
+            return self._compiler.compile(lambda: function(*values), announce, every=every)
         except BaseException as raised:
             return self._raised(raised, loading=False)
 

@@ -110,6 +110,41 @@ def check_command(
     raise typer.Exit(check(exercise, every=every, seed=seed, cpu=cpu, write_probe=write_probe))
 
 
+@app.command("profile", help="What your kernels are compiled to, what they move, and how long that should take.")
+def profile_command(
+    exercise: Exercise,
+    submission: Submission = None,
+    part: Annotated[Optional[list[str]], typer.Option(help="profile only this part (repeatable)")] = None,  # noqa: UP045
+    json: Output = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+) -> None:
+    """Profile a submission's kernels."""
+    from grader.cli.profile import profile
+
+    raise typer.Exit(profile(exercise, submission, tuple(part or ()), json, quiet=quiet))
+
+
+@app.command("sanitize", help="Accesses outside tensors, and races, in every planned call; with and without a GPU.")
+def sanitize_command(
+    exercise: Exercise,
+    submission: Submission = None,
+    part: Annotated[Optional[list[str]], typer.Option(help="look at this part only (repeatable)")] = None,  # noqa: UP045
+    seed: Seed = None,
+    cpu: Cpu = False,
+    tool: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="on a GPU: compute-sanitizer's memcheck, racecheck, initcheck or synccheck"),
+    ] = None,
+    json: Output = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+) -> None:
+    """Look for accesses outside tensors and for races."""
+    from grader.cli.sanitize import Manner, sanitize
+
+    how = Manner(tuple(part or ()), seed, tool, cpu=cpu, json=json, quiet=quiet)
+    raise typer.Exit(sanitize(exercise, submission, how))
+
+
 @app.command("doctor", help="What this machine can judge, and how to get what is missing.")
 def doctor_command() -> None:
     """Try a real kernel in each mode of this machine."""
@@ -124,7 +159,7 @@ def version_command() -> None:
     print(f"grade {__version__}")
 
 
-COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "doctor", "version")
+COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "profile", "sanitize", "doctor", "version")
 
 
 def main(arguments: list[str] | None = None) -> None:

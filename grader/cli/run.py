@@ -119,7 +119,8 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
         from grader.grading import Job, grade
 
         planned = plan.replay_plan(entry.exercise, token, gpu=server.mode == "gpu")
-        job = Job(entry, str(path.resolve()), source, planned, f"grade replay {token}", _now(), shrink=False)
+        command = f"grade replay {token}"
+        job = Job(entry, str(path.resolve()), source, planned, command, _now(), shrink=False, compiled=False)
         record = grade(job, server)
     show(record, sys.stdout)
     return exit_code(record)
@@ -192,11 +193,11 @@ def show(record: Record, stream: object) -> None:
     """Print the result as this terminal can show it."""
     from grader.report import terminal
 
-    colour, ascii_only, width = _terminal(stream)
+    colour, ascii_only, width = terminal_of(stream)
     print(terminal.render(record, width=width, colour=colour, ascii_only=ascii_only), file=stream)  # type: ignore[call-overload]
 
 
-def _terminal(stream: object) -> tuple[bool, bool, int]:
+def terminal_of(stream: object) -> tuple[bool, bool, int]:
     """(colour, ASCII only, width) of a stream. NO_COLOR and FORCE_COLOR are rich's business."""
     from rich.console import Console
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 
 from grader.protocol.messages import Finding
 from grader.record import Cause, clean
 
-_VERBS = {"load": "loads", "store": "stores", "atomic": "updates"}
+_VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
+_NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 # So far beyond the end, a wrong stride is likelier than a missing mask.
-_FAR = 2.0
+_FAR = 2
+# Offsets of this size come of a product that did not fit into 32 bits.
+_LEAST_WRAPPED, _MOST_WRAPPED = 1 << 29, 1 << 33
 
 
 def cause_of(findings: Sequence[Finding]) -> Cause | None:
@@ -20,68 +24,149 @@ def cause_of(findings: Sequence[Finding]) -> Cause | None:
 
 
 def _outside(found: Finding) -> Cause:
-    name = clean(found.argument, 80)
-    lanes = f"{found.lanes} of {found.active_lanes} lanes" if found.active_lanes > 1 else "the access"
+    name, program = clean(found.argument, 80), _program(found.program)
     if not name:
         return Cause(
             "out_of_bounds",
-            f"A {_noun(found.kind)} at an address that is in none of the kernel's tensors",
-            f"{_line(found)}: program {_place(found.program)} {_verb(found.kind)} {lanes} outside every tensor that "
-            f"the kernel {clean(found.kernel, 80)} was given.",
-            "Reach memory through the kernel's pointer arguments, and compute offsets in elements, not bytes.",
+            f"{_noun(found.kind)} at an address that is in none of the kernel's tensors",
+            f"{_line(found)}: {program} {_verb(found.kind)} an address outside every tensor that the kernel was given"
+            f"{_lanes(found)}.",
+            "Reach memory through the kernel's pointer arguments, and look at what the offset is made of: it is huge.",
         )
-    where = f"{name}[{', '.join(map(str, found.index))}]"
+    where = _element(name, found.index)
+    place = where
+    if found.beside:
+        place = f"what lies {found.beside} {'element' if found.beside == 1 else 'elements'} behind {where}, a gap"
     return Cause(
         "out_of_bounds",
-        f"A {_noun(found.kind)} outside {name}",
-        f"{_line(found)}: program {_place(found.program)} {_verb(found.kind)} {where} of a tensor of shape "
-        f"{list(found.shape)}; {lanes} lie outside it.",
+        f"{_noun(found.kind)} outside {name}",
+        f"{_line(found)}: {program} {_verb(found.kind)} {place}, but {name} has the shape {list(found.shape)}"
+        f"{_lanes(found)}.",
         _likely(found),
-        f"0 … {found.elements - 1} (elements)",
-        str(found.element),
+        _whole(name, found.shape),
+        where if not found.beside else f"{where} + {found.beside}",
     )
 
 
+def _lanes(found: Finding) -> str:
+    if found.active_lanes <= 1:
+        return ""
+    many = "lies" if found.lanes == 1 else "lie"
+    return f"; {found.lanes} of the {found.active_lanes} active lanes {many} outside"
+
+
 def _likely(found: Finding) -> str:
-    if found.element < 0:
-        return "The address lies before the tensor: can an offset be negative here?"
-    if found.element < found.elements:
-        return "The element lies in a gap between rows: columns beyond the last one need a mask, in every row."
-    if found.elements and found.element >= _FAR * found.elements and found.lanes == found.active_lanes:
-        return "The whole block is far away: is an offset multiplied twice, or a stride of the wrong tensor used?"
-    if found.lanes == found.active_lanes:
-        return "The whole block lies beyond the end: does the grid start more programs than there are blocks?"
-    if found.masked:
-        return "There is a mask, but it lets lanes through that have no element: compare with the size of this tensor."
-    return "The last block has more lanes than elements are left: the access needs a mask that covers the tail."
+    return next(text for applies, text in _readings(found) if applies)
+
+
+def _readings(found: Finding) -> Iterator[tuple[bool, str]]:
+    """What may be behind it, and whether it looks like that; the first that does is told."""
+    all_outside = found.lanes == found.active_lanes
+    beyond = found.element >= found.elements
+    flat = len(found.shape) == len(found.grid) == len(found.program) == 1
+    programs = found.grid[0] if flat else 0
+    yield not found.elements, "This tensor is empty: whatever is loaded from it or stored to it needs a mask."
+    yield (
+        _LEAST_WRAPPED <= abs(found.element) < _MOST_WRAPPED,
+        "Does an offset wrap around in 32 bits? Convert a factor before multiplying: row.to(tl.int64) * stride.",
+    )
+    yield (
+        found.element < 0,
+        "That is before the tensor's first element: can an offset, or an index from a table, be negative here?",
+    )
+    yield (
+        found.wide and not beyond,
+        "The pointer was cast to a wider type: the last access takes in more bytes than the tensor has left.",
+    )
+    yield (
+        found.clipped,
+        "A block pointer needs boundary_check for every axis that a block can overrun; and the shape that it, or a "
+        "descriptor, is made with must be the tensor's.",
+    )
+    yield (
+        not beyond,
+        "The tensor's elements do not lie side by side, and this is memory between them: use the tensor's own strides, "
+        "and in every row a mask for the columns.",
+    )
+    yield (
+        prod(found.shape) > found.elements,
+        "The tensor is expanded: its elements share memory (a stride is 0). Use the tensor's own strides.",
+    )
+    yield (
+        all_outside and found.element >= _FAR * found.elements,
+        "That is far away: is an offset multiplied twice, or counted in bytes, or a stride that of another tensor?",
+    )
+    yield all_outside, "The whole block lies beyond the end: does the grid start more programs than there are blocks?"
+    yield (
+        found.masked,
+        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
+        "tensor, and the offsets with its strides.",
+    )
+    yield (
+        flat and found.program[0] < programs - 1,
+        f"Only the last of the {programs} programs should have a tail: is an offset multiplied twice, or in bytes? "
+        "Otherwise a mask is missing.",
+    )
+    yield True, "The last block has more lanes than elements are left: the access needs a mask that covers the tail."
 
 
 def _race(found: Finding) -> Cause:
     name = clean(found.argument, 80)
-    where = f"{name}[{', '.join(map(str, found.index))}]"
-    others = f" (and {found.lanes - 1} more elements)" if found.lanes > 1 else ""
     other = f"line {found.other_line}" if found.other_line != found.line else "the same line"
     return Cause(
         "race",
         f"Programs race for {name}",
-        f"{_line(found)}: program {_place(found.program)} {_verb(found.access)} {where}{others}, which program "
-        f"{_place(found.other_program)} {_verb(found.other_access)} in {other}; nothing orders the two.",
-        "On a GPU programs run in any order, and at the same time. Give each its own elements, or use tl.atomic_add.",
+        f"{_line(found)}: {_program(found.program)} {_verb(found.access)} {_met(found, name)}, which "
+        f"{_program(found.other_program)} {_verb(found.other_access)} in {other}; nothing says who comes first.",
+        _remedy(found),
+    )
+
+
+def _met(found: Finding, name: str) -> str:
+    """The elements at which two programs meet."""
+    where, more = _element(name, found.index), found.lanes - 1
+    if more > 0:
+        where += f" and {more} more {'element' if more == 1 else 'elements'}"
+    return f"{where} ({name} has the shape {list(found.shape)})" if found.shape else where
+
+
+def _remedy(found: Finding) -> str:
+    kinds = {found.access, found.other_access}
+    order = "On a GPU programs run at the same time, in any order."
+    if kinds == {"store"}:
+        return f"{order} Whose value stays? Give each program elements of its own: do tiles overlap that should not?"
+    if "atomic" in kinds:
+        return (
+            f"{order} Every access to it must be atomic, or come in another launch: clear it before the launch "
+            "(torch.zeros), and read it after."
+        )
+    return (
+        f"{order} To add up, use tl.atomic_add; to use what other programs computed, a second launch, or the result of "
+        'an atomic that orders (any but sem="relaxed").'
     )
 
 
 def _line(found: Finding) -> str:
-    code = clean(found.code, 120)
-    return f"Line {found.line}, `{code}`" if code else f"Line {found.line}"
+    code, kernel = (" ".join(clean(text, most).split()) for text, most in ((found.code, 120), (found.kernel, 80)))
+    return f"Line {found.line} ({kernel}), `{code}`" if code else f"Line {found.line} ({kernel})"
 
 
 def _noun(kind: str) -> str:
-    return "atomic" if kind == "atomic" else kind
+    return _NOUNS.get(kind, "An access")
 
 
 def _verb(kind: str) -> str:
     return _VERBS.get(kind, "touches")
 
 
-def _place(program: Sequence[int]) -> str:
-    return f"({', '.join(map(str, program))})"
+def _program(place: Sequence[int]) -> str:
+    return f"program {place[0]}" if len(place) == 1 else f"program ({', '.join(map(str, place))})"
+
+
+def _element(name: str, index: Sequence[object]) -> str:
+    return f"{name}[{', '.join(map(str, index))}]" if index else name
+
+
+def _whole(name: str, shape: Sequence[int]) -> str:
+    """The elements that there are."""
+    return "no element" if 0 in shape else _element(name, [f"0…{size - 1}" for size in shape])

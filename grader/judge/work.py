@@ -11,12 +11,24 @@ from grader.judge.ruling import Ruling
 from grader.model.exercise import WorkModel
 from grader.model.formula import evaluate
 from grader.plan import PlannedCase
-from grader.protocol.messages import Launch
+from grader.protocol.messages import Launch, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
 
 # So often must bytes be touched again before it is worth saying.
 _AGAIN = 1.2
+# Beyond this, nobody wants to know a ratio's digits.
+_MANY = 100
+
+_NO_KERNEL = Failure(
+    "fail",
+    Cause(
+        "no_kernel",
+        "No kernel was launched",
+        "There is nothing to count: the answer came about without any kernel of yours being launched.",
+        "Bytes are counted where your kernels load and store them.",
+    ),
+)
 
 
 def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
@@ -24,9 +36,9 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     found: list[Work] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        if trial.failure:
-            return Ruling(trial.failure, one, work=tuple(found))
-        work = _counted(trial, one, model)
+        if trial.failure or not trial.launches:
+            return Ruling(trial.failure or _NO_KERNEL, one, work=tuple(found))
+        work = _counted(trial, one, model, len(bench.part.outputs))
         if isinstance(work, str):
             return Ruling(None, one, work=tuple(found), undecided=work)
         bench.passed.append(one)
@@ -36,20 +48,22 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     return Ruling(None, metrics=_metrics(found), work=tuple(found))
 
 
-def _counted(trial: Trial, one: PlannedCase, model: WorkModel) -> Work | str:
-    """What the call moved, or why that is not known."""
+def _counted(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> Work | str:
+    """What the call moved, or why that is not known; the first `returned` of what is expected are new tensors."""
     assert isinstance(trial.outcome, Finished)
     traffic = [launch.traffic for launch in trial.launches if launch.traffic is not None]
-    if len(traffic) < len(trial.launches) or not all(each.complete for each in traffic):
+    if len(traffic) < len(trial.launches):
         return f"not all that was moved for {one.case.words()} could be followed"
     needed = evaluate(model.bytes, one.case)
-    results = sum(output.nbytes for output in trial.expected)
+    # What is changed in place is expected as well, but nobody allocates it.
+    results = sum(output.nbytes for output in trial.expected[:returned])
+    followed = all(each.complete for each in traffic)
     return Work(
         case=dict(one.case),
         words=one.case.words(),
         loaded_bytes=sum(each.loaded_bytes for each in traffic),
         stored_bytes=sum(each.stored_bytes for each in traffic),
-        unique_bytes=sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic),
+        unique_bytes=sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic) if followed else 0,
         launches=len(traffic),
         flops=sum(each.dot_flops for each in traffic),
         model_bytes=round(needed),
@@ -71,54 +85,68 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch]) -> Failu
             Cause(
                 "memory",
                 "Takes too much memory",
-                f"For {work.words} tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
-                f"and results; {_bytes(work.extra_allowed_bytes)} are allowed.",
+                f"For {work.words}: tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
+                f"and results; {_bytes(work.extra_allowed_bytes)} are allowed ({model.extra_bytes}).",
                 "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
-                f"at most {work.extra_allowed_bytes} bytes",
-                f"{work.extra_bytes} bytes",
+                f"at most {_bytes(work.extra_allowed_bytes)}",
+                _bytes(work.extra_bytes),
             ),
         )
     if work.moved_bytes <= work.allowed_bytes:
         return None
-    slack = "" if model.slack == 1 else f", and {model.slack:g} times that is allowed"
+    slack = "" if model.slack == 1 else f"; {model.slack:g} times that is allowed"
     return Failure(
         "fail",
         Cause(
             "traffic",
             "Moves more bytes than needed",
-            f"For {work.words} {_bytes(work.moved_bytes)} are loaded and stored, "
-            f"{work.moved_bytes / max(work.model_bytes, 1):.2f} times as much as the model of this part "
-            f"({_bytes(work.model_bytes)}: {model.bytes}){slack}. {_each(launches)}",
-            _why(work),
-            f"at most {work.allowed_bytes} bytes",
-            f"{work.moved_bytes} bytes",
+            f"For {work.words}: {_bytes(work.moved_bytes)} are loaded and stored, {_times(work)} times the "
+            f"{_bytes(work.model_bytes)} that this part needs ({model.bytes}){slack}. {_each(launches)}",
+            _why(work, [launch.traffic for launch in launches if launch.traffic]),
+            f"at most {_bytes(work.allowed_bytes)}",
+            _bytes(work.moved_bytes),
         ),
     )
+
+
+def _times(work: Work) -> str:
+    times = work.moved_bytes / max(work.model_bytes, 1)
+    return f"{times:.2f}" if times < _MANY else f"{times:,.0f}"
 
 
 def _each(launches: Sequence[Launch]) -> str:
     told = []
     for launch in launches[:4]:
         if launch.traffic:
-            moved = f"loads {_bytes(launch.traffic.loaded_bytes)}, stores {_bytes(launch.traffic.stored_bytes)}"
+            moved = f"loads {_bytes(launch.traffic.loaded_bytes)} and stores {_bytes(launch.traffic.stored_bytes)}"
             told.append(f"{clean(launch.kernel, 80)} {moved}")
     more = f"; and {len(launches) - 4} more launches" if len(launches) > 4 else ""
-    return f"By launch: {'; '.join(told)}{more}."
+    return f"{'; '.join(told)}{more}."
 
 
-def _why(work: Work) -> str:
-    again = work.moved_bytes / max(work.unique_bytes, 1)
-    if again >= _AGAIN:
+def _why(work: Work, traffic: Sequence[Traffic]) -> str:
+    loaded, loaded_once = work.loaded_bytes, sum(each.unique_loaded_bytes for each in traffic)
+    stored, stored_once = work.stored_bytes, sum(each.unique_stored_bytes for each in traffic)
+    followed = all(each.complete for each in traffic)
+    if followed and stored - stored_once > loaded - loaded_once and stored >= _AGAIN * stored_once:
         return (
-            f"Every byte is moved {again:.1f} times on average within a launch: load it once, and use it for more "
-            "before letting go of it (larger tiles, or a row kept in registers)."
+            f"What a launch stores is stored {stored / max(stored_once, 1):.1f} times on average: keep a value in "
+            "registers until it is final, and store it once."
+        )
+    if followed and loaded >= _AGAIN * loaded_once:
+        return (
+            f"What a launch loads is loaded {loaded / max(loaded_once, 1):.1f} times on average: load it once, and use "
+            "it for more before letting go of it (larger tiles, or a row kept in registers)."
         )
     if work.launches > 1:
         return (
             f"The {work.launches} launches hand their results on through memory: do the steps in one kernel, and what "
             "the next step needs never leaves the registers."
         )
-    return "Which loads or stores are not part of the inputs and results?"
+    return (
+        "Something is loaded or stored that is neither an input nor a result: an intermediate value that is kept in "
+        "registers is not moved at all."
+    )
 
 
 def _bytes(count: int) -> str:

@@ -24,7 +24,7 @@ def start(
     """Run `main(descriptor of channel)` of one of our modules in a process of its own, its output going to `errors`."""
     descriptor = channel.fileno()
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", _LAUNCHER, str(descriptor), module, json.dumps(_import_path())],
+        command(module, descriptor),
         pass_fds=[descriptor],
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -32,6 +32,11 @@ def start(
         stderr=errors,
         start_new_session=True,
     )
+
+
+def command(module: str, number: int) -> tuple[str, ...]:
+    """The command line that runs `main(number)` of one of our modules in an isolated interpreter."""
+    return sys.executable, "-I", "-c", _LAUNCHER, str(number), module, json.dumps(_import_path())
 
 
 def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:

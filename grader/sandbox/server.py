@@ -10,16 +10,17 @@ import subprocess
 import tempfile
 import threading
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from grader.errors import GradeError
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
 from grader.protocol.messages import Reap, Spawn
 from grader.sandbox import process
 
-Mode = Literal["interpret", "gpu"]
+Mode = Literal["interpret", "gpu", "compile"]
 
 _START_TIMEOUT_S = 180.0
+_NICE = 10
 # Nothing else of the grader's environment reaches a submission: no tokens, no paths into the user's home.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
@@ -38,10 +39,23 @@ class Spawned:
     log_fd: int
 
 
+class Spawner(Protocol):
+    """Whatever a session gets its processes from, and gives them back to."""
+
+    mode: Mode
+
+    def spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
+        """A fresh child, confined and waiting for its first message."""
+
+    def reap(self, pid: int, uid: int) -> int:
+        """End a child and everything it started; its wait status, or -1 if there was none to collect."""
+
+
 class ForkServer:
     """A process with torch and triton preloaded. The constructor returns at once; the first spawn waits for it.
 
-    mode "interpret" runs kernels under TRITON_INTERPRET=1 on the CPU, "gpu" compiles them for the GPU.
+    mode "interpret" runs kernels under TRITON_INTERPRET=1 on the CPU, "gpu" compiles them for the GPU; "compile" only
+    compiles them, for GPUs that need not be there, and with less claim to the CPU than what is judged meanwhile.
     """
 
     def __init__(self, mode: Mode) -> None:
@@ -66,26 +80,31 @@ class ForkServer:
         self._control.settimeout(_START_TIMEOUT_S)
         with theirs:
             self._process = process.start("grader.child.forkserver", theirs, _environment(self.mode), self._errors)
+        if self.mode == "compile":
+            # What is judged at the same time is waited for by the clock; its children inherit this.
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
 
-    def spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
-        """A fresh child, confined and waiting for its first message.
+    def spawn(self, scratch: str, uid: int, limits: dict[str, float], program: tuple[str, ...] = ()) -> Spawned:
+        """A fresh child, confined and waiting for its first message; or one that became `program`.
 
         A server that a submission brought down is replaced once; raises GradeError when that one ends as well.
         """
+        wanted = Spawn("spawn", scratch, uid, limits, program)
         with contextlib.suppress(_Gone):
-            return self._spawn(scratch, uid, limits)
+            return self._spawn(wanted)
         self._restart()
         try:
-            return self._spawn(scratch, uid, limits)
+            return self._spawn(wanted)
         except _Gone as gone:
             raise GradeError(f"the fork server must answer, but it ended: {gone}") from gone
 
-    def _spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
+    def _spawn(self, wanted: Spawn) -> Spawned:
         ours, theirs = socket.socketpair()
         log_read, log_write = os.pipe()
         try:
             with theirs:
-                answer = self._ask(Spawn("spawn", scratch, uid, limits), (theirs.fileno(), log_write))
+                answer = self._ask(wanted, (theirs.fileno(), log_write))
                 self._has_spawned = True
         except _Gone:
             ours.close()
@@ -110,10 +129,13 @@ class ForkServer:
 
     def close(self) -> None:
         """End the server and with it every child, and the servers beside it."""
-        for other in self._others.values():
-            other.close()
+        servers = [*self._others.values(), self]
+        # All are told first: they take as long as the slowest of them.
+        for server in servers:
+            server._control.close()
+        for server in servers:
+            server._end()
         self._others.clear()
-        self._end()
 
     def _end(self) -> None:
         self._control.close()
@@ -141,8 +163,10 @@ def _environment(mode: Mode) -> dict[str, str]:
         if name in _ENVIRONMENT or name.startswith(_ENVIRONMENT_PREFIXES)
     }
     kept.pop("TRITON_INTERPRET", None)
-    if mode == "interpret":
+    if mode != "gpu":
         # Hiding the GPU keeps a submission on the device that the grader judges it on.
-        kept |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+        kept["CUDA_VISIBLE_DEVICES"] = ""
+    if mode == "interpret":
+        kept["TRITON_INTERPRET"] = "1"
     # Devices are counted as nvidia-smi counts them, here and in the anchor.
     return {**kept, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}

@@ -33,6 +33,8 @@ from grader.protocol.messages import (
     Awake,
     Call,
     Clocked,
+    Compile,
+    Compiled,
     Loaded,
     Open,
     Opened,
@@ -46,9 +48,10 @@ from grader.protocol.messages import (
 from grader.protocol.spans import MOST_SUMS
 from grader.sandbox.outcome import Clocking, Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut, Unanswered
 from grader.sandbox.scratch import Scratch
-from grader.sandbox.server import ForkServer, Spawned
+from grader.sandbox.server import Spawned, Spawner
 
 _POLL_S = 0.05
+_ANNOUNCED_BYTES = 256
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -108,7 +111,7 @@ class Session:
     """
 
     def __init__(
-        self, server: ForkServer, start: Start, limits: Limits, scratch: Scratch | None = None, *, beside: bool = False
+        self, server: Spawner, start: Start, limits: Limits, scratch: Scratch | None = None, *, beside: bool = False
     ) -> None:
         self._server = server
         self._start = start
@@ -217,6 +220,22 @@ class Session:
         finally:
             os.close(memory_fd)
 
+    def compile(self, wanted: Compile, limit_s: float) -> tuple[Compiled | Raised | Unanswered, str]:
+        """Compile what a function launches, in a process that only compiles; and the kernel that was in the works when
+        the process ended, as it says.
+        """
+        loaded = self.load()
+        if not isinstance(loaded, Loaded):
+            return loaded, ""
+        memory_fd = _sealed_memory(_ANNOUNCED_BYTES)
+        try:
+            answer = self._exchange(wanted, Compiled, limit_s, memory_fd)
+            with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
+                announced = memory[:].rstrip(b"\0").decode(errors="replace")
+        finally:
+            os.close(memory_fd)
+        return answer, announced
+
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """While the block runs, the submission's processes do not: nothing of theirs works beside somebody else."""
@@ -244,7 +263,7 @@ class Session:
 
     def _spawn(self) -> _Child:
         self.restart()
-        address_space = self._limits.memory_bytes if self._server.mode == "interpret" else 0
+        address_space = 0 if self.runs_on_gpu else self._limits.memory_bytes
         limits: dict[str, float] = {
             "address_space_bytes": address_space,
             "processes": self._limits.processes,
@@ -255,7 +274,7 @@ class Session:
         return self._child
 
     def _exchange(
-        self, message: Call | Timed | Open, wanted: type[T], limit_s: float, memory_fd: int | None = None
+        self, message: Call | Timed | Open | Compile, wanted: type[T], limit_s: float, memory_fd: int | None = None
     ) -> T | Raised | Unanswered:
         """Send one message and get its answer."""
         assert self._child is not None

@@ -21,6 +21,7 @@ from grader.record import (
     Mismatch,
     PartInfo,
     Picture,
+    Prediction,
     PrintedOutput,
     Record,
     SizeTiming,
@@ -29,6 +30,7 @@ from grader.record import (
     Status,
     SubmissionInfo,
     Tool,
+    Work,
     verdict_of,
 )
 
@@ -599,6 +601,73 @@ def fast() -> Record:
     return record(checks, (SOFTMAX,), env=H200)
 
 
+# -- counted work, and the times that follow from it -----------------------------------------------------------------
+
+
+def counted(n: int, dtype: str = "float32", *, factor: float = 1.0, extra: tuple[int, int] = (0, -1)) -> Work:
+    """An addition of N elements that moves `factor` times the bytes of its model; 1.1 times are allowed."""
+    model = 3 * n * (4 if dtype == "float32" else 2)
+    moved = round(factor * model)
+    case: dict[str, int | float | bool | str] = {"N": n, "dtype": dtype, "values": "normal", "offset": 0}
+    words = ", ".join(f"{name}={value}" for name, value in case.items())
+    return Work(case, words, moved - moved // 3, moved // 3, moved, 1, 0, model, model * 11 // 10, *extra)
+
+
+def prediction(n: int, gpu: str, time_us: float, **more: Any) -> Prediction:
+    """How long an addition of N elements should take."""
+    case: dict[str, int | float | bool | str] = {"N": n, "dtype": "float32", "values": "normal", "offset": 0}
+    words = ", ".join(f"{name}={value}" for name, value in case.items())
+    given = {"bound": "memory", "bytes": 12 * n, "flops": n, "ceilings": "published", **more}
+    return Prediction(gpu, case, words, time_us, **given)
+
+
+def on_paper() -> Record:
+    """Without a GPU: what was moved, the memory taken, and predicted times on two GPUs."""
+    predictions = (
+        prediction(1 << 20, "H200", 7.85, bound="launch"),
+        prediction(1 << 20, "B200", 6.78, bound="launch"),
+        prediction(1 << 28, "H200", 734.4),
+        prediction(1 << 28, "B200", 459.7),
+    )
+    works = (counted(10000, extra=(0, 4096)), counted(10000, "float16", factor=1.05, extra=(4000, 4096)))
+    checks = (
+        check("vector_add.tail", "Right for tails", points=4, most=4),
+        check("vector_add.traffic", "Moves no more than 3·N elements", points=2, most=2, work=works),
+        check(
+            "vector_add.speed",
+            "Speed relative to torch's addition",
+            "skipped_environment",
+            most=5,
+            reason=NO_GPU,
+            predictions=predictions,
+        ),
+    )
+    return record(checks, (VECTOR_ADD,))
+
+
+def foretold() -> Record:
+    """On a GPU: predictions beside measured times, 20 % too short, 5 % too long and right."""
+    times = ((1 << 20, 8.0, 10.0), (1 << 24, 52.5, 50.0), (1 << 28, 760.0, 760.0))
+    predictions = tuple(
+        prediction(n, "NVIDIA H200", time_us, ceilings="measured", measured_us=measured_us)
+        for n, time_us, measured_us in times
+    )
+    one = check("vector_add.speed", "Speed", points=7, most=7, speed=softmax_speed(), predictions=predictions)
+    return record((one,), (VECTOR_ADD,), env=H200)
+
+
+def hostile_work(text: str) -> tuple[tuple[Work, ...], tuple[Prediction, ...]]:
+    """Every text set to `text`, and numbers that no count and no clock gives."""
+    odd = (0, -1, 10**400, 3)
+    works = tuple(Work({text: one}, text, one, one, one, one, one, one, one, one, one) for one in odd)
+    predictions = tuple(
+        Prediction(text, {text: time_us}, text, time_us, "compute", -1, 10**400, ceilings, measured_us)
+        for time_us, measured_us in ((0.0, 1.0), (-1.0, -1.0), (1e300, 1e-300), (1e-300, 1e300), (3.0, 2.0))
+        for ceilings in ("published", "measured")
+    )
+    return works, cast(tuple[Prediction, ...], predictions)
+
+
 def hostile(text: str = HOSTILE) -> Record:
     """Every text that a submission could influence, and then all others, set to `text`."""
     cause = Cause(
@@ -629,6 +698,7 @@ def hostile(text: str = HOSTILE) -> Record:
             {text: text},
             {text: text},
             hostile_speed(text) if status in ("pass", "inconclusive") else None,
+            *hostile_work(text),
         )
         for number, status in enumerate(
             cast(

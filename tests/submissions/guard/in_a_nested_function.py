@@ -1,0 +1,23 @@
+"""fail: out_of_bounds: load of x_ptr: in a function that the kernel calls; that function's line is named."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def both(x_ptr, y_ptr, offsets, n):
+    x = tl.load(x_ptr + offsets)  # here
+    return x + tl.load(y_ptr + offsets, mask=offsets < n)
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z_ptr + offsets, both(x_ptr, y_ptr, offsets, n), mask=offsets < n)
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 128),)](x, y, z, x.numel(), BLOCK=128)
+    return z

@@ -1,0 +1,20 @@
+"""fail: out_of_bounds: store of z_ptr: no mask on the tail."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    x = tl.load(x_ptr + offsets, mask=inside)
+    y = tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, x + y)  # here
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 128),)](x, y, z, x.numel(), BLOCK=128)
+    return z

@@ -1,0 +1,256 @@
+"""Races: two programs meet at one address, one of them stores, nothing orders them; found as the definition says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.child.guard import Guard
+from grader.child.races import Access, Heed
+from grader.protocol.messages import Finding
+
+ELEMENTS = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one program does to some elements. sync: for an atomic, whether it orders and whether it is heeded."""
+
+    program: int
+    kind: str
+    elements: tuple[int, ...]
+    value: int = 0
+    orders: bool = True
+    heeded: bool = True
+
+    @property
+    def waits(self) -> bool:
+        return self.kind == "wait"
+
+
+def load(program: int, *elements: int) -> Step:
+    return Step(program, "load", elements or (0,))
+
+
+def store(program: int, *elements: int, value: int | None = None) -> Step:
+    return Step(program, "store", elements or (0,), program if value is None else value)
+
+
+def wait(program: int, *elements: int) -> Step:
+    return Step(program, "wait", elements or (0,))
+
+
+def atomic(program: int, *elements: int, orders: bool = True, heeded: bool = True) -> Step:
+    return Step(program, "atomic", elements or (0,), 0, orders, heeded)
+
+
+def run(steps: Sequence[Step]) -> list[Finding]:
+    """The races among steps, taken in this order; each step's line is its place among them."""
+    guard = Guard("kernel")
+    pointer = int(guard.admit("x", torch.empty(ELEMENTS)))
+    for line, step in enumerate(steps):
+        order = "waits" if step.waits else "orders" if step.kind == "atomic" and step.orders else "plain"
+        access = Access(
+            "load" if step.waits else step.kind,  # type: ignore[arg-type]
+            4,
+            step.program,
+            (line, "kernel.py"),
+            order,  # type: ignore[arg-type]
+            heed=Heed(step.heeded) if step.kind == "atomic" else None,
+        )
+        lanes = np.array([pointer + 4 * element for element in step.elements], dtype=np.uint64)
+        values = np.full(lanes.shape, step.value, dtype=np.int32)
+        guard.access(access, lanes, np.ones(lanes.shape, dtype=bool), values)
+    guard.finish()
+    return guard.findings
+
+
+def pairs(steps: Sequence[Step]) -> set[tuple[int, int]]:
+    return {(one.other_line, one.line) for one in run(steps)}
+
+
+# -- by definition ---------------------------------------------------------------------------------------------------
+
+
+def before(steps: Sequence[Step]) -> np.ndarray:
+    """[i, j]: step i comes before step j in every legal order, j being the later one here."""
+    comes = np.zeros((len(steps), len(steps)), dtype=bool)
+    for j, later in enumerate(steps):
+        knows = later.waits or (later.kind == "atomic" and later.orders and later.heeded)
+        for i, earlier in enumerate(steps[:j]):
+            hands_on = earlier.kind == "atomic" and earlier.orders
+            met = bool({*earlier.elements} & {*later.elements})
+            comes[i, j] = earlier.program == later.program or (knows and hands_on and met)
+        for element in later.elements if later.waits else ():
+            flags = [i for i, one in enumerate(steps[:j]) if one.kind == "store" and one.elements == (element,)]
+            if flags:
+                comes[flags[-1], j] = True
+    for k in range(len(steps)):
+        comes |= comes[:, k : k + 1] & comes[k]
+    return comes
+
+
+def by_definition(steps: Sequence[Step]) -> set[tuple[int, int]]:
+    comes = before(steps)
+    found = set()
+    for i, j in combinations(range(len(steps)), 2):
+        one, other = steps[i], steps[j]
+        kinds = {one.kind, other.kind}
+        mind = kinds != {"load"} and kinds != {"atomic"} and "wait" not in kinds
+        same = kinds == {"store"} and one.value == other.value
+        met = {*one.elements} & {*other.elements}
+        if met and mind and not same and one.program != other.program and not comes[i, j]:
+            found.add((i, j))
+    return found
+
+
+STEPS = st.builds(
+    Step,
+    program=st.integers(0, 3),
+    kind=st.sampled_from(["load", "store", "atomic", "atomic", "wait"]),
+    elements=st.sampled_from([(0,), (1,), (2,), (0, 1), (2, 3)]),
+    value=st.integers(0, 1),
+    orders=st.booleans(),
+    heeded=st.booleans(),
+)
+
+
+@settings(max_examples=600)
+@given(st.lists(STEPS, max_size=16))
+def test_every_race_is_found_and_nothing_else(steps: list[Step]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grader.child.guard._MOST_FINDINGS", 1000)
+        assert pairs(steps) == by_definition(steps)
+
+
+# -- by name ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([store(0), load(1)], id="a_load_of_what_another_stored"),
+        pytest.param([load(0), store(1)], id="a_store_to_what_another_loaded"),
+        pytest.param([store(0), store(1)], id="two_stores"),
+        pytest.param([store(0), atomic(1, heeded=False)], id="a_store_and_an_atomic"),
+        pytest.param([store(0), atomic(0, heeded=False), atomic(1, heeded=False)], id="cleared_by_one_added_to_by_all"),
+        pytest.param([atomic(0), load(1)], id="an_atomic_and_a_load"),
+        pytest.param([atomic(0, orders=False), atomic(1, orders=False), load(1)], id="an_atomic_a_program_before"),
+        pytest.param(
+            [store(0), atomic(0, 1, orders=False), atomic(1, 1, orders=False), load(1)], id="a_relaxed_ticket"
+        ),
+        pytest.param([store(0), atomic(0, 1), atomic(1, 1, heeded=False), load(1)], id="an_unheeded_ticket"),
+        pytest.param([store(0), atomic(0, 1), atomic(1, 2), load(1)], id="two_different_tickets"),
+        pytest.param([atomic(0, 1), store(0), atomic(1, 1), load(1)], id="stored_after_the_ticket"),
+        pytest.param([store(0), atomic(0, 1), load(1), atomic(1, 1)], id="loaded_before_the_ticket"),
+        pytest.param([store(0), store(0, 1), load(1)], id="a_flag_that_nobody_waits_for"),
+        pytest.param([wait(1, 1), store(0), store(0, 1), load(1)], id="waited_too_early"),
+    ],
+)
+def test_it_is_a_race(steps: list[Step]) -> None:
+    assert pairs(steps)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([load(0), load(1), load(2)], id="loads"),
+        pytest.param([atomic(0), atomic(1, orders=False), atomic(2)], id="atomics"),
+        pytest.param([store(0), load(0), store(0), atomic(0)], id="one_program"),
+        pytest.param([store(0, 0), load(1, 1), store(2, 2)], id="different_elements"),
+        pytest.param([store(0, 0, 1, value=7), store(1, 1, 2, value=7)], id="equal_values"),
+        pytest.param([store(0), atomic(0, 1), atomic(1, 1), load(1), store(1)], id="a_ticket"),
+        pytest.param([store(0), atomic(0, 1, heeded=False), wait(1, 1), load(1)], id="a_flag_set_by_an_atomic"),
+        pytest.param([store(0), store(0, 1), wait(1, 1), load(1)], id="a_flag_set_by_a_store"),
+        pytest.param(
+            [store(0), atomic(0, 1), store(1, 2), atomic(1, 1), atomic(2, 1), load(2), load(2, 2)],
+            id="a_ticket_of_three",
+        ),
+        pytest.param(
+            [store(0), atomic(0, 1, heeded=False), atomic(1, 1, heeded=False), atomic(2, 1), load(2)],
+            id="handed_on_by_one_that_does_not_look",
+        ),
+        pytest.param([store(0), store(0, 1), wait(1, 1), store(1, 2), wait(2, 2), load(2)], id="a_chain_of_flags"),
+        pytest.param(
+            [atomic(0, 1), load(0), store(0), atomic(0, 1), atomic(1, 1), load(1), store(1), atomic(1, 1)], id="a_lock"
+        ),
+        pytest.param([atomic(0), atomic(1), store(1)], id="the_last_one_resets_the_counter"),
+    ],
+)
+def test_it_is_no_race(steps: list[Step]) -> None:
+    assert run(steps) == []
+
+
+def test_what_was_read_after_another_stored_it_is_told_before_other_pairs_of_the_same_lines() -> None:
+    steps = [load(0), store(0), load(1), store(1)]
+    guard = Guard("kernel")
+    pointer = guard.admit("x", torch.empty(ELEMENTS))
+    for place, step in enumerate(steps):
+        one = Access(step.kind, 4, step.program, (place % 2, "kernel.py"))  # type: ignore[arg-type]
+        guard.access(one, np.array([pointer]), np.ones(1, dtype=bool), np.array([step.value], dtype=np.int32))
+    guard.finish()
+    told = [(one.access, one.line, one.other_access, one.other_line) for one in guard.findings]
+    assert told == [("load", 0, "store", 1), ("store", 1, "store", 1)]
+
+
+def test_a_race_names_both_programs_the_first_element_and_how_many_there_are() -> None:
+    (found,) = run([store(0, 1, 2, 3), load(1, 0, 2, 3)])
+    assert (found.program, found.other_program, found.index, found.lanes) == ((1,), (0,), (2,), 2)
+    assert (found.access, found.other_access, found.shape, found.elements) == ("load", "store", (ELEMENTS,), ELEMENTS)
+
+
+def widths(*steps: tuple[int, str, int, int, np.ndarray]) -> list[Finding]:
+    """Races of (program, kind, width, byte offset, values)."""
+    guard = Guard("kernel")
+    pointer = int(guard.admit("x", torch.empty(8)))
+    for line, (program, kind, width, offset, values) in enumerate(steps):
+        lanes = pointer + offset + width * np.arange(values.size, dtype=np.uint64)
+        one = Access(kind, width, program, (line, "kernel.py"))  # type: ignore[arg-type]
+        guard.access(one, lanes, np.ones(lanes.shape, dtype=bool), values)
+    guard.finish()
+    return guard.findings
+
+
+def test_bytes_meet_words() -> None:
+    words, one = np.arange(8, dtype=np.int32), np.zeros(1, dtype=np.int8)
+    (found,) = widths((0, "store", 4, 0, words), (1, "load", 1, 13, one))
+    assert (found.index, found.lanes) == ((3,), 1)
+    (found,) = widths((0, "load", 1, 13, one), (1, "store", 4, 0, words))
+    assert (found.index, found.lanes) == ((3,), 1)
+    assert widths((0, "store", 4, 0, words[:3]), (1, "load", 1, 13, one)) == []
+
+
+def test_equal_words_are_no_race_though_a_byte_is_read_elsewhere() -> None:
+    words, one = np.arange(4, dtype=np.int32), np.zeros(1, dtype=np.int8)
+    assert widths((0, "store", 4, 0, words), (1, "store", 4, 4, words[1:]), (0, "load", 1, 1, one)) == []
+    (found,) = widths((0, "store", 4, 0, words), (1, "store", 4, 4, words[1:] + 256), (0, "load", 1, 1, one))
+    assert (found.line, found.other_line, found.lanes) == (1, 0, 3)
+
+
+def test_equal_bits_of_not_a_number_are_equal_values() -> None:
+    nan = np.full(2, np.nan, dtype=np.float32)
+    assert widths((0, "store", 4, 0, nan), (1, "store", 4, 0, nan)) == []
+    assert widths((0, "store", 4, 0, nan), (1, "store", 4, 0, -nan))
+
+
+def test_a_race_far_apart_in_time_is_found_behind_ordered_accesses() -> None:
+    # Between the two: so many harmless accesses of other programs that only the nearest can be compared.
+    steps = [store(0), *(store(program, value=0) for program in range(1, 60)), load(60)]
+    assert pairs(steps)
+
+
+def test_a_thousand_programs_that_race_for_one_scalar_take_no_time() -> None:
+    found = run([step for program in range(1000) for step in (load(program), store(program))])
+    assert len(found) == 8
+
+
+def test_a_ticket_of_a_thousand_programs_is_no_race() -> None:
+    steps = [step for program in range(1000) for step in (store(program, 0, value=1), atomic(program, 1))]
+    assert run([*steps, load(999)]) == []
