@@ -19,17 +19,16 @@ from hypothesis import strategies as st
 from grader.catalogue import Entry
 from grader.child.guard import Guard, extent_of
 from grader.child.races import Access
-from grader.judge.bench import Bench, Trial
+from grader.judge.bench import Trial
 from grader.judge.guarded import cause_of
-from grader.judge.truth import Truth
 from grader.model.cases import Case
 from grader.protocol.messages import Finding, Raised
 from grader.record import Cause
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
 from tests.claims import claim, files
 from tests.conftest import Grade
-from tests.racing import session_of
 
 PLANTED = [path for path in files("guard") if claim(path)[0] == "fail"]
 HONEST = [path for path in files("guard") if claim(path)[0] == "pass"]
@@ -44,13 +43,7 @@ def tried(server: ForkServer, ex_15: Entry) -> Try:
     """Call vector_add of a submission in a process of its own, with some seeds one after another."""
 
     def run(source: str | Path, *seeds: int) -> list[Trial]:
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        part = ex_15.exercise.part("vector_add")
-        assert part is not None
-        with session_of(server, ex_15, text) as session:
-            session.load()
-            truth = Truth(ex_15.source("inputs.py"), ex_15.source("oracle.py"))
-            bench = Bench(session, truth, part, "/learner/ex_15.py", "cpu", 0)
+        with bench_of(server, ex_15, source) as bench:
             return [bench.try_case(CASE, seed) for seed in seeds]
 
     return run
@@ -145,15 +138,11 @@ def vector_add(x, y):
 
 
 def test_what_lies_outside_is_neither_read_nor_written(server: ForkServer, ex_15: Entry) -> None:
-    part = ex_15.exercise.part("vector_add")
-    assert part is not None
-    with session_of(server, ex_15, BEYOND) as session:
-        session.load()
-        truth = Truth(ex_15.source("inputs.py"), ex_15.source("oracle.py"))
-        trial = Bench(session, truth, part, "/learner/ex_15.py", "cpu", 0).try_case(CASE, 3)
+    with bench_of(server, ex_15, BEYOND) as bench:
+        trial = bench.try_case(CASE, 3)
         assert [one.kind for one in findings(trial)] == ["load", "store"]
-        session.restart()
-        assert "behind True [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]" in session.printed.text
+        bench.session.restart()
+        assert "behind True [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]" in bench.session.printed.text
 
 
 RAISING = """

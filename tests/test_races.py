@@ -246,6 +246,15 @@ def test_a_race_far_apart_in_time_is_found_behind_ordered_accesses() -> None:
     assert pairs(steps)
 
 
+@pytest.mark.parametrize("most", [1, 1 << 24])
+def test_what_lies_far_apart_is_numbered_without_what_is_between(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("grader.child.races._MOST_NUMBERS", most)
+    assert pairs([store(0), load(1, 3), store(2, 3), load(0, 1)]) == {(1, 2)}
+    words, one = np.arange(8, dtype=np.int32), np.zeros(1, dtype=np.int8)
+    (found,) = widths((0, "store", 4, 0, words), (1, "load", 1, 13, one))
+    assert (found.index, found.lanes) == ((3,), 1)
+
+
 def test_a_thousand_programs_that_race_for_one_scalar_take_no_time() -> None:
     found = run([step for program in range(1000) for step in (load(program), store(program))])
     assert len(found) == 8

@@ -117,6 +117,19 @@ def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> Non
     assert shared == {("grader.speed.anchor_main", "grader.child.stopwatch")}
 
 
+def test_what_triton_s_interpreter_is_made_of_is_known_in_one_place() -> None:
+    def imports(tree: ast.AST) -> Iterator[str]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+    knowing = {name for name in TREES for found in imports(TREES[name]) if within(found, "triton.runtime.interpreter")}
+    assert {name for name in knowing if not within(name, "grader.child.interpreter")} == set()
+    assert "grader.child.interpreter.memory" in knowing, "this test looks in the wrong place"
+
+
 OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile", "threading", "time", "mmap", "torch"}
 
 

@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
+from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import python_in_kernel
 from grader.child.sealing import Sealing
@@ -131,10 +132,9 @@ class Probe:
         """Route every Triton launch of this process through this probe."""
         from triton.compiler.compiler import CompiledKernel
         from triton.runtime.autotuner import Autotuner
-        from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
-        for kind in (JITFunction, InterpretedFunction):
+        for kind in (JITFunction, kind_of_kernels()):
             kind.run = self._around_run(kind.run)
         if self._memory:
             self._memory.install()

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from grader.child.races import Access, Kind, Operation, Race, Sync, find_races
+from grader.child.races import Access, Operation, Race, Sync, find_races, touched_bytes
 from grader.protocol.messages import Finding, Traffic
 
 Addresses = npt.NDArray[np.uint64]
@@ -238,8 +238,8 @@ class Guard:
         unique_loaded = unique_stored = 0
         for low, high in _regions(self.extents.values()):
             here = [one for one in self._operations if low <= one.start < high]
-            unique_loaded += _distinct(here, low, high, ("load", "atomic"))
-            unique_stored += _distinct(here, low, high, ("store", "atomic"))
+            unique_loaded += touched_bytes([one for one in here if one.access.kind != "store"])
+            unique_stored += touched_bytes([one for one in here if one.access.kind != "load"])
             for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)):
                 self.findings.append(self._told(race))
         return Traffic(
@@ -301,18 +301,3 @@ def _regions(extents: object) -> list[tuple[int, int]]:
         else:
             found.append((low, high))
     return found
-
-
-def _distinct(operations: list[Operation], low: int, high: int, kinds: tuple[Kind, ...]) -> int:
-    """How many bytes of a region these operations touch."""
-    chosen = [one for one in operations if one.access.kind in kinds]
-    if not chosen:
-        return 0
-    width = min(one.access.width for one in chosen)
-    if any((one.start - low) % width or one.access.width != width for one in chosen):
-        width = 1
-    touched = np.zeros((high - low + width - 1) // width, dtype=bool)
-    for one in chosen:
-        for part in range(one.access.width // width):
-            touched[(one.offsets + np.uint64(one.start - low)) // np.uint64(width) + np.uint64(part)] = True
-    return int(touched.sum()) * width

@@ -12,7 +12,7 @@ Two programs that store equal values to one address are left alone: tiles that o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -29,6 +29,8 @@ _RANK: dict[Kind, int] = {"load": 0, "atomic": 1, "store": 2}
 _STORE = 2
 # Each access is compared with so many later ones at its address.
 _NEIGHBOURS = 64
+# Where operations lie further apart, what they touch is numbered instead of what lies between.
+_MOST_NUMBERS = 1 << 24
 
 
 @dataclass(slots=True)
@@ -216,15 +218,36 @@ def _spread(operation: Operation, unit: int) -> Ints:
     return (base[:, None] + np.arange(0, operation.access.width, unit)).reshape(-1)
 
 
+def _numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Operation], Ints], int]:
+    """A number for every unit that these operations touch, and how many numbers there are."""
+    low = min(one.start for one in operations)
+    high = max(one.start + int(one.offsets.max()) + one.access.width for one in operations)
+    if (high - low) // unit <= _MOST_NUMBERS:
+        return lambda one: (_spread(one, unit) - low) // unit, -(-(high - low) // unit)
+    every = np.unique(np.concatenate([_spread(one, unit) for one in operations]))
+    return lambda one: np.searchsorted(every, _spread(one, unit)), every.size
+
+
+def touched_bytes(operations: Sequence[Operation]) -> int:
+    """How many bytes these operations touch, each counted once."""
+    if not operations:
+        return 0
+    unit = _unit(operations)
+    numbers, count = _numbering(operations, unit)
+    touched = np.zeros(count, dtype=bool)
+    for one in operations:
+        touched[numbers(one)] = True
+    return int(touched.sum()) * unit
+
+
 def _contested(operations: Sequence[Operation], unit: int) -> tuple[Ints, Ints]:
     """Addresses that two programs touch, not both of them loading or both by atomics: each, and whose operation's."""
-    low = min(one.start for one in operations)
-    size = max(one.start + int(one.offsets.max()) + one.access.width for one in operations) - low
-    latest = np.full(-(-size // unit), -1, dtype=np.int32)
-    several, loaded, stored, updated = (np.zeros(latest.size, dtype=bool) for _ in range(4))
+    numbers, count = _numbering(operations, unit)
+    latest = np.full(count, -1, dtype=np.int32)
+    several, loaded, stored, updated = (np.zeros(count, dtype=bool) for _ in range(4))
     marks = {"load": loaded, "store": stored, "atomic": updated}
     for one in operations:
-        at = (_spread(one, unit) - low) // unit
+        at = numbers(one)
         before = latest[at]
         several[at] |= (before >= 0) & (before != one.access.program)
         latest[at] = one.access.program
@@ -232,8 +255,7 @@ def _contested(operations: Sequence[Operation], unit: int) -> tuple[Ints, Ints]:
     wanted: Flags = several & (stored | (updated & loaded))
     addresses, owners = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for place, one in enumerate(operations if wanted.any() else ()):
-        found = _spread(one, unit)
-        found = found[wanted[(found - low) // unit]]
+        found = _spread(one, unit)[wanted[numbers(one)]]
         addresses.append(found)
         owners.append(np.full(found.size, place, dtype=np.int64))
     return np.concatenate(addresses), np.concatenate(owners)

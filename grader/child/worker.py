@@ -23,6 +23,7 @@ from grader import tensors
 from grader.child.arguments import Arguments
 from grader.child.compiling import Compiler
 from grader.child.evidence import Probe, fill_uninitialised_memory
+from grader.child.interpreter import contract
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.stopwatch import Stopwatch, form_of
 from grader.protocol.decode import decode
@@ -60,6 +61,7 @@ def preload() -> None:
     # A kernel's overflow is no Python warning on a GPU, and must not be one in the interpreter's NumPy.
     np.seterr(all="ignore")
     if _interpreted():
+        contract.require()
         double(torch.ones(1))
     else:
         from triton.runtime.cache import triton_key

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from grader import machine
+from grader.errors import GradeError
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
 from grader.sandbox.outcome import Finished
@@ -31,7 +32,7 @@ def doctor() -> int:
     works = [_try_mode("interpret")]
     gpu = machine.find_gpu()
     if gpu is None:
-        print("no GPU  bfloat16 and speed cannot be judged here; values, technique and launches can")
+        print("no GPU  speed cannot be judged here; values, technique and launches can")
     elif not machine.has_gpu():
         print(f"MISSING a CUDA build of torch for the {gpu.name} (driver {gpu.driver}): pip install torch")
     else:
@@ -49,9 +50,13 @@ def _try_mode(mode: Mode) -> bool:
     source = Path(warmup.__file__).read_text(encoding="utf-8")
     start = Start("doctor.py", source, _INPUTS, ("double",))
     call = Call(Recipe("double", {"N": _LENGTH}, 1), ("x",), (), (Slot("float32", (_LENGTH,), 0, 4 * _LENGTH),))
-    with closing(ForkServer(mode)) as server, Session(server, start, Limits()) as session:
-        loaded = session.load()
-        outcome = session.call(call) if isinstance(loaded, Loaded) else loaded
+    try:
+        with closing(ForkServer(mode)) as server, Session(server, start, Limits()) as session:
+            loaded = session.load()
+            outcome = session.call(call) if isinstance(loaded, Loaded) else loaded
+    except GradeError as refused:
+        print(f"BROKEN  a Triton kernel in mode {mode}: {refused}")
+        return False
     drawn = torch.randn(_LENGTH, generator=torch.Generator().manual_seed(1))
     if isinstance(outcome, Finished) and outcome.outputs[0] is not None:
         got = torch.frombuffer(bytearray(outcome.outputs[0]), dtype=torch.float32)

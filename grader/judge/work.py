@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import floor
 
 from grader.judge.bench import Bench, Trial
@@ -19,6 +20,8 @@ from grader.sandbox.outcome import Finished
 _AGAIN = 1.2
 # Beyond this, nobody wants to know a ratio's digits.
 _MANY = 100
+# More than any machine moves.
+_MOST = 1 << 60
 
 _NO_KERNEL = Failure(
     "fail",
@@ -38,21 +41,30 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
         trial = bench.try_case(one.case, one.seed)
         if trial.failure or not trial.launches:
             return Ruling(trial.failure or _NO_KERNEL, one, work=tuple(found))
-        work = _counted(trial, one, model, len(bench.part.outputs))
+        launches = [_plausible(launch) for launch in trial.launches]
+        work = _counted(trial, launches, one, model, len(bench.part.outputs))
         if isinstance(work, str):
             return Ruling(None, one, work=tuple(found), undecided=work)
         bench.passed.append(one)
         found.append(work)
-        if failure := _too_much(work, model, trial.launches):
+        if failure := _too_much(work, model, launches):
             return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))
     return Ruling(None, metrics=_metrics(found), work=tuple(found))
 
 
-def _counted(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> Work | str:
+def _plausible(launch: Launch) -> Launch:
+    """A launch with counts that can be: what the child says may be anything."""
+    if launch.traffic is None:
+        return launch
+    counts = {name: min(max(count, 0), _MOST) for name, count in vars(launch.traffic).items()}
+    return replace(launch, traffic=Traffic(**{**counts, "complete": launch.traffic.complete}))
+
+
+def _counted(trial: Trial, launches: Sequence[Launch], one: PlannedCase, model: WorkModel, returned: int) -> Work | str:
     """What the call moved, or why that is not known; the first `returned` of what is expected are new tensors."""
     assert isinstance(trial.outcome, Finished)
-    traffic = [launch.traffic for launch in trial.launches if launch.traffic is not None]
-    if len(traffic) < len(trial.launches):
+    traffic = [launch.traffic for launch in launches if launch.traffic is not None]
+    if len(traffic) < len(launches):
         return f"not all that was moved for {one.case.words()} could be followed"
     needed = evaluate(model.bytes, one.case)
     # What is changed in place is expected as well, but nobody allocates it.
@@ -68,7 +80,7 @@ def _counted(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) ->
         flops=sum(each.dot_flops for each in traffic),
         model_bytes=round(needed),
         allowed_bytes=floor(model.slack * needed),
-        extra_bytes=max(0, trial.outcome.answer.allocated_bytes - results),
+        extra_bytes=min(max(trial.outcome.answer.allocated_bytes - results, 0), _MOST),
         extra_allowed_bytes=floor(evaluate(model.extra_bytes, one.case)) if model.extra_bytes else -1,
     )
 

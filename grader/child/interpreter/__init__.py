@@ -1,8 +1,18 @@
 """Triton's interpreter, corrected and watched: the one place that changes what triton does under TRITON_INTERPRET=1.
 
+    contract     what the others take for granted about it
     corrections  what passes there deserves to pass on a GPU
     numerics     arithmetic in types that the interpreter computes wrongly
     memory       every load, store and atomic, before it happens
 
-Nothing else of grader.child touches triton.runtime.interpreter.
+Nothing else of the grader touches triton.runtime.interpreter.
 """
+
+from typing import Any
+
+
+def kind_of_kernels() -> Any:
+    """The class of what @triton.jit makes of a function there."""
+    from triton.runtime.interpreter import InterpretedFunction
+
+    return InterpretedFunction

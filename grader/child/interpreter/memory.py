@@ -122,10 +122,10 @@ class MemoryWatch:
         class Found(TensorHandle):  # type: ignore[misc]
             """What an atomic found; it notices whether anything is done with that."""
 
-            def __init__(self, data: Any, dtype: Any, heed: Heed) -> None:
-                self._heed, self._data = heed, data
+            def __init__(self, data: Any, dtype: Any, heed: Heed | None = None) -> None:
+                self._heed, self._data = heed or Heed(), data
                 super().__init__(data, dtype)
-                heed.looked = False
+                self._heed.looked = False
 
             @property
             def data(self) -> Any:

@@ -1,0 +1,166 @@
+"""What corrections, numerics and memory take for granted about triton's interpreter, and whether it is so.
+
+Names are those of the module triton.runtime.interpreter. `differences` looks at the interpreter as it was imported:
+before anything of ours has changed it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from types import ModuleType
+
+# Every access to memory ends in one of these methods, and nowhere else: what is watched there is all there is.
+DOORS: Mapping[str, str] = {
+    "_interpreter.load": "InterpreterBuilder.create_masked_load",
+    "_interpreter.store": "InterpreterBuilder.create_masked_store",
+    "_interpreter.atomic_rmw": "InterpreterBuilder.create_atomic_rmw",
+    "_interpreter.atomic_cas": "InterpreterBuilder.create_atomic_cas",
+}
+
+# What is replaced, wrapped or called, and its parameters in order: some callers give them by name, others by place.
+PARAMETERS: Mapping[str, str] = {
+    "InterpreterBuilder.create_masked_load": "self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile",
+    "InterpreterBuilder.create_masked_store": "self, ptrs, value, mask, cache_modifier, eviction_policy",
+    "InterpreterBuilder.create_atomic_rmw": "self, rmwOp, ptr, val, mask, sem, scope",
+    "InterpreterBuilder.create_atomic_cas": "self, ptr, cmp, val, sem, scope",
+    "InterpreterBuilder.create_descriptor_load": "self, desc, indices, cache_modifier, eviction_policy",
+    "InterpreterBuilder.create_tensor_pointer_load": (
+        "self, ptr, boundary_check, padding_option, cache_modifier, eviction_policy, is_volatile"
+    ),
+    "InterpreterBuilder.create_dot": "self, a, b, d, input_precision, max_num_imprecise_acc",
+    "InterpreterBuilder.create_fma": "self, x, y, z",
+    "InterpreterBuilder.binary_op": "self, lhs, rhs, op",
+    "InterpreterBuilder.unary_op": "self, arg, op",
+    "InterpreterBuilder.create_ashr": "self, lhs, rhs",
+    "InterpreterBuilder.create_clampf": "self, arg, lo, hi, propagate_nans",
+    "InterpreterBuilder.create_erf": "self, arg",
+    "InterpreterBuilder.create_fabs": "self, arg",
+    "InterpreterBuilder.create_maxnumf": "self, lhs, rhs",
+    "InterpreterBuilder.create_minnumf": "self, lhs, rhs",
+    "InterpreterBuilder.create_rsqrt": "self, arg",
+    "InterpreterBuilder.cast_impl": "self, src, dst_type",
+    "InterpreterBuilder.create_fp_to_fp": "self, src, dst_type, rounding_mode",
+    "InterpreterBuilder.set_grid_idx": "self, x, y, z",
+    "InterpreterBuilder.set_grid_dim": "self, nx, ny, nz",
+    "TensorHandle": "data, dtype, attr",
+    "TensorHandle.get_element_ty": "self",
+    "BlockPointerHandle": "base, shape, strides, offsets, block_shape, order",
+    "BlockPointerHandle.materialize_pointers": "self, boundary_check",
+    "TensorDescHandle": "base, shape, strides, block_shape, padding",
+    "TensorDescHandle.materialize_pointers": "self, offsets",
+    "ReduceScanOpInterface": "axis, combine_fn",
+    "ReduceScanOpInterface.apply": "self, input",
+    "ReduceScanOpInterface.to_tensor": "self, ret, dtype",
+    "ReduceOps": "axis, combine_fn, keep_dims",
+    "ReduceOps.generic_reduce": "self, input",
+    "ReduceOps.min_max": "self, input, val_reduce_op, idx_reduce_op",
+    "ReduceOps.sum": "self, input",
+    "ScanOps": "axis, combine_fn, reverse",
+    "ScanOps.generic_scan": "self, input",
+    "GridExecutor": "fn, arg_names, grid, pre_run_hooks",
+    "GridExecutor.__call__": "self, *args_dev, **kwargs",
+    "GridExecutor._init_args_hst": "self, args_dev, kwargs",
+    "InterpretedFunction": "fn, **kwargs",
+    "InterpretedFunction.run": "self, *args, grid, warmup, **kwargs",
+    "FunctionRewriter._compile_and_exec": "self, transformed_ast",
+    "_get_np_dtype": "tt_dtype",
+    "_implicit_cvt": "arg",
+    "_patch_lang_tensor": "tensor, scope",
+}
+
+# What is only named.
+NAMES = (
+    *("interpreter_builder.options.sanitize_overflow", "_interpreter.load", "_interpreter.store"),
+    *("_ir.ATOMIC_OP.FADD", "_ir.INPUT_PRECISION.TF32", "_ir.PADDING_OPTION.PAD_NAN", "_ir.ROUNDING_MODE.RTZ"),
+    *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
+    *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.PropagateNan.ALL"),
+)
+
+# What a method leaves behind: which program of which grid is running.
+LEFT_BEHIND: Mapping[str, str] = {
+    "interpreter_builder.grid_idx": "InterpreterBuilder.set_grid_idx",
+    "interpreter_builder.grid_dim": "InterpreterBuilder.set_grid_dim",
+}
+
+# What triton lacks, and is given to it: once it has that, ours may be in the way.
+ABSENT = ("InterpreterBuilder.get_bf16",)
+
+_ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}
+
+
+def require() -> None:
+    """End this process, with the reason as its last words, where the interpreter is not what we take it for."""
+    from importlib.metadata import version
+
+    from triton.runtime import interpreter
+
+    found = differences(interpreter)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise SystemExit(
+            f"the interpreter of triton {version('triton')} is not one that this grader knows: {found[0]}{more}"
+        )
+
+
+def differences(interpreter: ModuleType) -> list[str]:
+    """What is missing or different, in words; nothing where all is as it should be."""
+    return [
+        *_wrong_parameters(interpreter),
+        *(f"{name} is missing" for name in NAMES if _found(interpreter, name) is None),
+        *(f"{name} has come: is ours still needed?" for name in ABSENT if _found(interpreter, name) is not None),
+        *(f"{method} must set {name}" for name, method in LEFT_BEHIND.items() if not _sets(interpreter, method, name)),
+        *_wrong_doors(interpreter),
+    ]
+
+
+def _wrong_parameters(interpreter: ModuleType) -> Iterator[str]:
+    for name, wanted in PARAMETERS.items():
+        method = _found(interpreter, name)
+        if method is None:
+            yield f"{name} is missing"
+        elif (got := _parameters(method)) != wanted:
+            yield f"{name} must take ({wanted}), got ({got})"
+
+
+def _parameters(method: object) -> str:
+    marks = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+    parameters = inspect.signature(method).parameters.values()  # type: ignore[arg-type]
+    return ", ".join(f"{marks.get(one.kind.name, '')}{one.name}" for one in parameters)
+
+
+def _found(interpreter: ModuleType, name: str) -> object:
+    """What a dotted name stands for in the module, or None."""
+    return reduce(lambda found, part: getattr(found, part, None), name.split("."), interpreter)  # type: ignore[arg-type,return-value]
+
+
+def _sets(interpreter: ModuleType, method: str, name: str) -> bool:
+    code = getattr(_found(interpreter, method), "__code__", None)
+    return name.rpartition(".")[2] in getattr(code, "co_names", ())
+
+
+def _wrong_doors(interpreter: ModuleType) -> Iterator[str]:
+    """Accesses to memory that nobody watches, and doors through which nothing goes."""
+    used = _accesses(ast.parse(inspect.getsource(interpreter)))
+    for access, methods in used.items():
+        for method in sorted(methods - {DOORS.get(access, "")}):
+            yield f"{method} calls {access}: nothing watches that"
+    for access, door in DOORS.items():
+        if door not in used.get(access, ()):
+            yield f"{door} must call {access}"
+
+
+def _accesses(tree: ast.Module) -> dict[str, set[str]]:
+    """Each function of the interpreter's compiled half, and the functions and methods here that name it."""
+    named: dict[str, set[str]] = {}
+    for outer in tree.body:
+        for inner in outer.body if isinstance(outer, ast.ClassDef) else (outer,):
+            owner = f"{outer.name}." if isinstance(outer, ast.ClassDef) else ""
+            for node in ast.walk(inner):
+                match node:
+                    case ast.Attribute(value=ast.Name(id="_interpreter"), attr=attr) if attr not in _ENUMERATIONS:
+                        method = f"{owner}{getattr(inner, 'name', 'the module')}"
+                        named.setdefault(f"_interpreter.{attr}", set()).add(method)
+    return named

@@ -1,0 +1,338 @@
+"""The work check: bytes are counted to the byte, memory to the byte, and what is too much is said with its numbers.
+
+The counts of the model solutions are compared with formulas written down here, at the tiles that they launched with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from grader.catalogue import Entry, resolve
+from grader.judge.bench import Trial
+from grader.judge.causes import Failure
+from grader.judge.ruling import Ruling
+from grader.judge.work import works
+from grader.model.cases import Case, Cases, Size, Space
+from grader.model.exercise import WorkModel
+from grader.plan import PlannedCase, default_seed, draw
+from grader.protocol.messages import Launch, Recipe, Returned, Traffic
+from grader.record import Cause, Work
+from grader.sandbox.outcome import Finished
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+from tests.conftest import ROOT, Grade
+
+
+def cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+# -- the model solutions, byte for byte ------------------------------------------------------------------------------
+
+
+SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def blocks_of_a_vector(arrays: int) -> Callable[[dict[str, Any], Launch], dict[str, int]]:
+    """So many vectors, each element loaded or stored once."""
+
+    def count(case: dict[str, Any], _: Launch) -> dict[str, int]:
+        size = SIZES[case["dtype"]]
+        loaded, stored = (arrays - 1) * case["N"] * size, case["N"] * size
+        return {"loaded": loaded, "stored": stored, "unique": loaded + stored, "flops": 0}
+
+    return count
+
+
+def softmax(case: dict[str, Any], _: Launch) -> dict[str, int]:
+    """Every element is loaded once and stored once, whatever tile of rows a program takes."""
+    size = SIZES[case["dtype"]] * case["M"] * case["N"]
+    return {"loaded": size, "stored": size, "unique": 2 * size, "flops": 0}
+
+
+def total(case: dict[str, Any], launch: Launch) -> dict[str, int]:
+    """Every element is loaded once; each program's atomic loads and stores the 4 bytes of the sum."""
+    size = SIZES[case["dtype"]] * case["N"]
+    (programs,) = launch.grid
+    assert programs == cdiv(case["N"], launch.constants["BLOCK"] * launch.constants["STEPS"])
+    return {"loaded": size + 4 * programs, "stored": 4 * programs, "unique": size + 8, "flops": 0}
+
+
+def product(case: dict[str, Any], launch: Launch) -> dict[str, int]:
+    """A tile in row i and column j loads the rows of a that it covers and the columns of b, as far as there are any:
+    all tiles of a column together all of a, all tiles of a row together all of b.
+    """
+    m, n, k = case["M"], case["N"], case["K"]
+    size = SIZES[case["dtype"]]
+    block_m, block_n, block_k = (launch.constants[f"BLOCK_{axis}"] for axis in "MNK")
+    tiles_m, tiles_n = cdiv(m, block_m), cdiv(n, block_n)
+    assert launch.grid == (tiles_m * tiles_n, 1)
+    return {
+        "loaded": size * (m * k * tiles_n + k * n * tiles_m),
+        "stored": size * m * n,
+        "unique": size * (m * k + k * n + m * n),
+        # tl.dot multiplies whole tiles, what is masked as well.
+        "flops": 2 * tiles_m * block_m * tiles_n * block_n * cdiv(k, block_k) * block_k,
+    }
+
+
+def product_with_bias(case: dict[str, Any], launch: Launch) -> dict[str, int]:
+    """The same, and every tile loads its columns' biases."""
+    plain = product(case, launch)
+    size = SIZES[case["dtype"]]
+    tile_rows = cdiv(case["M"], launch.constants["BLOCK_M"])
+    return {
+        **plain,
+        "loaded": plain["loaded"] + size * case["N"] * tile_rows,
+        "unique": plain["unique"] + size * case["N"],
+    }
+
+
+COUNTS = {
+    ("ex_15", "vector_add"): blocks_of_a_vector(3),
+    ("ex_15", "fused_multiply_add"): blocks_of_a_vector(4),
+    ("ex_15", "row_softmax"): softmax,
+    ("ex_15", "global_sum"): total,
+    ("ex_16", "matmul"): product,
+    ("ex_16", "matmul_bias_silu"): product_with_bias,
+}
+
+
+@pytest.mark.parametrize(("exercise", "part"), COUNTS, ids=lambda value: value)
+def test_the_model_solution_moves_what_the_formula_says_to_the_byte(
+    server: ForkServer, exercise: str, part: str
+) -> None:
+    entry, _ = resolve(ROOT, exercise)
+    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
+    planned = next(check for check in plan.checks if isinstance(check.check.rule, WorkModel))
+    assert isinstance(planned.check.rule, WorkModel)
+    with bench_of(server, entry, entry.solution, part) as bench:
+        ruling = works(bench, planned.cases, planned.check.rule)
+        assert ruling.failure is None
+        assert works(bench, planned.cases, planned.check.rule).work == ruling.work
+        for one, work in zip(planned.cases, ruling.work, strict=True):
+            (launch,) = bench.try_case(one.case, one.seed).launches
+            wanted = COUNTS[exercise, part](dict(one.case), launch)
+            got = {
+                "loaded": work.loaded_bytes,
+                "stored": work.stored_bytes,
+                "unique": work.unique_bytes,
+                "flops": work.flops,
+            }
+            shown = f"{part} {one.case.words()} {launch.grid} {launch.constants}"
+            print(f"\n{shown}\n  counted {got}\n  formula {wanted}\n  allowed {work.allowed_bytes}")
+            assert got == wanted, shown
+            assert work.moved_bytes <= work.allowed_bytes
+
+
+def test_all_parts_with_a_model_are_counted_here() -> None:
+    modelled = {
+        (exercise, part.name)
+        for exercise in ("ex_15", "ex_16")
+        for part, check in resolve(ROOT, exercise)[0].exercise.checks()
+        if isinstance(check.rule, WorkModel)
+    }
+    assert modelled == set(COUNTS)
+
+
+# -- memory of a real call -------------------------------------------------------------------------------------------
+
+ADD = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.load(x_ptr + offsets, mask=offsets < n) + tl.load(y_ptr + offsets, mask=offsets < n)
+    tl.store(z_ptr + offsets, total, mask=offsets < n)
+
+def add(x, y, z):
+    add_kernel[(triton.cdiv(x.numel(), 256),)](x, y, z, x.numel(), BLOCK=256)
+    return z
+
+def vector_add(x, y):
+"""
+N = 1000
+
+
+@pytest.mark.parametrize(
+    ("body", "extra"),
+    [
+        pytest.param("return add(x, y, torch.empty_like(x))", 0, id="the_result_alone"),
+        pytest.param("return add(x, y, torch.empty(x.shape, dtype=x.dtype))", 0, id="the_result_of_a_shape"),
+        pytest.param("t = torch.empty_like(x); return add(x, y, torch.empty_like(x))", 4 * N, id="a_temporary_kept"),
+        pytest.param("t = torch.empty_like(x); del t; return add(x, y, torch.empty_like(x))", 0, id="one_freed"),
+        pytest.param("return add(x, y, torch.empty(2 * x.numel())[: x.numel()])", 4 * N, id="a_part_of_a_larger_one"),
+        pytest.param("return add(x.view(-1)[:], y.expand(y.shape), torch.empty_like(x))", 0, id="views"),
+        pytest.param("return add(x.clone(), y, torch.empty_like(x))", 4 * N, id="a_copy_of_an_input"),
+        pytest.param("t = torch.empty(7); return add(x, y, t.resize_(x.shape))", 0, id="a_result_that_was_resized"),
+        pytest.param("return add(x, y, torch.zeros_like(x).zero_().fill_(3))", 0, id="a_result_filled_in_place"),
+        pytest.param(
+            "s = torch.empty(2500, dtype=torch.float64); return add(x, y, torch.empty_like(x))", 20000, id="f64"
+        ),
+        pytest.param(
+            "q = torch.empty(x.numel(), x.numel()); return add(x, y, torch.empty_like(x))", 4 * N * N, id="quadratic"
+        ),
+    ],
+)
+def test_memory_beside_inputs_and_results_is_counted_to_the_byte(
+    server: ForkServer, ex_15: Entry, body: str, extra: int
+) -> None:
+    model = WorkModel(CASES, "12 * N", extra_bytes="4 * N")
+    with bench_of(server, ex_15, f"{ADD}    {body}\n") as bench:
+        ruling = works(
+            bench, [PlannedCase(Case({"N": N, "dtype": "float32", "values": "normal", "offset": 0}), 3)], model
+        )
+    (work,) = ruling.work
+    assert (work.extra_bytes, work.extra_allowed_bytes) == (extra, 4 * N)
+    assert (ruling.failure is None) == (extra <= 4 * N)
+    if ruling.failure:
+        assert ruling.failure.cause.kind == "memory"
+
+
+def test_launches_beyond_those_that_are_told_of_are_counted_all_the_same(server: ForkServer, ex_15: Entry) -> None:
+    body = "z = torch.empty_like(x)\n    for _ in range(300): add(x, y, z)\n    return z\n"
+    case = Case({"N": 7, "dtype": "float32", "values": "normal", "offset": 0})
+    with bench_of(server, ex_15, f"{ADD}    {body}") as bench:
+        (work,) = works(bench, [PlannedCase(case, 3)], WorkModel(CASES, "12 * N")).work
+    assert work.moved_bytes == 300 * 12 * 7
+
+
+def test_an_intermediate_in_memory_costs_the_points_of_the_check_and_no_other(graded: Grade) -> None:
+    path = next((ROOT / "reference").glob("ex_15_*/wrong/vector_add_through_memory.py"))
+    record = graded(path, "vector_add")
+    failed = {check.id: check for check in record.checks if check.status not in ("pass", "skipped_environment")}
+    assert {*failed} == {"vector_add.traffic"}
+    cause = failed["vector_add.traffic"].cause
+    assert cause is not None
+    assert cause.kind == "traffic"
+    assert "200,000 bytes are loaded and stored, 1.67 times the 120,000 bytes" in cause.rationale
+
+
+# -- the rule, and its words -----------------------------------------------------------------------------------------
+
+CASES = Cases(Space({"N": Size(1, 1 << 20)}), ({"N": N},), generated=0)
+ONE = PlannedCase(Case({"N": N}), 3)
+
+
+def moved(loaded: int, stored: int, once: tuple[int, int] | None = None, *, complete: bool = True) -> Launch:
+    """A launch that moves so many bytes, of which so many are different ones."""
+    first, second = once or (loaded, stored)
+    return Launch("add_kernel", (8,), {}, Traffic(loaded, stored, first, second, 64, complete))
+
+
+def judged(
+    *launches: Launch,
+    model: WorkModel | None = None,
+    allocated: int = 0,
+    failure: Failure | None = None,
+    sizes: tuple[int, ...] = (0,),
+) -> Ruling:
+    """The ruling on one case whose call did that; `sizes` are those of what is expected, the first one returned."""
+    answer = Returned("returned", (), (), (), launches, (), (), allocated)
+    expected = tuple(SimpleNamespace(nbytes=size) for size in sizes)
+
+    def try_case(case: Case, seed: int) -> Trial:
+        return Trial(Recipe("p", dict(case), seed), Finished(answer, ()), expected, failure, 0.0)  # type: ignore[arg-type]
+
+    bench: Any = SimpleNamespace(try_case=try_case, part=SimpleNamespace(outputs=("z",)), passed=[])
+    return works(bench, [ONE], model or WorkModel(CASES, "12 * N"))
+
+
+def cause(ruling: Ruling) -> Cause:
+    assert ruling.failure is not None
+    assert ruling.failure.status == "fail"
+    return ruling.failure.cause
+
+
+def test_what_the_model_allows_passes_and_a_byte_more_does_not() -> None:
+    assert judged(moved(9000, 4200)).failure is None
+    assert cause(judged(moved(9000, 4201))).kind == "traffic"
+    assert judged(moved(9000, 4200)).metrics == {"cases": 1, "bytes_moved": 13200, "bytes_allowed": 13200}
+
+
+def test_the_work_of_each_case_is_kept() -> None:
+    (work,) = judged(moved(8000, 4000), moved(100, 0), allocated=5000, sizes=(4000, 700)).work
+    assert work == Work({"N": N}, "N=1000", 8100, 4000, 12100, 2, 128, 12000, 13200, 1000, -1)
+
+
+def test_what_is_changed_in_place_is_nobody_s_allocation() -> None:
+    model = WorkModel(CASES, "12 * N", extra_bytes="999")
+    assert judged(moved(1, 1), model=model, allocated=4999, sizes=(4000, 1 << 30)).failure is None
+    assert cause(judged(moved(1, 1), model=model, allocated=5000, sizes=(4000, 1 << 30))).kind == "memory"
+
+
+def test_a_call_that_fails_otherwise_fails_with_its_own_cause() -> None:
+    race = Failure("fail", Cause("race", "Programs race", "…"))
+    ruling = judged(moved(1, 1), failure=race)
+    assert (ruling.failure, ruling.failing) == (race, ONE)
+
+
+def test_without_a_kernel_there_is_nothing_to_pass() -> None:
+    assert cause(judged()).kind == "no_kernel"
+
+
+def test_what_could_not_be_counted_is_left_undecided() -> None:
+    ruling = judged(moved(1, 1), Launch("add_kernel", (1,), {}))
+    assert ruling.failure is None
+    assert ruling.undecided == "not all that was moved for N=1000 could be followed"
+
+
+def test_a_launch_too_large_to_follow_is_judged_by_what_it_moved() -> None:
+    assert judged(moved(8000, 4000, (0, 0), complete=False)).work[0].unique_bytes == 0
+    assert "two" not in cause(judged(moved(80000, 4000, (0, 0), complete=False))).help
+
+
+def test_too_much_traffic_is_said_with_model_slack_and_each_launch() -> None:
+    found = cause(judged(moved(16000, 4000), moved(4000, 4000)))
+    assert found.title == "Moves more bytes than needed"
+    assert found.rationale == (
+        "For N=1000: 28,000 bytes are loaded and stored, 2.33 times the 12,000 bytes that this part needs (12 * N); "
+        "1.1 times that is allowed. add_kernel loads 16,000 bytes and stores 4,000 bytes; add_kernel loads 4,000 bytes "
+        "and stores 4,000 bytes."
+    )
+    assert (found.expected, found.actual) == ("at most 13,200 bytes", "28,000 bytes")
+
+
+@pytest.mark.parametrize(
+    ("launches", "said"),
+    [
+        ([moved(24000, 4000, (8000, 4000))], "is loaded 3.0 times on average"),
+        ([moved(12000, 40000, (12000, 4000))], "is stored 10.0 times on average"),
+        ([moved(8000, 4000), moved(8000, 4000)], "The 2 launches hand their results on through memory"),
+        ([moved(16000, 8000)], "neither an input nor a result"),
+    ],
+)
+def test_the_help_names_what_is_likely_behind_it(launches: list[Launch], said: str) -> None:
+    assert said in cause(judged(*launches)).help
+
+
+def test_exact_models_large_ratios_and_many_launches_read_well() -> None:
+    exact = cause(judged(moved(12000, 1), model=WorkModel(CASES, "12 * N", slack=1.0)))
+    assert "(12 * N). add_kernel loads" in exact.rationale
+    assert "12,345 times the 12,000 bytes" in cause(judged(moved(12000 * 12345, 0))).rationale
+    assert cause(judged(*[moved(12000, 0)] * 9)).rationale.endswith("stores 0 bytes; and 5 more launches.")
+
+
+def test_too_much_memory_is_said_with_its_bound() -> None:
+    model = WorkModel(CASES, "12 * N", extra_bytes="4 * N + 7")
+    found = cause(judged(moved(8000, 4000), model=model, allocated=4_004_000, sizes=(4000,)))
+    assert found.title == "Takes too much memory"
+    assert found.rationale == (
+        "For N=1000: tensors of your own take up 4,000,000 bytes at one time, beside inputs and results; 4,007 bytes "
+        "are allowed (4 * N + 7)."
+    )
+
+
+@pytest.mark.parametrize("claimed", [-(10**30), 10**400])
+def test_counts_that_cannot_be_are_no_trouble(claimed: int) -> None:
+    ruling = judged(moved(claimed, 4000, (0, 0)), allocated=claimed, model=WorkModel(CASES, "12 * N", extra_bytes="0"))
+    assert ruling.work[0].loaded_bytes in (0, 1 << 60)
+    forged = replace(moved(20000, 4000), kernel="\x1b[31madd\n::error::")
+    assert "\x1b" not in cause(judged(forged)).rationale
