@@ -1,0 +1,383 @@
+"""ex_18: FlashAttention, forward and backward.
+
+Axes: B batches, Hq heads of Sq queries, Hkv heads of Skv keys and values, D numbers in each. `causal` is 0 or 1, so
+that formulas can count with it; `scale` is "default" for D**-0.5; `layout` says how the tensors lie in memory and
+`values` what is in them (see inputs.py).
+
+float32 is not in the contract: tensor cores do not multiply it, FlashAttention does not take it, and its exact products
+compile for minutes at D = 128. So tolerances are those of float16 and bfloat16; lse, which is float32, has its own.
+"""
+
+from collections.abc import Callable
+
+from grader import (
+    Agrees,
+    Case,
+    Cases,
+    Check,
+    Choice,
+    Exercise,
+    Fresh,
+    Limits,
+    Part,
+    Size,
+    Space,
+    SpeedBand,
+    Tolerance,
+    UsesKernels,
+    Value,
+    WorkModel,
+)
+
+IMPLEMENTS = "implements FlashAttention"
+BANDWIDTH = "reasons about memory bandwidth"
+PROFILES = "profiles kernels against cuBLAS / FlashAttention"
+
+HALVES = Choice(("float16", "bfloat16"))
+SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
+LAYOUTS = ("bhsd", "bshd", "sliced", "expanded", "mixed")
+FAMILIES = ("normal", "peaked", "rising", "constant", "shifted")
+
+RAGGED = Size(1, 160)
+# What usual tiles divide.
+FULL = Size(128, 256, multiple_of=128)
+LONG = Size(1, 1 << 14)
+ONE_HEAD = Choice((1,))
+
+Named = tuple[dict[str, Value], ...]
+
+
+def heads_fit(case: Case) -> bool:
+    """Every kv head serves the same number of query heads."""
+    return int(case["Hq"]) % int(case["Hkv"]) == 0
+
+
+def little_work(case: Case) -> bool:
+    """Keeps a generated case small enough for the interpreter."""
+    pairs = int(case["B"]) * int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"])
+    return heads_fit(case) and pairs <= 1 << 15
+
+
+def problems(
+    *,
+    lengths: Size = RAGGED,
+    heads: Choice = ONE_HEAD,
+    batches: Choice = ONE_HEAD,
+    causal: tuple[int, ...] = (0,),
+    scales: tuple[Value, ...] = ("default",),
+    values: tuple[str, ...] = ("normal",),
+    layouts: tuple[str, ...] = ("bhsd",),
+    where: Callable[[Case], bool] = heads_fit,
+) -> Space:
+    """Attention problems: one head of normal values, contiguous, unless more is said."""
+    return Space(
+        {
+            "B": batches,
+            "Hq": heads,
+            "Hkv": heads,
+            "Sq": lengths,
+            "Skv": lengths,
+            "D": Choice((16, 32, 64, 128)),
+            "causal": Choice(causal),
+            "scale": Choice(scales),
+            "dtype": HALVES,
+            "values": Choice(values),
+            "layout": Choice(layouts),
+        },
+        where=where,
+    )
+
+
+def sized(queries: int, keys: int, width: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
+    """A canonical case."""
+    return {"Sq": queries, "Skv": keys, "D": width, "dtype": dtype, **others}
+
+
+TAILS: Named = (
+    sized(65, 64, 16),
+    sized(64, 65, 32),
+    sized(1, 1, 16),
+    sized(1, 130, 64),
+    sized(100, 1, 32),
+    sized(31, 77, 128),
+    sized(63, 97, 64, "bfloat16"),
+)
+HEADS: Named = (
+    sized(20, 24, 16, B=2),
+    sized(20, 24, 16, Hq=2, Hkv=2),
+    sized(17, 30, 32, Hq=4, Hkv=2),
+    sized(33, 21, 16, B=2, Hq=3, Hkv=1),
+    sized(18, 40, 64, "bfloat16", Hq=6, Hkv=2),
+)
+CAUSAL: Named = (
+    sized(128, 128, 32, causal=1),
+    sized(70, 70, 16, causal=1),
+    sized(60, 131, 32, causal=1),
+    # The first 71 rows see nothing.
+    sized(131, 60, 16, causal=1),
+    sized(1, 90, 16, causal=1),
+    sized(50, 1, 64, causal=1),
+    sized(40, 44, 16, causal=1, Hq=4, Hkv=2),
+    sized(100, 90, 128, "bfloat16", causal=1),
+)
+UNUSUAL: Named = (
+    sized(40, 150, 64, values="peaked"),
+    sized(70, 70, 32, values="peaked", causal=1),
+    sized(30, 200, 16, values="rising"),
+    sized(40, 100, 32, values="constant"),
+    sized(40, 100, 32, values="shifted"),
+    # A sum of 1000 values around 100 is more than float16 holds.
+    sized(16, 1000, 16, values="shifted"),
+    # So is a sum over the first 500 queries, though not over all of them.
+    sized(1000, 1, 16, values="shifted"),
+    sized(40, 150, 64, "bfloat16", values="rising"),
+)
+SCALED: Named = (
+    sized(30, 70, 16, scale=1.0),
+    sized(70, 70, 64, scale=-0.5, causal=1),
+    sized(40, 30, 32, scale=0.0, causal=1),
+    sized(20, 70, 32, scale=0.3),
+)
+STRIDED: Named = (
+    sized(33, 40, 16, B=2, Hq=2, Hkv=2, layout="bshd"),
+    sized(40, 33, 32, Hq=2, Hkv=1, layout="sliced"),
+    sized(30, 20, 16, B=2, Hq=2, Hkv=2, layout="expanded"),
+    sized(20, 45, 64, B=2, Hq=2, Hkv=1, layout="mixed", causal=1),
+)
+
+
+def correctness(points: tuple[float, ...]) -> tuple[Check, ...]:
+    """The correctness checks of a part; `points` in their order."""
+    few = Choice((1, 2, 3))
+    many = Choice((1, 2, 3, 4, 6))
+    small = sized(36, 50, 32, Hq=2, Hkv=1)
+    full = (sized(128, 128, 64), sized(128, 256, 128), sized(128, 128, 32, "bfloat16"))
+    two_heads = problems(heads=Choice((1, 2)))
+    return (
+        Check(
+            "full_tiles",
+            "Right for one head whose lengths fill every tile",
+            points[0],
+            IMPLEMENTS,
+            Agrees(Cases(problems(lengths=FULL), full, generated=0)),
+        ),
+        Check(
+            "ragged",
+            "Right for any number of queries and of keys",
+            points[1],
+            IMPLEMENTS,
+            Agrees(Cases(problems(where=little_work), TAILS, generated=2)),
+        ),
+        Check(
+            "heads",
+            "Right for several batches and heads, and for queries that share keys and values",
+            points[2],
+            IMPLEMENTS,
+            Agrees(
+                Cases(problems(lengths=Size(1, 48), batches=few, heads=many, where=little_work), HEADS, generated=1)
+            ),
+        ),
+        Check(
+            "causal",
+            "Right with the causal mask, also where some queries see nothing",
+            points[3],
+            IMPLEMENTS,
+            Agrees(Cases(problems(causal=(1, 0), heads=many, where=little_work), CAUSAL, generated=2)),
+        ),
+        Check(
+            "values",
+            "Stable for logits of ±10⁴, rising and equal logits, and values with a large mean",
+            points[4],
+            IMPLEMENTS,
+            Agrees(
+                Cases(problems(lengths=Size(1, 1000), causal=(0, 1), values=FAMILIES, where=little_work), UNUSUAL, 2)
+            ),
+        ),
+        Check(
+            "scale",
+            "Right for any scale, 0 and negative ones included",
+            points[5],
+            IMPLEMENTS,
+            Agrees(Cases(problems(causal=(0, 1), scales=SCALES, where=little_work), SCALED, generated=1)),
+        ),
+        Check(
+            "strides",
+            "Right for any memory layout with contiguous rows",
+            points[6],
+            IMPLEMENTS,
+            Agrees(
+                Cases(
+                    problems(
+                        lengths=Size(1, 48),
+                        batches=few,
+                        heads=many,
+                        causal=(0, 1),
+                        layouts=LAYOUTS,
+                        where=little_work,
+                    ),
+                    STRIDED,
+                    generated=1,
+                )
+            ),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call and returns memory of its own",
+            points[7],
+            IMPLEMENTS,
+            Fresh(Cases(two_heads, (small,), generated=0)),
+        ),
+        Check(
+            "kernels",
+            "Triton kernels do the work",
+            points[8],
+            IMPLEMENTS,
+            UsesKernels(Cases(two_heads, (small,), generated=0)),
+        ),
+    )
+
+
+# All of q, k, v and o in float32, four times, and 1 MiB: partial results of split keys fit, and so do gradients of
+# every head, but not one number of 2 bytes for each pair of a query and a key.
+EXTRA_BYTES = "4 * 4 * 2 * B * D * (Hq * Sq + Hkv * Skv) + 1048576"
+
+
+def work(title: str, points: float, nbytes: str, sizes: Named) -> Check:
+    """The check that a part neither holds nor moves anything of Sq × Skv numbers."""
+    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
+    return Check("work", title, points, BANDWIDTH, WorkModel(cases, nbytes, extra_bytes=EXTRA_BYTES))
+
+
+# Long enough for one number per pair to outgrow what is allowed; and of a usual width.
+WORKLOADS: Named = (sized(1100, 1100, 16), sized(200, 256, 64, Hq=2, Hkv=2))
+
+
+def suite(*sizes: dict[str, Value]) -> Cases:
+    """The sizes at which a part is timed."""
+    return Cases(problems(lengths=LONG, heads=Choice((16, 32)), batches=Choice((1, 4, 8, 16)), causal=(0, 1)), sizes, 0)
+
+
+def timed(length: int, width: int, dtype: str, *, causal: int, tokens: int = 1 << 14) -> dict[str, Value]:
+    """16384 tokens, heads that are 2048 wide together: what papers time attention with."""
+    heads = 2048 // width
+    return sized(length, length, width, dtype, B=tokens // length, Hq=heads, Hkv=heads, causal=causal)
+
+
+SUITE = (
+    # Over too soon to be judged; shown, and small enough to be what compiled kernels are reported for.
+    timed(1024, 128, "bfloat16", causal=0, tokens=1024),
+    timed(1024, 128, "bfloat16", causal=0),
+    timed(4096, 128, "bfloat16", causal=1),
+    timed(4096, 128, "float16", causal=0),
+    timed(16384, 128, "bfloat16", causal=0),
+    timed(16384, 128, "bfloat16", causal=1),
+    timed(2048, 64, "bfloat16", causal=0),
+    timed(4096, 64, "float16", causal=1),
+    timed(16384, 64, "bfloat16", causal=1),
+)
+BESIDE = ("torch_eager", "sdpa_cudnn", "flash_attention_4", "torch_compile")
+
+ATTENTION_FORWARD = Part(
+    name="attention_forward",
+    title="Attention, forward",
+    arguments=("q", "k", "v", "causal", "scale"),
+    outputs=("o", "lse"),
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0),
+    # A row has one lse: it is judged by its own logits, not by those of the head's other rows.
+    tolerances={"lse": Tolerance(factor=2.0, result_ulps=1.0, group=1)},
+    checks=(
+        *correctness((4, 6, 5, 6, 6, 2, 2, 1, 2)),
+        work(
+            "Neither holds nor moves a number for every pair of query and key",
+            8,
+            # q and o once, k and v once for every 32 queries, and lse.
+            "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 32)) + 4 * B * Hq * Sq",
+            WORKLOADS,
+        ),
+        Check(
+            "speed",
+            "Speed relative to SDPA's FlashAttention",
+            13,
+            PROFILES,
+            SpeedBand(
+                "sdpa_flash",
+                0.25,
+                1.00,
+                suite(*SUITE),
+                bytes="itemsize * D * B * (2 * Hq * Sq + 2 * Hkv * Skv) + 4 * B * Hq * Sq",
+                flops="4 * B * Hq * Sq * Skv * D / (1 + causal)",
+                shown_beside=BESIDE,
+                note="SDPA's FlashAttention is FlashAttention-2; eager torch is standard attention, which stores a "
+                "number for every pair. The causal mask halves the work, if tiles without a visible pair are skipped.",
+            ),
+        ),
+    ),
+    hints=(
+        "A row of softmax needs its maximum and its sum before it can be divided. Must all of the row be there at once "
+        "if what was added up so far can be corrected when a larger maximum comes?",
+        "One program per BLOCK_M queries keeps q, a float32 accumulator [BLOCK_M, D], and a maximum and a sum per row. "
+        "It walks over the keys in tiles: a new maximum multiplies the sum and the accumulator by exp(old - new). Keys "
+        "that do not exist or may not be seen get a logit of -inf; mind rows that have seen nothing yet.",
+        "s = tl.dot(q, tl.trans(k)) * scale, tl.where(visible, s, -inf); m_new = tl.maximum(m, tl.max(s, 1)); "
+        "p = tl.exp(s - m_new[:, None]); alpha = tl.exp(m - m_new); l = l * alpha + tl.sum(p, 1); "
+        "acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v); at the end o = acc / l[:, None], lse = m + tl.log(l). "
+        "Query head h reads kv head h // (Hq // Hkv); query i sees keys j <= i + Skv - Sq.",
+    ),
+)
+
+ATTENTION_BACKWARD = Part(
+    name="attention_backward",
+    title="Attention, backward",
+    arguments=("do", "q", "k", "v", "o", "lse", "causal", "scale"),
+    outputs=("dq", "dk", "dv"),
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0),
+    # Contributions to dq may meet by atomic additions, whose order differs from call to call.
+    deterministic=False,
+    checks=(
+        *correctness((4, 5, 4, 4, 4, 1, 1, 1, 2)),
+        work(
+            "Computes the weights anew instead of holding or moving them",
+            7,
+            # q, do and dq once with k and v for every 32 queries; k, v, dk and dv once with q, do, lse and delta for
+            # every 32 keys; o, do, lse and delta for delta.
+            "itemsize * D * B * (3 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 32) + 4 * Hkv * Skv "
+            "+ 2 * Hq * Sq * ceil(Skv / 32) + 2 * Hq * Sq) + 4 * B * Hq * Sq * (2 * ceil(Skv / 32) + 4)",
+            WORKLOADS,
+        ),
+        Check(
+            "speed",
+            "Speed relative to the backward pass of SDPA's FlashAttention",
+            12,
+            PROFILES,
+            SpeedBand(
+                "sdpa_flash",
+                0.20,
+                0.80,
+                suite(*SUITE),
+                bytes="itemsize * D * B * (4 * Hq * Sq + 4 * Hkv * Skv) + 4 * B * Hq * Sq",
+                flops="10 * B * Hq * Sq * Skv * D / (1 + causal)",
+                shown_beside=BESIDE,
+                note="Five products, two of which compute the weights and their gradient anew; two kernels, one for dk "
+                "and dv and one for dq, do seven.",
+            ),
+        ),
+    ),
+    hints=(
+        "The weights were never stored. What of the forward pass is enough to have any tile of them again, exactly and "
+        "without a second online softmax?",
+        "With p = exp(s - lse) and delta = sum over d of o ∘ do, per query: ds = p ∘ (do·vᵀ - delta). Then dv = pᵀ·do, "
+        "dk = scale · dsᵀ·q, dq = scale · ds·k. A program that owns a tile of keys walks over the queries, one that "
+        "owns a tile of queries walks over the keys.",
+        "Three kernels: delta; dk and dv (one program per tile of keys of a kv head, loops over the query heads that "
+        "share it and over tiles of queries); dq (one program per tile of queries). p.to(do.dtype) and ds.to(q.dtype) "
+        "go into tl.dot, sums stay in float32. Rows with lse = -inf saw nothing: their p is 0, not exp(s + inf).",
+    ),
+)
+
+EXERCISE = Exercise(
+    title="FlashAttention",
+    version="1",
+    parts=(ATTENTION_FORWARD, ATTENTION_BACKWARD),
+    # Small tiles take long in the interpreter, and large ones long to compile.
+    limits=Limits(call_s=30.0),
+)

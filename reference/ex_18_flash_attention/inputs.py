@@ -1,0 +1,122 @@
+"""Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`.
+
+Everything is made on the generator's device: on the CPU for correctness, on the GPU for the timed sizes.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Generator, Tensor
+
+from grader.tensors import dtype_of, values
+
+# Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
+PEAK = 1e4
+CLIMB = 12.0
+# The memory of q, k, v and do, o, where they do not all lie alike.
+MIXED = ("bshd", "sliced", "bhsd", "expanded", "sliced")
+UNIFORM = ("bhsd", "bshd", "sliced", "expanded")
+
+
+def attention_forward(
+    case: Mapping[str, object], generator: Generator
+) -> tuple[Tensor, Tensor, Tensor, bool, float | None]:
+    """q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D], causal, scale."""
+    return *_operands(case, generator), bool(case["causal"]), _scale(case)
+
+
+def attention_backward(
+    case: Mapping[str, object], generator: Generator
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, bool, float | None]:
+    """do: [B, Hq, Sq, D], q, k, v, o: [B, Hq, Sq, D], lse: [B, Hq, Sq], causal, scale; o and lse belong to q, k, v."""
+    q, k, v = _operands(case, generator)
+    do = values("normal", q.shape, torch.float32, generator)
+    if case["values"] == "shifted":
+        # Sums over the first queries outgrow float16, and the others take it back.
+        do += torch.where(torch.arange(q.shape[2], device=q.device) < q.shape[2] // 2, 200.0, -200.0)[:, None]
+    do = laid_out(do.to(q.dtype), _layouts(case)[3])
+    causal, scale = bool(case["causal"]), _scale(case)
+    o, lse = _after_forward(q, k, v, causal, q.shape[-1] ** -0.5 if scale is None else scale)
+    return do, q, k, v, laid_out(o, _layouts(case)[4]), lse, causal, scale
+
+
+def _scale(case: Mapping[str, object]) -> float | None:
+    return None if case["scale"] == "default" else float(case["scale"])
+
+
+def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
+    layout = str(case["layout"])
+    return MIXED if layout == "mixed" else (layout,) * len(MIXED)
+
+
+def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D] of the case's dtype, family of values and layout.
+
+    normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. rising: every key's
+    logit is larger than that of the key before, but for noise, so that no maximum lasts. constant: all keys are equal,
+    and so are all weights. shifted: values around 100, and logits with a large mean; do around 200 and around -200.
+    """
+    batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
+    queries = (batch, int(case["Hq"]), int(case["Sq"]), width)
+    keys = (batch, int(case["Hkv"]), int(case["Skv"]), width)
+    q, k, v = (values("normal", shape, torch.float32, generator) for shape in (queries, keys, keys))
+    match str(case["values"]):
+        case "peaked":
+            spread = math.sqrt(PEAK / 2)
+            q, k = q * spread, k * spread
+        case "rising":
+            # One dimension carries the climb; at the default scale it is CLIMB / 2 either side.
+            q[..., 0] = 4.0
+            k[..., 0] = torch.linspace(-1, 1, keys[2], device=k.device) * (CLIMB / 8 * math.sqrt(width))
+        case "constant":
+            k = k[:, :, :1].expand(keys)
+        case "shifted":
+            k, v = k + 3, v + 100
+        case "normal":
+            pass
+        case unknown:
+            raise ValueError(f"a family of values must be one of those above, got {unknown!r}")
+    return tuple(laid_out(one.to(dtype), layout) for one, layout in zip((q, k, v), _layouts(case), strict=False))
+
+
+def laid_out(tensor: Tensor, layout: str) -> Tensor:
+    """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
+
+    bhsd: contiguous. bshd: all heads of a token together. sliced: a window of a larger tensor, rows at any address.
+    expanded: all batches are the first one, in the same memory; only then are the values others than the tensor's.
+    """
+    batch, heads, rows, width = tensor.shape
+    match layout:
+        case "bhsd":
+            return tensor.contiguous()
+        case "bshd":
+            view = tensor.new_empty(batch, rows, heads, width).transpose(1, 2)
+        case "sliced":
+            view = tensor.new_empty(batch, heads + 1, rows + 3, width + 13)[:, 1:, 2 : 2 + rows, 5 : 5 + width]
+        case "expanded":
+            return tensor[:1].contiguous().expand(batch, -1, -1, -1)
+        case unknown:
+            raise ValueError(f"a layout must be one of {', '.join(UNIFORM)}, got {unknown!r}")
+    view.copy_(tensor)
+    return view
+
+
+def _after_forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    """o and lse as a forward pass leaves them, in new memory.
+
+    On a GPU by FlashAttention: float64 would take a hundred times as long as what is timed, and every timed call has
+    inputs of its own. There every query sees a key, and each head has keys of its own.
+    """
+    if q.is_cuda:
+        return torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, scale=scale)[:2]
+    group = q.shape[1] // k.shape[1]
+    wide_q, wide_k, wide_v = q.double(), k.double().repeat_interleave(group, 1), v.double().repeat_interleave(group, 1)
+    logits = scale * wide_q @ wide_k.mT
+    if causal:
+        visible = torch.ones(logits.shape[-2:], dtype=torch.bool).tril(k.shape[2] - q.shape[2])
+        logits = logits.masked_fill(~visible, -math.inf)
+    lse = logits.logsumexp(-1)
+    # Rows that see nothing have an lse of -inf; any other number makes their weights 0.
+    weights = (logits - lse.masked_fill(lse == -math.inf, 0.0)[..., None]).exp()
+    return (weights @ wide_v).to(q.dtype), lse.float()
