@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from grader.sandbox.server import Mode
 
 @dataclass(frozen=True)
 class Gpu:
-    """A CUDA device, as nvidia-smi names it."""
+    """A CUDA device, as the driver names it."""
 
     name: str
     driver: str
@@ -38,19 +36,23 @@ def has_gpu() -> bool:
 
 
 def find_gpu() -> Gpu | None:
-    """The first visible GPU, or None. Reads nvidia-smi; a GPU that it cannot describe is called unknown."""
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return Gpu("unknown", "unknown", "unknown") if may_have_gpu() else None
-    query = [command, "--query-gpu=name,driver_version,compute_cap,uuid", "--format=csv,noheader"]
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
-    query += [f"--id={first}"] if first else []
+    """The first visible GPU, or None. Asks the driver through NVML; a GPU that it cannot describe is called unknown."""
+    if not may_have_gpu():
+        return None
     try:
-        lines = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
-        name, driver, capability, uuid = (field.strip() for field in lines[0].split(","))
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return Gpu("unknown", "unknown", "unknown") if may_have_gpu() else None
-    return Gpu(name, driver, capability, uuid)
+        import pynvml
+
+        pynvml.nvmlInit()
+        # CUDA_VISIBLE_DEVICES holds places, counted as NVML counts them, or UUIDs.
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip() or "0"
+        find = pynvml.nvmlDeviceGetHandleByIndex if first.isdigit() else pynvml.nvmlDeviceGetHandleByUUID
+        gpu = find(int(first) if first.isdigit() else first)
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
+        name, uuid = pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetUUID(gpu)
+        return Gpu(name, pynvml.nvmlSystemGetDriverVersion(), f"{major}.{minor}", uuid)
+    except Exception:
+        # Whatever a driver raises: what it cannot describe may still run.
+        return Gpu("unknown", "unknown", "unknown")
 
 
 def environment(mode: Mode, isolation: tuple[str, ...], gpu: Gpu | None) -> Environment:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.speed.clock import CLOCK_OFFSET_US, Lap, middle, time_of_record
+from grader.speed.clock import CLOCK_OFFSET_US, Lap, foretold_us, middle, time_of_record
 
 LAPS = st.lists(st.builds(Lap, st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1, max_size=30)
 
@@ -50,6 +50,12 @@ def test_a_clock_that_does_not_know_the_baseline_itself_well_enough_adds_nothing
 @pytest.mark.parametrize(("baseline_us", "known"), [(20 * CLOCK_OFFSET_US, True), (19.9 * CLOCK_OFFSET_US, False)])
 def test_well_enough_is_a_twentieth(baseline_us: float, known: bool) -> None:
     assert time_of_record(STEADY, [Lap(baseline_us, 1000.0)] * 7).known == known
+
+
+def test_what_the_clock_will_know_in_the_end_shrinks_with_the_root_of_the_rounds_but_never_below_its_offset() -> None:
+    assert foretold_us(CLOCK_OFFSET_US + 40.0, 0.25) == pytest.approx(CLOCK_OFFSET_US + 20.0)
+    assert foretold_us(CLOCK_OFFSET_US + 40.0, 1.5) == pytest.approx(CLOCK_OFFSET_US + 40.0)
+    assert foretold_us(CLOCK_OFFSET_US, 0.1) == pytest.approx(CLOCK_OFFSET_US)
 
 
 def test_what_is_added_is_said_with_both_numbers() -> None:

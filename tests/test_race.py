@@ -128,7 +128,7 @@ def raced(course: Course, session: FakeSession, anchor: FakeAnchor | None = None
 
 def run(one: Race, rounds: int = 7, **limits: Any) -> Laps:
     given = {"least": rounds, "most": rounds, "budget_s": 600.0}
-    return one.run(lambda laps: False, **{**given, **limits})
+    return one.run(lambda laps, spent: False, **{**given, **limits})
 
 
 def refusal(one: Race) -> tuple[str, str]:
@@ -201,7 +201,7 @@ def test_warm_ups_do_not_count_and_the_first_call_may_take_its_time(course: Cour
 def test_it_ends_when_enough_is_known_and_asks_now_and_then(course: Course) -> None:
     asked: list[int] = []
 
-    def enough(laps: Laps) -> bool:
+    def enough(laps: Laps, spent: float) -> bool:
         asked.append(len(laps.submission))
         return len(asked) == 3
 

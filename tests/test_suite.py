@@ -19,7 +19,7 @@ from grader.record import CheckResult, Speed, from_json, to_json
 from grader.sandbox.server import ForkServer
 from grader.speed import suite
 from grader.speed.anchor import Anchor, AnchorFailed
-from grader.speed.clock import CLOCK_OFFSET_US, Lap
+from grader.speed.clock import CLOCK_OFFSET_US, Lap, time_of_record
 from grader.speed.estimate import share
 from grader.speed.race import Course, Laps, NotCapturable
 from grader.speed.suite import Suite, Verdict
@@ -115,12 +115,17 @@ def laps(
     claims: float | None = None,
     spread: float = 0.0,
     noise: float = 0.0,
+    jitter_us: float = 0.0,
 ) -> Laps:
-    """Twenty rounds. How far the submission's times lie apart is `spread`, and how far the baseline's, `noise`."""
+    """Twenty rounds. How far the submission's times lie apart is `spread`, how far the baseline's, `noise`, and how far
+    the ways there and back, `jitter_us`.
+    """
     claimed = submission_us if claims is None else claims
     submission = [Lap(claimed * (1 + spread * (i % 5 - 2)), submission_us + 1000) for i in range(20)]
     times = [baseline_us * (1 + noise * (i % 5 - 2)) for i in range(20)]
-    return Laps(submission, {"torch_eager": [Lap(one, one + 1000) for one in times]})
+    return Laps(
+        submission, {"torch_eager": [Lap(one, one + 1000 + jitter_us * (i % 7)) for i, one in enumerate(times)]}
+    )
 
 
 @dataclass
@@ -134,7 +139,7 @@ class Invented:
         self.asked.append((int(course.case["N"]), course.method))
         found = self.told(course)
 
-        def run(enough: Callable[[Laps], bool], **limits: Any) -> Laps:
+        def run(enough: Callable[[Laps, float], bool], **limits: Any) -> Laps:
             if isinstance(found, Exception):
                 raise found
             return found  # type: ignore[no-any-return]
@@ -345,11 +350,21 @@ def test_more_rounds_are_asked_for_until_the_points_are_sure(ex_15: Entry) -> No
     part = ex_15.exercise.part("vector_add")
     assert part is not None
     judging = Suite(part, band_of(part, TINY), None, None, GAUGED, "none", "x.py")  # type: ignore[arg-type]
-    assert judging._known_well(laps(1000.0, 1000.0))
-    assert judging._known_well(laps(300.0, 1000.0, spread=0.3)), "full points, whatever the noise"
-    assert not judging._known_well(laps(1400.0, 1000.0, spread=0.3)), "the ratio could be worth anything"
-    assert not judging._known_well(laps(1000.0, 1000.0, claims=0.0)), "the clocks disagree"
-    assert judging._known_well(laps(50.0, 50.0)), "the clock will never know so short a time better"
+    assert judging._known_well(laps(1000.0, 1000.0), 0.1)
+    assert judging._known_well(laps(300.0, 1000.0, spread=0.3), 0.1), "full points, whatever the noise"
+    assert not judging._known_well(laps(1400.0, 1000.0, spread=0.3), 0.1), "the ratio could be worth anything"
+    assert not judging._known_well(laps(1000.0, 1000.0, claims=0.0), 0.1), "the clocks disagree"
+    assert judging._known_well(laps(50.0, 50.0), 0.1), "the clock will never know so short a time better"
+
+
+def test_a_size_ends_early_once_the_clock_will_not_know_it_well_enough_in_time(ex_15: Entry) -> None:
+    part = ex_15.exercise.part("vector_add")
+    assert part is not None
+    judging = Suite(part, band_of(part, TINY), None, None, GAUGED, "none", "x.py")  # type: ignore[arg-type]
+    unsteady = laps(600.0, 600.0, jitter_us=40.0)
+    assert not time_of_record(unsteady.submission, unsteady.baselines["torch_eager"]).known
+    assert not judging._known_well(unsteady, 0.001), "hundreds of rounds are to come"
+    assert judging._known_well(unsteady, 0.9)
 
 
 def test_this_process_is_quiet_while_it_times_and_as_before_afterwards() -> None:

@@ -12,9 +12,10 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 
-from grader.child import confine, worker
+from grader.child import confine
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import Reap, Spawn
@@ -27,7 +28,7 @@ def main(control_fd: int) -> None:
     confine.become_subreaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
-    worker.preload()
+    _preload()
     gc.collect()
     gc.freeze()
     children: dict[int, int] = {}
@@ -45,6 +46,27 @@ def main(control_fd: int) -> None:
                 send(control, {"status": _end(reap.pid, reap.uid, set(children))})
     for pid, uid in children.items():
         _end(pid, uid, set())
+
+
+def _preload() -> None:
+    """Import what every child needs. No thread is left: a fork would lose it."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    hashing = threading.Thread(target=_hash_triton)
+    if not interpreted:
+        hashing.start()
+    # It imports torch, which takes longer than the hash.
+    from grader.child import worker
+
+    worker.preload()
+    if not interpreted:
+        hashing.join()
+
+
+def _hash_triton() -> None:
+    """A hash over all of Triton is half a second's work before the first kernel of a process is compiled or found."""
+    from triton.runtime.cache import triton_key
+
+    triton_key()
 
 
 def _fork(spawn: Spawn, descriptors: list[int]) -> int:
@@ -75,6 +97,8 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int) -> None:
     if spawn.program:
         confine.hand_on_reading()
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice
+    from grader.child import worker
+
     worker.serve(socket.socket(fileno=_CHANNEL_FD), spawn.scratch, layers)
 
 

@@ -63,11 +63,6 @@ def preload() -> None:
     if _interpreted():
         contract.require()
         double(torch.ones(1))
-    else:
-        from triton.runtime.cache import triton_key
-
-        # A hash over all of Triton, half a second's work before the first kernel of a process is compiled.
-        triton_key()
 
 
 def serve(

@@ -18,7 +18,7 @@ from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
 from grader.errors import UsageError
-from grader.model.exercise import SpeedBand
+from grader.model.exercise import SpeedBand, WorkModel
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer, Mode
 from grader.speed.anchor import Anchor
@@ -74,7 +74,7 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         print(f"Checking {path.resolve()} …", file=sys.stderr, flush=True)
-    with closing(start_server(cpu=how.cpu)) as server, _anchor(entry, server) as anchor:
+    with _processes(entry, cpu=how.cpu) as (server, anchor):
         job = _job(entry, path, source, server, seed, how)
         record = _grade(job, server, anchor, quiet=how.quiet)
     from grader.report import html, junit
@@ -128,12 +128,35 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
 
 def start_server(*, cpu: bool) -> ForkServer:
     """A fork server for the best mode of this machine, loading while we go on. `cpu` forces the interpreter."""
-    mode: Mode = "gpu" if not cpu and machine.may_have_gpu() else "interpret"
-    server = ForkServer(mode)
-    if mode == "gpu" and not machine.has_gpu():
+    server = ForkServer(_best_mode(cpu=cpu))
+    if server.mode == "gpu" and not machine.has_gpu():
         server.close()
         return ForkServer("interpret")
     return server
+
+
+def _best_mode(*, cpu: bool) -> Mode:
+    """The mode that this machine promises at first sight."""
+    return "gpu" if not cpu and machine.may_have_gpu() else "interpret"
+
+
+@contextmanager
+def _processes(entry: Entry, *, cpu: bool) -> Iterator[tuple[ForkServer, Anchor | None]]:
+    """A fork server, and the trusted process on the GPU where something is timed.
+
+    Whatever loads torch is started before this process loads it: they load side by side.
+    """
+    rules = [check.rule for _, check in entry.exercise.checks()]
+    if _best_mode(cpu=cpu) == "gpu":
+        timed = any(isinstance(rule, SpeedBand) for rule in rules)
+        with closing(ForkServer("gpu")) as server, Anchor(entry) if timed else nullcontext() as anchor:
+            if any(isinstance(rule, WorkModel) for rule in rules):
+                server.beside("interpret")
+            if machine.has_gpu():
+                yield server, anchor
+                return
+    with closing(ForkServer("interpret")) as server:
+        yield server, None
 
 
 @contextmanager
@@ -174,12 +197,6 @@ def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | 
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _anchor(entry: Entry, server: ForkServer) -> AbstractContextManager[Anchor | None]:
-    """The trusted process on the GPU, where something is timed; started early: it loads while everything else does."""
-    timed = any(isinstance(check.rule, SpeedBand) for _, check in entry.exercise.checks())
-    return Anchor(entry) if timed and server.mode == "gpu" else nullcontext()
 
 
 def _grade(job: Job, server: ForkServer, anchor: Anchor | None, *, quiet: bool) -> Record:

@@ -69,6 +69,13 @@ def time_of_record(submission: list[Lap], baseline: list[Lap]) -> Recorded:
     )
 
 
+def foretold_us(clock_us: float, spent: float) -> float:
+    """How well the clock outside will know the time in the end, if it knows it to `clock_us` after `spent` of all
+    rounds: the sampling error shrinks with the square root of their number.
+    """
+    return CLOCK_OFFSET_US + (clock_us - CLOCK_OFFSET_US) * sqrt(min(spent, 1.0))
+
+
 def middle(laps: list[Lap]) -> float:
     """The median of the times that a process gave for its own calls."""
     return plain_median(lap.device_us for lap in laps)

@@ -103,9 +103,12 @@ class Race:
     _forms: tuple[Revealed, ...] = ()
     _before: Clocking | None = None
 
-    def run(self, enough: Callable[[Laps], bool], *, least: int, most: int, budget_s: float, every: int = 10) -> Laps:
-        """Race until `enough` says so (asked after `least` rounds and every `every` from there), `most` rounds were
-        run, or `budget_s` are over. Raises Refused, NotCapturable, or AnchorFailed for the baseline itself.
+    def run(
+        self, enough: Callable[[Laps, float], bool], *, least: int, most: int, budget_s: float, every: int = 10
+    ) -> Laps:
+        """Race until `enough` says so (asked after `least` rounds and every `every` from there, and told what share of
+        the budget is spent), `most` rounds were run, or `budget_s` are over. Raises Refused, NotCapturable, or
+        AnchorFailed for the baseline itself.
         """
         for i in range(_WARM_UPS):
             self._warm_up(glances=_GLANCES_AT_FIRST if i == 0 else 0)
@@ -113,9 +116,11 @@ class Race:
         with apart([pid for pid in (self.session.pid, self.anchor.pid) if pid]):
             for count in range(1, most + 1):
                 self._round()
-                over_s = monotonic() - started - budget_s
+                spent_s = monotonic() - started
                 asked = count >= least and (count - least) % every == 0
-                if (asked and (over_s > 0 or enough(self.laps))) or (count >= _FEWEST and over_s > _PATIENCE_S):
+                if asked and (spent_s > budget_s or enough(self.laps, spent_s / budget_s)):
+                    break
+                if count >= _FEWEST and spent_s > budget_s + _PATIENCE_S:
                     break
         return self.laps
 

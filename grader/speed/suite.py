@@ -19,7 +19,7 @@ from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.anchor import Anchor
 from grader.speed.baselines import FAMILIES, title_of
-from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, middle, time_of_record
+from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, foretold_us, middle, time_of_record
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.monitor import watching
 from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone, heat
@@ -30,7 +30,7 @@ from grader.speed.verify import Refused
 _NARROW = 0.01
 _LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
 _SIZE_BUDGET_S = 1.5
-# Graph replays are shown beside, never judged.
+# What is shown beside, never judged, needs no more.
 _SHOWN_ROUNDS = 10
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
@@ -161,8 +161,7 @@ class Suite:
 
     def _timed(self, case: Case, method: Method) -> SizeTiming:
         race = self._race(case, method)
-        least = _LEAST_ROUNDS if method == "stream" else _SHOWN_ROUNDS
-        laps = race.run(self._known_well, least=least, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S)
+        laps = race.run(self._known_well, least=_SHOWN_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S)
         for name, why in laps.dropped.items():
             self._missing[name] = why
         return self._timing(case, method, laps)
@@ -186,13 +185,17 @@ class Suite:
             allowed_operators=next((rule.allowed_operators for rule in rules if isinstance(rule, UsesKernels)), None),
         )
 
-    def _known_well(self, laps: Laps) -> bool:
-        """Whether more rounds would change nothing."""
+    def _known_well(self, laps: Laps, spent: float) -> bool:
+        """Whether more rounds would change nothing; `spent` is the share of the time for this size that is over."""
         base = laps.baselines[self.band.baseline]
         if CLOCK_SHARE * middle(base) < 1.2 * CLOCK_OFFSET_US:
             # The clock outside will never know such a short time well enough: the size is shown and not judged.
             return True
+        if len(base) < _LEAST_ROUNDS:
+            return False
         record = time_of_record(laps.submission, base)
+        if not record.known and foretold_us(record.clock_us, spent) > CLOCK_SHARE * middle(base):
+            return True
         ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
         sure = self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
         # A machine that is slow for a moment is soon quick again; a submission whose clock lies stays a liar.

@@ -285,7 +285,7 @@ MATMUL_BIAS_SILU = Part(
                 0.40,
                 1.00,
                 suite(
-                    *(sized(side, side, side, "float16") for side in (1024, 4096, 8192)),
+                    *(sized(side, side, side, "float16") for side in (1024, 4096)),
                     sized(6144, 6144, 6144, "bfloat16"),
                     sized(8192, 8192, 1024, "float16"),
                     sized(4096, 14336, 4096, "bfloat16"),

@@ -1,0 +1,52 @@
+"""What the machine is said to be."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from grader import machine
+from grader.machine import Gpu
+
+UUIDS = ("GPU-aaaa", "GPU-bbbb")
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByIndex=lambda place: UUIDS[place],
+        nvmlDeviceGetHandleByUUID=lambda uuid: UUIDS[UUIDS.index(uuid)],
+        nvmlDeviceGetCudaComputeCapability=lambda handle: (9, 0),
+        nvmlDeviceGetName=lambda handle: f"card {handle[-1]}",
+        nvmlDeviceGetUUID=lambda handle: handle,
+        nvmlSystemGetDriverVersion=lambda: "580.1",
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", driver)
+    monkeypatch.setattr(machine, "may_have_gpu", lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("visible", "found"),
+    [
+        (None, Gpu("card a", "580.1", "9.0", "GPU-aaaa")),
+        ("1", Gpu("card b", "580.1", "9.0", "GPU-bbbb")),
+        ("GPU-bbbb,GPU-aaaa", Gpu("card b", "580.1", "9.0", "GPU-bbbb")),
+        ("7", Gpu("unknown", "unknown", "unknown")),
+    ],
+)
+@pytest.mark.usefixtures("two_gpus")
+def test_the_first_visible_gpu_is_named_and_one_that_the_driver_does_not_know_is_unknown(
+    visible: str | None, found: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.find_gpu() == found
+
+
+def test_a_hidden_gpu_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert machine.find_gpu() is None
