@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,8 +93,32 @@ def parts_in(path: Path, entry: Entry) -> frozenset[str]:
     return frozenset(part.name for part in entry.exercise.parts if part.name in defined)
 
 
-def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Finding], None]) -> Gate:
-    """Run the whole gate; `heard` gets every finding as it is made."""
+@dataclass(frozen=True)
+class _Trial:
+    """A file that the gate grades. parts: those that are judged (None: all); claim: that of a planted mistake."""
+
+    path: Path
+    parts: frozenset[str] | None
+    claim: Claim | None = None
+    timed: bool = False
+
+
+def _trials(entry: Entry) -> list[_Trial]:
+    """Every file of the exercise, in the order of the gate."""
+    trials = [_Trial(entry.pristine_stub, None)]
+    # An honest variant must be right, not fast.
+    trials += [
+        _Trial(path, parts_in(path, entry), timed=path == entry.solution) for path in (entry.solution, *entry.honest)
+    ]
+    for path in entry.wrong:
+        claim = claim_of(path)
+        named, _, check = claim.check.partition(".")
+        trials.append(_Trial(path, frozenset({named}), claim, timed=_is_speed(entry, named, check)))
+    return trials
+
+
+def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Finding], None], jobs: int = 1) -> Gate:
+    """Run the whole gate, `jobs` files at a time; `heard` gets every finding as it is made, in the gate's order."""
     gate = Gate()
     gpu = server.mode == "gpu"
     honest: dict[str, tuple[float, str]] = {}
@@ -103,47 +128,54 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         gate.findings.append(finding)
         heard(finding)
 
-    def graded(path: Path, parts: frozenset[str] | None, *, timed: bool = False) -> Record:
-        plan = draw(entry.exercise, seed, gpu=gpu, parts=parts)
-        source = path.read_text(encoding="utf-8")
-        command = f"grade {entry.id} --submission {path}"
+    trials = _trials(entry)
+    # Hypothesis draws on one thread only.
+    drawn = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {one.parts for one in trials}}
+
+    def graded(trial: _Trial) -> Record:
         job = Job(
             entry,
-            str(path),
-            source,
-            plan,
-            command,
+            str(trial.path),
+            trial.path.read_text(encoding="utf-8"),
+            drawn[trial.parts],
+            f"grade {entry.id} --submission {trial.path}",
             "",
             shrink=False,
-            timed=timed,
-            compiled=path == entry.solution,
+            timed=trial.timed,
+            compiled=trial.path == entry.solution,
             patience_s=60.0,
         )
         return grade(job, server)
 
-    note(_stub(graded(entry.pristine_stub, None)))
-    for path in (entry.solution, *entry.honest):
-        parts = parts_in(path, entry)
-        # An honest variant must be right, not fast.
-        record = graded(path, parts, timed=path == entry.solution)
-        note(_all_pass(path, parts, record))
-        if path == entry.solution:
-            note(_compiles(record))
-        for result in record.checks:
-            _keep(honest, result, path.name, max)
-    for path in entry.wrong:
-        claim = claim_of(path)
-        named, _, check = claim.check.partition(".")
-        record = graded(path, frozenset({named}), timed=_is_speed(entry, named, check))
-        note(_caught(path, claim, record))
-        for result in record.checks:
-            if result.id == claim.check and result.cause and result.cause.mismatch:
-                _keep(cheats, result, path.name, min)
-    for finding in trivial_answers(entry, draw(entry.exercise, seed, gpu=gpu)):
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for trial, record in zip(trials, pool.map(graded, trials), strict=True):
+            for finding in _found(trial, record, entry):
+                note(finding)
+            for result in record.checks:
+                if trial.claim is None and trial.path != entry.pristine_stub:
+                    _keep(honest, result, trial.path.name, max)
+                elif trial.claim and result.id == trial.claim.check and result.cause and result.cause.mismatch:
+                    _keep(cheats, result, trial.path.name, min)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    for finding in trivial_answers(entry, drawn[None]):
         note(finding)
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
     return gate
+
+
+def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[Finding]:
+    """What a record says of its file."""
+    if trial.claim:
+        yield _caught(trial.path, trial.claim, record)
+    elif trial.parts is None:
+        yield _stub(record)
+    else:
+        yield _all_pass(trial.path, trial.parts, record)
+    if trial.path == entry.solution:
+        yield _compiles(record)
 
 
 def _is_speed(entry: Entry, part: str, check: str) -> bool:

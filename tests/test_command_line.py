@@ -61,6 +61,7 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
         (["replay", "ex_15"], "grade: a replay token must look like ex_15:vector_add.tail:N=65,dtype=float16:0x5f"),
         (["check"], "grade: exactly one of an exercise and --all must be given"),
         (["check", "ex_15", "--all"], "grade: exactly one of an exercise and --all must be given"),
+        (["check", "ex_15", "--jobs", "0"], "grade: --jobs must be at least 1, got 0"),
         (["hint", "ex_15", "--part", "gelu"], "grade: a part must be one of vector_add, "),
         (["reset"], "grade: Missing argument"),
         (["ex_15", "--sed", "1"], "grade: No such option"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing
 from time import monotonic
@@ -16,29 +17,44 @@ if TYPE_CHECKING:
     from grader.author import Finding, Gate
     from grader.sandbox.server import ForkServer
 
+# The grader's own share of the work, which is one process's.
+_MOST_JOBS = 4
 
-def check(wanted: str | None, *, every: bool, seed: str | None, cpu: bool, write_probe: bool) -> int:
-    """Check one exercise or all; 0 only if everything holds."""
+
+def check(
+    wanted: str | None, *, every: bool, seed: str | None, cpu: bool, write_probe: bool, jobs: int | None = None
+) -> int:
+    """Check one exercise or all, `jobs` files at a time; 0 only if everything holds."""
     root = find_root()
     if every == (wanted is not None):
         raise UsageError("exactly one of an exercise and --all must be given")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs must be at least 1, got {jobs}")
     entries = discover(root) if wanted is None else (resolve(root, wanted)[0],)
     if not entries:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
     chosen = parse_seed(seed) if seed is not None else None
     with closing(start_server(cpu=cpu)) as server:
-        held = [_check_one(entry, server, chosen, write_probe) for entry in entries]
+        at_once = _jobs(server, jobs)
+        held = [_check_one(entry, server, chosen, write_probe, at_once) for entry in entries]
     return 0 if all(held) else 1
 
 
-def _check_one(entry: Entry, server: ForkServer, seed: int | None, write_probe: bool) -> bool:
+def _jobs(server: ForkServer, wanted: int | None) -> int:
+    """How many files are graded at a time: one per core in the interpreter, and one on a GPU, which times them."""
+    if server.mode == "gpu":
+        return 1
+    return wanted or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
+
+
+def _check_one(entry: Entry, server: ForkServer, seed: int | None, write_probe: bool, jobs: int) -> bool:
     print(f"{entry.id}: {entry.exercise.title} ({server.mode})", flush=True)
     # Hypothesis and torch load here, while the fork server loads them as well.
     from grader.author import run_gate
     from grader.plan import default_seed
 
     started = monotonic()
-    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, _print_finding)
+    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, _print_finding, jobs)
     print(_margins(gate))
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)

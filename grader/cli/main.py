@@ -104,11 +104,12 @@ def check_command(
     seed: Seed = None,
     cpu: Cpu = False,
     write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins beside the spec")] = False,
+    jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; one per core unless said")] = None,  # noqa: UP045
 ) -> None:
     """Run the author's gate."""
     from grader.cli.author import check
 
-    raise typer.Exit(check(exercise, every=every, seed=seed, cpu=cpu, write_probe=write_probe))
+    raise typer.Exit(check(exercise, every=every, seed=seed, cpu=cpu, write_probe=write_probe, jobs=jobs))
 
 
 @app.command("profile", help="What your kernels are compiled to, what they move, and how long that should take.")

@@ -62,6 +62,7 @@ class ForkServer:
         self.mode: Mode = mode
         # Sessions on several threads may ask; a question and its answer belong together.
         self._asking = threading.Lock()
+        self._starting = threading.Lock()
         self._others: dict[Mode, ForkServer] = {}
         self._start()
 
@@ -69,9 +70,10 @@ class ForkServer:
         """The server for another mode that lives as long as this one; started when it is first asked for."""
         if mode == self.mode:
             return self
-        if mode not in self._others:
-            self._others[mode] = ForkServer(mode)
-        return self._others[mode]
+        with self._starting:
+            if mode not in self._others:
+                self._others[mode] = ForkServer(mode)
+            return self._others[mode]
 
     def _start(self) -> None:
         self._has_spawned = False

@@ -1,0 +1,586 @@
+"""ex_19: a KV cache, how it grows, and how a new token attends to it, contiguous or in pages.
+
+Axes: B sequences, Hkv kv heads, each with `group` query heads (Hq = group · Hkv), S slots, D numbers in each; T tokens
+are appended; a page has `page` slots. `lengths` says how long the sequences are: "equal" is S - unused (for append_kv
+S - T - unused), "stairs" from S - 2 · unused to S in equal steps, "ragged" anything with 0, 1 and S among it. `table`
+is the order of the pages, `stale` what lies past the lengths, `layout` how the tensors lie in memory, `scale` "default"
+for D**-0.5 (see inputs.py).
+
+The first two kinds of lengths have the mean S - unused: formulas can count with it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from grader import (
+    Agrees,
+    Case,
+    Cases,
+    Check,
+    Choice,
+    Exercise,
+    Fresh,
+    Limits,
+    Part,
+    Size,
+    Space,
+    SpeedBand,
+    Stateful,
+    Tolerance,
+    UsesKernels,
+    Value,
+    WorkModel,
+)
+
+OPTIMISES = "optimises a KV cache"
+BANDWIDTH = "reasons about memory bandwidth"
+PROFILES = "profiles kernels against cuBLAS / FlashAttention"
+
+HALVES = Choice(("float16", "bfloat16"))
+WIDTHS = Choice((64, 128))
+ONE, FEW = Choice((1,)), Choice((1, 2, 3))
+GROUPS = Choice((1, 4, 8, 2, 3))
+SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
+FAMILIES = ("normal", "constant", "peaked", "rising", "shifted", "offset", "fading")
+NONE_UNUSED = Choice((0,))
+
+RAGGED = Size(1, 200)
+# What usual tiles divide.
+FULL = Size(128, 256, multiple_of=128)
+LONG = Size(1, 1 << 17)
+
+Named = tuple[dict[str, Value], ...]
+
+
+def has_room(case: Case) -> bool:
+    """No length is below 0."""
+    room = int(case["S"]) - int(case.get("T", 0))
+    return room >= int(case["unused"]) * (2 if case["lengths"] == "stairs" else 1)
+
+
+def little_work(case: Case) -> bool:
+    """Keeps a generated case small enough for the interpreter."""
+    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 1000
+
+
+def caches(
+    *,
+    slots: Size = RAGGED,
+    batches: Choice | Size = FEW,
+    heads: Choice = ONE,
+    lengths: tuple[str, ...] = ("equal",),
+    unused: Choice | Size = NONE_UNUSED,
+    layouts: tuple[str, ...] = ("bhsd",),
+    stale: str = "nan",
+    where: Callable[[Case], bool] = has_room,
+    more: Mapping[str, Choice | Size] | None = None,
+) -> Space:
+    """Caches: contiguous, and full to the last slot, unless more is said."""
+    return Space(
+        {
+            "B": batches,
+            "Hkv": heads,
+            **(more or {}),
+            "S": slots,
+            "D": WIDTHS,
+            "lengths": Choice(lengths),
+            "unused": unused,
+            "stale": Choice((stale,)),
+            "layout": Choice(layouts),
+            "dtype": HALVES,
+        },
+        where=where,
+    )
+
+
+def appends(tokens: Size | Choice, **others: object) -> Space:
+    """Caches that grow by T tokens."""
+    return caches(**{"more": {"T": tokens}, **others})
+
+
+def decodes(
+    *,
+    groups: Choice = ONE,
+    values: tuple[str, ...] = ("normal",),
+    scales: tuple[Value, ...] = ("default",),
+    paged: tuple[str, ...] = (),
+    **others: object,
+) -> Space:
+    """Caches that a query attends to; in pages, where `paged` names orders of them."""
+    more: dict[str, Choice | Size] = {"group": groups, "values": Choice(values), "scale": Choice(scales)}
+    if paged:
+        more |= {"page": Choice((16, 64)), "table": Choice(paged)}
+    return caches(more=more, **others)
+
+
+def sized(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
+    """A canonical case, of equal lengths unless more is said."""
+    return {"S": slots, "B": batch, **others}
+
+
+def ragged(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
+    """A canonical case of ragged lengths."""
+    return sized(slots, batch, lengths="ragged", **others)
+
+
+# -- append_kv -------------------------------------------------------------------------------------------------------
+
+LAYOUTS = ("bhsd", "bshd", "sliced", "mixed")
+TIMED_BATCHES = Size(1, 256)
+TIMED_HEADS = Choice((1, 8))
+
+APPEND_KV = Part(
+    name="append_kv",
+    title="Append to the cache",
+    arguments=("k_cache", "v_cache", "k_new", "v_new", "lengths"),
+    outputs=(),
+    mutates=("k_cache", "v_cache"),
+    # A copy rounds nothing.
+    tolerance=Tolerance(factor=0.0, result_ulps=0.5),
+    checks=(
+        Check(
+            "one_token",
+            "Right for one new token per sequence, of any lengths",
+            4,
+            OPTIMISES,
+            Agrees(
+                Cases(
+                    appends(ONE, lengths=("equal", "ragged"), heads=FEW),
+                    (
+                        sized(1),
+                        ragged(9, 3, Hkv=2),
+                        ragged(33, 2, Hkv=3, D=128),
+                        ragged(70, 3, Hkv=2, dtype="bfloat16"),
+                    ),
+                    generated=2,
+                )
+            ),
+        ),
+        Check(
+            "many_tokens",
+            "Right for many new tokens, up to a cache that is full afterwards",
+            3,
+            OPTIMISES,
+            Agrees(
+                Cases(
+                    appends(Size(1, 80), lengths=("equal", "ragged"), heads=FEW, where=has_room),
+                    (
+                        sized(64, T=64),
+                        ragged(100, 3, T=37, Hkv=2),
+                        ragged(150, 2, T=65, D=128, dtype="bfloat16"),
+                        ragged(40, 3, T=7, Hkv=3),
+                    ),
+                    generated=2,
+                )
+            ),
+        ),
+        Check(
+            "strides",
+            "Right for any memory layout with contiguous rows",
+            2,
+            OPTIMISES,
+            Agrees(
+                Cases(
+                    appends(Size(1, 40), lengths=("ragged",), heads=FEW, layouts=LAYOUTS, where=has_room),
+                    (
+                        sized(20, 2, T=3, Hkv=2, layout="bshd"),
+                        sized(30, 3, T=5, Hkv=2, layout="sliced"),
+                        sized(25, 2, T=4, Hkv=3, D=128, layout="mixed"),
+                    ),
+                    generated=1,
+                )
+            ),
+        ),
+        Check(
+            "fresh",
+            "Writes anew at every call, and nothing but what is new",
+            1,
+            OPTIMISES,
+            Fresh(
+                Cases(
+                    appends(Size(1, 9), lengths=("ragged",), heads=FEW, stale="numbers"),
+                    (sized(30, 3, T=5, Hkv=2),),
+                    generated=0,
+                )
+            ),
+        ),
+        Check(
+            "kernels",
+            "Triton kernels do the work",
+            2,
+            OPTIMISES,
+            UsesKernels(
+                Cases(appends(Size(1, 9), lengths=("ragged",), heads=FEW), (sized(30, 3, T=4, Hkv=2),), generated=0)
+            ),
+        ),
+        Check(
+            "traffic",
+            "Writes no byte but the new tokens', and reads no others",
+            3,
+            BANDWIDTH,
+            WorkModel(
+                Cases(
+                    appends(Size(1, 80), slots=Size(1, 300), lengths=("ragged",), heads=FEW),
+                    (sized(300, 2, T=1, Hkv=3), sized(120, 2, T=50, Hkv=2, D=128)),
+                    generated=0,
+                ),
+                # Both new tensors are read, and written; what is over has room for the lengths.
+                "4 * itemsize * B * Hkv * T * D",
+            ),
+        ),
+        Check(
+            "speed",
+            "Speed relative to slice assignment in a loop",
+            5,
+            PROFILES,
+            SpeedBand(
+                "torch_eager",
+                0.8,
+                3.0,
+                Cases(
+                    appends(Size(1, 4096), batches=TIMED_BATCHES, heads=TIMED_HEADS, slots=LONG),
+                    (
+                        sized(512, 8, T=1, Hkv=8, D=128),
+                        sized(128, 128, T=1, Hkv=8, D=128),
+                        sized(4096, 64, T=256, Hkv=8, D=128),
+                        sized(4096, 32, T=4096, Hkv=8, D=128, dtype="bfloat16"),
+                    ),
+                    generated=0,
+                ),
+                bytes="4 * itemsize * B * Hkv * T * D",
+                shown_beside=("copy_roofline",),
+                note="The loop waits for the GPU to say how long the sequences are, and launches two copies for each. "
+                "With few new tokens that is all the time there is; with many, it is a copy.",
+            ),
+        ),
+    ),
+    hints=(
+        "Where a token goes follows from its sequence's length. Who can look that up: the CPU, or the kernel itself?",
+        "One program for some rows of one sequence: row r is token r % T of head r // T. It loads lengths[b], and "
+        "stores rows of k_new and v_new at slot lengths[b] + t of head h.",
+        "slot = tl.load(lengths_ptr + b) + row % T; tl.store(k_ptr + b * stride_kb + h * stride_kh + slot * stride_ks "
+        "+ dims, tl.load(k_new_ptr + ...), mask=row < Hkv * T), with 64-bit offsets, and the same for v.",
+    ),
+)
+
+# -- decode ----------------------------------------------------------------------------------------------------------
+
+TAILS: Named = (
+    sized(1),
+    ragged(5, 3),
+    sized(63, 2, unused=1),
+    ragged(65, 3, D=128),
+    ragged(100, 3, group=4, dtype="bfloat16"),
+    sized(64, 2, unused=64),
+    sized(129, 2, unused=64),
+)
+HEADS: Named = (
+    ragged(40, 2, Hkv=2, group=4),
+    ragged(50, 1, Hkv=3),
+    ragged(30, 2, Hkv=2, group=8, D=128),
+    ragged(70, 1, Hkv=2, group=3, dtype="bfloat16"),
+)
+LONG_CONTEXTS: Named = (
+    sized(1003, group=4),
+    sized(701, 2, D=128, lengths="stairs", unused=340),
+    sized(907, Hkv=2, unused=885, dtype="bfloat16"),
+)
+UNUSUAL: Named = (
+    sized(150, group=4, values="peaked"),
+    sized(300, values="rising"),
+    sized(400, group=4, D=128, values="rising", dtype="bfloat16"),
+    # Sums of values around 100 are more than float16 holds.
+    sized(1000, values="shifted"),
+    sized(120, 2, values="constant", unused=20),
+    sized(150, group=4, values="offset"),
+    sized(2000, values="fading", dtype="bfloat16"),
+)
+SCALED: Named = (
+    sized(40, scale=1.0),
+    sized(70, D=128, scale=-0.5, group=4),
+    sized(50, scale=0.0),
+)
+ORDERS = ("ordered", "permuted", "shared")
+
+
+def in_pages(cases: Named) -> Named:
+    """The same cases in permuted pages of either size."""
+    return tuple({**one, "table": "permuted", "page": (16, 64)[i % 2]} for i, one in enumerate(cases))
+
+
+def decode_checks(
+    points: Mapping[str, float], paged: tuple[str, ...], layouts: tuple[str, ...], *own: Check
+) -> tuple[Check, ...]:
+    """The correctness checks that both ways to decode share, with the part's `own` ones; `points` by name."""
+
+    def agrees(name: str, title: str, named: Named, generated: int, **space: object) -> Check:
+        space = {"where": little_work, "paged": paged, **space}
+        named = in_pages(named) if paged else named
+        return Check(name, title, points[name], OPTIMISES, Agrees(Cases(decodes(**space), named, generated)))
+
+    small: Named = (ragged(70, 2, Hkv=2, group=2),)
+    small = in_pages(small) if paged else small
+    few_heads = {"heads": FEW, "groups": GROUPS, "lengths": ("ragged",), "paged": paged}
+    full: Named = (sized(128, 1), sized(128, 2, D=128), sized(256, 1, dtype="bfloat16"))
+    return (
+        agrees("full", "Right for sequences that fill the cache and every tile", full, 0, slots=FULL, where=has_room),
+        agrees(
+            "ragged",
+            "Right for sequences of any length, 0 and 1 included, whatever lies in the slots past it",
+            TAILS,
+            2,
+            lengths=("equal", "ragged"),
+            groups=GROUPS,
+            unused=Size(0, 200),
+        ),
+        agrees(
+            "heads",
+            "Right for several kv heads, each of them read by 1, 4 or 8 query heads",
+            HEADS,
+            1,
+            lengths=("equal", "ragged"),
+            heads=FEW,
+            groups=GROUPS,
+            slots=Size(1, 80),
+        ),
+        *own,
+        agrees(
+            "values",
+            "Stable for logits of ±10⁴, rising and equal logits, and sums of large and of many small terms",
+            UNUSUAL,
+            0,
+            values=FAMILIES,
+            groups=GROUPS,
+            slots=Size(1, 2000),
+            unused=Size(0, 20),
+            where=has_room,
+        ),
+        agrees("scale", "Right for any scale, 0 and negative ones included", SCALED, 1, scales=SCALES, groups=GROUPS),
+        agrees(
+            "strides",
+            "Right for any memory layout with contiguous rows",
+            tuple(ragged(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one) for i, one in enumerate(layouts[1:])),
+            1,
+            lengths=("equal", "ragged"),
+            heads=FEW,
+            groups=GROUPS,
+            layouts=layouts,
+            slots=Size(1, 80),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call and returns memory of its own",
+            points["fresh"],
+            OPTIMISES,
+            Fresh(Cases(decodes(**few_heads, stale="numbers"), small, generated=0)),
+        ),
+        Check(
+            "kernels",
+            "Triton kernels do the work",
+            points["kernels"],
+            OPTIMISES,
+            UsesKernels(Cases(decodes(**few_heads), small, generated=0)),
+        ),
+    )
+
+
+# Each element of k and v once; q once for every split of 64 slots, and with it a partial result: D + 1 numbers of
+# float32 per query head, written and read.
+KV_BYTES = "2 * itemsize * B * Hkv * (S - unused) * D"
+Q_BYTES = "B * Hkv * group * D"
+WORK_BYTES = f"{KV_BYTES} + {Q_BYTES} * itemsize + {Q_BYTES} * ceil(S / 64) * (itemsize + 8 * (D + 1) / D)"
+
+
+def work(points: float, paged: tuple[str, ...] = ()) -> Check:
+    """The check that nothing of the cache is read twice, and nothing past a length."""
+    space = decodes(
+        groups=GROUPS,
+        heads=FEW,
+        slots=LONG,
+        lengths=("equal", "stairs"),
+        unused=Size(0, 1 << 17),
+        paged=paged,
+        batches=Size(1, 9),
+    )
+    sizes = (
+        sized(300, Hkv=2, group=8),
+        sized(256, 3, group=4, lengths="stairs", unused=128),
+        sized(600, group=4, unused=500),
+    )
+    sizes = in_pages(sizes) if paged else sizes
+    title = "Reads each cached element once per kv head, and nothing past the length"
+    return Check("traffic", title, points, BANDWIDTH, WorkModel(Cases(space, sizes, generated=0), WORK_BYTES))
+
+
+# Batch and context of the points; 32 query heads, 8 kv heads, D = 128.
+POINTS = ((1, 1 << 13), (8, 1 << 13), (64, 1 << 12), (128, 1 << 13), (1, 1 << 17))
+BESIDE = ("torch_eager", "without_cache", "flashinfer")
+
+
+def speed(paged: tuple[str, ...] = ()) -> Check:
+    """The check on the share of the bandwidth: large batches, and a small batch with a long context."""
+    space = decodes(groups=Choice((4,)), heads=TIMED_HEADS, batches=TIMED_BATCHES, slots=LONG, paged=paged)
+    sizes = tuple(
+        {
+            **sized(context, batch, Hkv=8, group=4, D=128, dtype=("float16", "bfloat16")[i % 2]),
+            **({"page": (16, 64)[i == len(POINTS) - 2], "table": "permuted"} if paged else {}),
+        }
+        for i, (batch, context) in enumerate(POINTS)
+    )
+    return Check(
+        "speed",
+        "Share of the measured copy bandwidth",
+        10,
+        PROFILES,
+        SpeedBand(
+            "copy_roofline",
+            0.15,
+            0.75,
+            Cases(space, sizes, generated=0),
+            bytes=KV_BYTES + f" + 2 * itemsize * {Q_BYTES}",
+            flops="4 * B * Hkv * group * S * D",
+            shown_beside=BESIDE,
+            note="A token costs a walk over all that came before it: bytes, and hardly any arithmetic. One sequence by "
+            "itself keeps a GPU busy only if its context is split over all of it. Grouped heads divide the bytes by "
+            "the size of the group; without a cache every token would cost the attention of all tokens before it anew.",
+        ),
+    )
+
+
+GENERATION = Check(
+    "generation",
+    "Right at every step of a generation: append, then decode, again and again",
+    3,
+    OPTIMISES,
+    Stateful(
+        Cases(
+            Space(
+                {
+                    "B": FEW,
+                    "Hkv": FEW,
+                    "group": GROUPS,
+                    "D": WIDTHS,
+                    "prefill": Size(1, 40),
+                    "past": Choice((0, 3, 17)),
+                    "steps": Size(1, 12),
+                    "dtype": HALVES,
+                }
+            ),
+            (
+                {"B": 2, "Hkv": 2, "group": 2, "prefill": 5, "past": 3, "steps": 8},
+                {"B": 1, "Hkv": 1, "group": 4, "D": 128, "prefill": 40, "steps": 3, "dtype": "bfloat16"},
+            ),
+            generated=0,
+        ),
+        steps="steps",
+        before=(APPEND_KV,),
+        carries=("k_cache", "v_cache"),
+    ),
+)
+
+# A row of o is one sum over the slots; its elements share the error.
+DECODE_TOLERANCE = Tolerance(factor=2.0, result_ulps=1.0)
+
+DECODE_ATTENTION = Part(
+    name="decode_attention",
+    title="Decode attention",
+    arguments=("q", "k_cache", "v_cache", "lengths", "scale"),
+    outputs=("o",),
+    tolerance=DECODE_TOLERANCE,
+    checks=(
+        *decode_checks(
+            {"full": 3, "ragged": 5, "heads": 4, "values": 3, "scale": 2, "strides": 2, "fresh": 1, "kernels": 1},
+            (),
+            ("bhsd", "bshd", "sliced", "mixed", "expanded"),
+            Check(
+                "long",
+                "Right for a long context of few sequences, also where most of it is empty",
+                2,
+                OPTIMISES,
+                Agrees(
+                    Cases(
+                        decodes(
+                            slots=Size(1, 2000),
+                            groups=GROUPS,
+                            heads=FEW,
+                            lengths=("equal", "stairs"),
+                            unused=Size(0, 2000),
+                        ),
+                        LONG_CONTEXTS,
+                        generated=0,
+                    )
+                ),
+            ),
+            GENERATION,
+        ),
+        work(6),
+        speed(),
+    ),
+    hints=(
+        "A new token's query meets every key and value that is cached, and each of them once. How many query heads can "
+        "use a key while it is in registers? And who works, when there is one sequence and a long context?",
+        "One program per sequence, kv head and split of the slots: its group of query heads are the rows of one tile. "
+        "It walks over its slots with an online softmax, masked by lengths[b], and leaves o and a log-sum-exp; another "
+        "kernel joins the splits with weights exp(lse - max). The number of splits comes from B, Hkv and Smax.",
+        "s = tl.where(inside, tl.dot(q, tl.trans(k)) * scale, -inf) with q: [16, D], rows >= group masked; then m, l "
+        "and acc as in FlashAttention. An empty split stores lse = -inf, and no 0 / 0; v needs other=0.0, for 0 · NaN "
+        "is NaN. "
+        "Merge: w = exp(lse - max(lse)), o = sum(w · o_split) / sum(w), and 0 where all lse are -inf.",
+    ),
+)
+
+PAGED_DECODE_ATTENTION = Part(
+    name="paged_decode_attention",
+    title="Decode attention from pages",
+    arguments=("q", "k_pages", "v_pages", "block_table", "lengths", "scale"),
+    outputs=("o",),
+    tolerance=DECODE_TOLERANCE,
+    checks=(
+        *decode_checks(
+            {"full": 2, "ragged": 4, "heads": 3, "values": 2, "scale": 2, "strides": 2, "fresh": 1, "kernels": 2},
+            ORDERS,
+            ("bhsd", "bshd", "sliced", "mixed"),
+            Check(
+                "tables",
+                "Right for pages in any order, shared by sequences, among pages that nobody uses",
+                4,
+                OPTIMISES,
+                Agrees(
+                    Cases(
+                        decodes(
+                            slots=Size(1, 1000),
+                            lengths=("equal", "ragged"),
+                            groups=GROUPS,
+                            unused=Size(0, 200),
+                            paged=ORDERS,
+                            where=little_work,
+                        ),
+                        (
+                            ragged(100, 3, table="shared"),
+                            sized(150, 2, table="shared", unused=13, page=64, D=128),
+                            ragged(90, 3, table="permuted", page=64, dtype="bfloat16"),
+                            sized(1000, table="permuted", unused=7, group=4),
+                        ),
+                        generated=2,
+                    )
+                ),
+            ),
+        ),
+        work(6, ORDERS),
+        speed(ORDERS),
+    ),
+    hints=(
+        "Slot j of a sequence lies in page block_table[b, j // page]. What else changes, compared with one long cache?",
+        "The walk stays the same; only addresses differ. Load the page numbers of a tile of slots first, with the same "
+        "mask as the slots (entries past the length are -1), then k and v at page · stride + (slot % page) · stride.",
+        "page = tl.load(table_ptr + b * stride_tb + slots // PAGE * stride_tn, mask=inside, other=0).to(tl.int64); "
+        "k = tl.load(k_ptr + page[:, None] * stride_kp + (slots % PAGE)[:, None] * stride_ks + h * stride_kh + dims, "
+        "mask=inside[:, None], other=0.0).",
+    ),
+)
+
+EXERCISE = Exercise(
+    title="KV cache",
+    version="1",
+    parts=(APPEND_KV, DECODE_ATTENTION, PAGED_DECODE_ATTENTION),
+    limits=Limits(call_s=20.0),
+)

@@ -1,0 +1,259 @@
+"""Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`.
+
+Everything is made on the generator's device: on the CPU for correctness, on the GPU for the timed sizes.
+
+Slots past a sequence's length hold NaN, and so do pages that nobody uses; with stale="numbers" they hold numbers, so
+that tensors of two seeds can be mixed without NaN ending up where there is something to read. Cases with an axis
+`steps` are a generation: what the arguments are in step `step` (0 where that is not said).
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Generator, Tensor
+
+from grader.tensors import dtype_of, values
+
+# Where "peaked" logits lie.
+PEAK = 1e4
+# A read past the length does not stay unnoticed where it finds a number either.
+STALE = 30.0
+
+
+def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """k_cache, v_cache: [B, Hkv, Smax, D], k_new, v_new: [B, Hkv, T, D], lengths: [B], with room for T tokens."""
+    if "steps" in case:
+        return _generation(case, generator).append_kv()
+    batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
+    tokens, dtype = int(case["T"]), dtype_of(case["dtype"])
+    lengths = _lengths(case, generator, slots - tokens)
+    caches = [values("normal", (batch, heads, slots, width), dtype, generator) for _ in "kv"]
+    if not caches[0].is_cuda:
+        # On a GPU nothing is read that could be stale, and filling gigabytes takes longer than what is timed.
+        caches = [_stale_past(one, lengths, case) for one in caches]
+    new = [values("normal", (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
+    layouts = ("bshd", "sliced") * 2 if case["layout"] == "mixed" else (str(case["layout"]),) * 4
+    placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), layouts, strict=True)]
+    return *placed, lengths
+
+
+def decode_attention(
+    case: Mapping[str, object], generator: Generator
+) -> tuple[Tensor, Tensor, Tensor, Tensor, float | None]:
+    """q: [B, Hq, D], k_cache, v_cache: [B, Hkv, Smax, D], lengths: [B], scale."""
+    if "steps" in case:
+        return _generation(case, generator).decode_attention()
+    q, k, v = _operands(case, generator)
+    lengths = _lengths(case, generator, k.shape[2])
+    layout = str(case["layout"])
+    k, v = (_stale_past(one, lengths, case) for one in (k, v))
+    if layout == "expanded":
+        # One cache that all sequences share: what the longest of them has is there.
+        longest = int(lengths.argmax())
+        k, v = (one[longest : longest + 1].contiguous().expand(len(lengths), -1, -1, -1) for one in (k, v))
+        return q, k, v, lengths, _scale(case)
+    layouts = ("sliced", "bshd", "bhsd") if layout == "mixed" else (layout,) * 3
+    q = laid_out(q[:, :, None], layouts[0])[:, :, 0]
+    return q, laid_out(k, layouts[1]), laid_out(v, layouts[2]), lengths, _scale(case)
+
+
+def paged_decode_attention(
+    case: Mapping[str, object], generator: Generator
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, float | None]:
+    """q: [B, Hq, D], k_pages, v_pages: [P, page, Hkv, D], block_table: [B, blocks], lengths: [B], scale.
+
+    The keys and values of the sequences are scattered over the pages, in the order that the table gives.
+    """
+    batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
+    page, layout = int(case["page"]), str(case["layout"])
+    lengths = _lengths(case, generator, slots)
+    blocks = -(-slots // page)
+    table, pages = _table(case, batch, blocks, generator)
+    shape, dtype = (pages, page, heads, width), dtype_of(case["dtype"])
+    if case["values"] == "normal":
+        q = values("normal", (batch, heads * int(case["group"]), width), dtype, generator)
+        pools = [values("normal", shape, dtype, generator) for _ in "kv"]
+    else:
+        q, *sequences = _operands(case, generator)
+        pools = [_scattered(one, table, shape) for one in sequences]
+    # The sequences' own slots, block by block; the last block may reach past what a sequence can hold.
+    inside = (torch.arange(blocks * page, device=q.device) < lengths[:, None]).view(batch, blocks, page)
+    used = torch.zeros(pages, page, dtype=torch.int32, device=q.device)
+    used.index_add_(0, table.flatten(), inside.flatten(0, 1).to(torch.int32))
+    if not q.is_cuda:
+        pools = [_stale(one, used[:, :, None, None] > 0, case) for one in pools]
+    needed = -(-lengths // page)
+    table = table.masked_fill(torch.arange(blocks, device=q.device) >= needed[:, None], -1)
+    if layout in ("sliced", "mixed"):
+        wider = torch.full((batch + 1, blocks + 3), -1, dtype=torch.int32, device=q.device)
+        wider[1:, 2 : 2 + blocks] = table
+        table = wider[1:, 2 : 2 + blocks]
+    layouts = ("bshd", "sliced") if layout == "mixed" else (layout,) * 2
+    # [P, page, Hkv, D]: pages before heads or heads before pages.
+    k_pages, v_pages = (laid_out(one, each) for one, each in zip(pools, layouts, strict=True))
+    return q, k_pages, v_pages, table, lengths, _scale(case)
+
+
+def _scale(case: Mapping[str, object]) -> float | None:
+    return None if case["scale"] == "default" else float(case["scale"])
+
+
+def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """q: [B, Hq, D], k, v: [B, Hkv, S, D], contiguous, of the case's dtype and family of values.
+
+    normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. rising: every slot's
+    logit is larger than that of the slot before, but for noise, so that no maximum lasts. offset: logits around 50, of
+    which 16 bits keep only the first digits. shifted: values around 100, and logits with a large mean. constant: all
+    keys are equal, and so are all weights. fading: the first slot has most of the weight, and what 64 others have
+    together is just less than the last bit of it, in 16 bits; not so what all of them have.
+    """
+    batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
+    dtype, family = dtype_of(case["dtype"]), str(case["values"])
+    queries, keys = (batch, heads * group, width), (batch, heads, slots, width)
+    if family == "normal":
+        # Rounded one by one: on a GPU all three in float32 would not fit.
+        q, k, v = (values("normal", shape, dtype, generator) for shape in (queries, keys, keys))
+        return q, k, v
+    q, k, v = (values("normal", shape, torch.float32, generator) for shape in (queries, keys, keys))
+    match family:
+        case "peaked":
+            q, k = q * math.sqrt(PEAK / 2), k * math.sqrt(PEAK / 2)
+        case "rising":
+            q[..., 0] = 4.0
+            k[..., 0] = torch.linspace(-1.5, 1.5, slots, device=k.device) * math.sqrt(width)
+        case "offset":
+            q, k = q + 2, k + 3
+        case "shifted":
+            k, v = k + 3, v + 100
+        case "constant":
+            k = k[:, :, :1].expand(keys)
+        case "fading":
+            q, v = q / 5, 1.75 + v / 20
+            drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))
+            q[..., 0] = 4.0
+            k[..., 0] = 0.0
+            k[:, :, 0, 0] = drop * math.sqrt(width) / 4
+        case unknown:
+            raise ValueError(f"a family of values must be one of those above, got {unknown!r}")
+    return q.to(dtype), k.to(dtype), v.to(dtype)
+
+
+def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Tensor:
+    """[B], int32, each 0 … most.
+
+    equal: most - unused. stairs: from most - 2 · unused to `most` in equal steps, in an order of their own; so the mean
+    is most - unused here as well. ragged: `most`, 0 and 1 as far as there are sequences, the others anywhere; shuffled.
+    """
+    batch, device = int(case["B"]), generator.device
+    match str(case["lengths"]):
+        case "equal":
+            found = torch.full((batch,), most - int(case["unused"]), device=device)
+        case "stairs":
+            rest = torch.arange(batch, device=device) * 2 * int(case["unused"]) // max(batch - 1, 1)
+            found = (most - rest)[torch.randperm(batch, generator=generator, device=device)]
+        case "ragged":
+            found = torch.randint(0, most + 1, (batch,), generator=generator, device=device)
+            fixed = torch.tensor((most, 0, min(1, most)), device=device)[:batch]
+            found[: len(fixed)] = fixed
+            found = found[torch.randperm(batch, generator=generator, device=device)]
+        case unknown:
+            raise ValueError(f"lengths must be equal, stairs or ragged, got {unknown!r}")
+    return found.to(torch.int32)
+
+
+def _stale_past(cache: Tensor, lengths: Tensor, case: Mapping[str, object]) -> Tensor:
+    """The cache [B, H, S, D] with stale slots past the lengths."""
+    if case["lengths"] == "equal" and not case["unused"]:
+        return cache
+    inside = torch.arange(cache.shape[2], device=cache.device) < lengths[:, None]
+    return _stale(cache, inside[:, None, :, None], case)
+
+
+def _stale(tensor: Tensor, kept: Tensor, case: Mapping[str, object]) -> Tensor:
+    if case["stale"] == "nan":
+        return tensor.masked_fill_(~kept, math.nan)
+    return torch.where(kept, tensor, tensor * STALE)
+
+
+def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Generator) -> tuple[Tensor, int]:
+    """(which page each block of each sequence is, [B, blocks], int32; the number of pages).
+
+    ordered: one after another. permuted: in any order, with pages between them that nobody uses. shared: permuted, and
+    the first half of all sequences is one and the same.
+    """
+    device, count = generator.device, batch * blocks
+    if case["table"] == "ordered":
+        return torch.arange(count, dtype=torch.int32, device=device).view(batch, blocks), count
+    # Room for stale pages, but not for gigabytes of them.
+    pages = count + min(count, 5)
+    table = torch.randperm(pages, generator=generator, device=device)[:count].view(batch, blocks).to(torch.int32)
+    if case["table"] == "shared":
+        table[:, : (blocks + 1) // 2] = table[0, : (blocks + 1) // 2].clone()
+    return table, pages
+
+
+def _scattered(sequences: Tensor, table: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Pages [P, page, Hkv, D] that hold the sequences [B, Hkv, S, D] where the table says; zeros elsewhere."""
+    _, page, heads, width = shape
+    batch, blocks = table.shape
+    padded = torch.nn.functional.pad(sequences, (0, 0, 0, blocks * page - sequences.shape[2]))
+    pages = padded.view(batch, heads, blocks, page, width).permute(0, 2, 3, 1, 4).flatten(0, 1)
+    return sequences.new_zeros(shape).index_copy_(0, table.flatten().long(), pages.contiguous())
+
+
+def laid_out(tensor: Tensor, layout: str) -> Tensor:
+    """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
+
+    bhsd: contiguous. bshd: the second and third axis exchanged. sliced: a window of a larger tensor, rows at any
+    address. Gaps hold NaN.
+    """
+    batch, heads, rows, width = tensor.shape
+    match layout:
+        case "bhsd":
+            return tensor
+        case "bshd":
+            view = tensor.new_empty(batch, rows, heads, width).transpose(1, 2)
+        case "sliced":
+            wider = tensor.new_full((batch, heads + 1, rows + 3, width + 13), math.nan)
+            view = wider[:, 1:, 2 : 2 + rows, 5 : 5 + width]
+        case unknown:
+            raise ValueError(f"a layout must be bhsd, bshd or sliced, got {unknown!r}")
+    view.copy_(tensor)
+    return view
+
+
+class _generation:
+    """A batch of sequences that grow: `prefill` tokens each in step 0, then one in every step.
+
+    The whole story is drawn at once; a step sees as much of it as has happened. Sequences have a past of their own
+    before step 0, the first one none.
+    """
+
+    def __init__(self, case: Mapping[str, object], generator: Generator) -> None:
+        batch, heads, group, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "D"))
+        prefill, steps, step, dtype = int(case["prefill"]), int(case["steps"]), int(case.get("step", 0)), case["dtype"]
+        past = torch.arange(batch, dtype=torch.int32, device=generator.device) * int(case["past"])
+        slots = int(past[-1]) + prefill + steps
+        shape = (batch, heads, slots, width)
+        self._k, self._v = (values("normal", shape, dtype_of(dtype), generator) for _ in "kv")
+        queries = values("normal", (steps, batch, heads * group, width), dtype_of(dtype), generator)
+        self._q = queries[step]
+        self._before = past + (0 if step == 0 else prefill + step - 1)
+        self._tokens = prefill if step == 0 else 1
+
+    def append_kv(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The caches before this step, and what comes in it."""
+        places = self._before.long()[:, None] + torch.arange(self._tokens)
+        batch = torch.arange(len(places))[:, None]
+        k_new, v_new = (one.transpose(1, 2)[batch, places].transpose(1, 2).contiguous() for one in (self._k, self._v))
+        return *self._caches(self._before), k_new, v_new, self._before
+
+    def decode_attention(self) -> tuple[Tensor, Tensor, Tensor, Tensor, float | None]:
+        """The caches after this step's tokens have come."""
+        lengths = self._before + self._tokens
+        return self._q, *self._caches(lengths), lengths, None
+
+    def _caches(self, lengths: Tensor) -> list[Tensor]:
+        inside = (torch.arange(self._k.shape[2]) < lengths[:, None])[:, None, :, None]
+        return [one.masked_fill(~inside, math.nan) for one in (self._k, self._v)]
