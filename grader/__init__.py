@@ -7,6 +7,7 @@ from grader.model.cases import Case, Cases, Choice, Size, Space, Value
 from grader.model.exercise import (
     Agrees,
     Check,
+    Curves,
     Exercise,
     Fresh,
     Launches,
@@ -26,6 +27,7 @@ __all__ = [
     "Cases",
     "Check",
     "Choice",
+    "Curves",
     "Exercise",
     "Fresh",
     "Launches",

@@ -193,7 +193,8 @@ class Contender:
 
     name: "submission", or a baseline's. ratio: the band's baseline's time over this one's, with its 95 % interval.
     tbps, tflops: the compulsory bytes and operations over the time. roofline_share: the time that the measured
-    ceilings allow over the time taken, 0 … 1.
+    ceilings allow over the time taken, 0 … 1. peak_bytes: the most device memory that a call held beyond its inputs, as
+    its own process says (-1: not known).
     """
 
     name: str
@@ -206,6 +207,7 @@ class Contender:
     tbps: float
     tflops: float
     roofline_share: float
+    peak_bytes: int = -1
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,21 @@ class Baseline:
 
 
 @dataclass(frozen=True)
+class Curves:
+    """Figures over one axis of the suite, with a panel for every combination of the values of the axes `apart`.
+
+    quantity: what speed is drawn as. versus: the baseline that the submission's speed-up and saved memory are told of
+    (empty: none), called versus_title.
+    """
+
+    over: str
+    quantity: Literal["tflops", "tbps", "time"]
+    apart: tuple[str, ...] = ()
+    versus: str = ""
+    versus_title: str = ""
+
+
+@dataclass(frozen=True)
 class Speed:
     """A speed check's measurements. ratio: geometric mean over the judged sizes, with its 95 % interval.
 
@@ -266,6 +283,7 @@ class Speed:
     note: str = ""
     ceilings: Ceilings | None = None
     gpu: GpuState | None = None
+    curves: Curves | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from grader.model.cases import Cases, Size, Space
 from grader.model.exercise import (
     Agrees,
     Check,
+    Curves,
     Exercise,
     Fresh,
     Launches,
@@ -85,6 +86,14 @@ def exercise(**changes: Any) -> Exercise:
         (lambda: band(floor=-0.1), "SpeedBand.floor must lie in 0 … full (0.9), got -0.1"),
         (lambda: band(suite=CASES), "SpeedBand.suite must hold canonical cases only, got 6"),
         (lambda: band(bytes="N - 63"), "SpeedBand.bytes must be at least 0 for N=7, got -56.0"),
+        (
+            lambda: band(curves=Curves("M", "tflops")),
+            "SpeedBand.curves must name axes of the suite (N), got 'M'",
+        ),
+        (
+            lambda: band(curves=Curves("N", "tflops", versus="cublas")),
+            "SpeedBand.curves must name a baseline of the band, got 'cublas'",
+        ),
         (lambda: band(flops="0 - 1"), "SpeedBand.flops must be at least 0 for N=7, got -1.0"),
         (lambda: band(bytes="M * N"), "a formula must be arithmetic over N, got 'M' in it"),
         (

@@ -114,6 +114,7 @@ class Stopwatch:
         self._inputs: tuple[object, ...] = ()
         self._outputs: tuple[object, ...] = ()
         self._seen: Seen | None = None
+        self._peak_bytes = -1
         self._captured: dict[tuple[object, ...], Captured] = {}
 
     def prepare(self, timed: Timed, function: Function, watch: Watch) -> Prepared:
@@ -143,16 +144,26 @@ class Stopwatch:
             _copy_into(captured.inputs, values)
         self._halves[1].random_(generator=chance)
         cover_sum = self._cover.sum().reshape(1)
+        held = self._memory_from_here()
         with _without_collector(), prepared.watch() as seen:
             self._timer.start()
             result = prepared.function(*values) if captured is None else _replayed(captured)
             self._timer.stop()
+        # What a graph holds was allocated when it was captured.
+        self._peak_bytes = torch.cuda.max_memory_allocated(self._device) - held if held and captured is None else -1
         returned = tuple(result) if isinstance(result, tuple | list) else () if result is None else (result,)
         named = dict(zip(timed.arguments, values if captured is None else captured.inputs, strict=True))
         self._outputs = (*returned[:16], *(named[name] for name in timed.mutates))
         self._seen = seen
         sums = [_piece_sums(raw) for raw in map(self._bytes, range(len(self._outputs))) if raw is not None]
         return self._fetched(torch.cat([*sums, cover_sum]))
+
+    def _memory_from_here(self) -> int:
+        """Device memory in use, whose peak is counted anew from here on; 0 where there is no device to ask."""
+        if self._device.type != "cuda":
+            return 0
+        torch.cuda.reset_peak_memory_stats(self._device)
+        return torch.cuda.memory_allocated(self._device)
 
     def answer(self, prepared: Prepared, channel: socket.socket) -> Clocked:
         """The conversation of a timed call, from Awake on; sums are sent whatever the call does."""
@@ -172,6 +183,7 @@ class Stopwatch:
             tuple(form_of(output) for output in self._outputs),
             tuple(self._seen.launches) if self._seen else (),
             tuple(self._seen.operators)[:64] if self._seen else (),
+            self._peak_bytes,
         )
 
     def show(self, wanted: Open, memory_fd: int) -> Opened:

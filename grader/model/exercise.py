@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from grader.errors import require
 from grader.model.cases import Cases
@@ -108,6 +109,22 @@ class WorkModel:
 
 
 @dataclass(frozen=True)
+class Curves:
+    """Figures over one axis of a suite: how fast every contender is along it, and how much memory it takes.
+
+    over: the axis. apart: axes whose values get a panel each; other axes may vary along with `over`. quantity: what
+    speed is drawn as. versus: the baseline that the submission's speed-up and saved memory are told of, and what it is
+    called there; empty for none.
+    """
+
+    over: str
+    quantity: Literal["tflops", "tbps", "time"]
+    apart: tuple[str, ...] = ()
+    versus: str = ""
+    versus_title: str = ""
+
+
+@dataclass(frozen=True)
 class SpeedBand:
     """Speed relative to a baseline over a suite of sizes: no points at or below the `floor` ratio, all at `full`.
 
@@ -116,7 +133,7 @@ class SpeedBand:
 
     suite: the sizes, as canonical cases. bytes, flops: formulas (grader.model.formula) for the bytes that a call must
     move and the floating-point operations that it must do. baseline and shown_beside name baselines of
-    grader.speed.baselines.
+    grader.speed.baselines. curves: what the scorecard draws over one of the axes.
     """
 
     baseline: str
@@ -127,6 +144,7 @@ class SpeedBand:
     flops: str = "0"
     shown_beside: tuple[str, ...] = ()
     note: str = ""
+    curves: Curves | None = None
 
     def __post_init__(self) -> None:
         require(bool(self.baseline), "SpeedBand.baseline", "name a baseline", self.baseline)
@@ -136,6 +154,12 @@ class SpeedBand:
             for case in self.suite.named:
                 least = evaluate(getattr(self, name), case)
                 require(least >= 0, f"SpeedBand.{name}", f"be at least 0 for {case.words()}", least)
+        if self.curves is not None:
+            known = self.suite.space.axes
+            for axis in (self.curves.over, *self.curves.apart):
+                require(axis in known, "SpeedBand.curves", f"name axes of the suite ({', '.join(known)})", axis)
+            names = ("", self.baseline, *self.shown_beside)
+            require(self.curves.versus in names, "SpeedBand.curves", "name a baseline of the band", self.curves.versus)
 
 
 Rule = Agrees | Fresh | UsesKernels | Launches | WorkModel | SpeedBand

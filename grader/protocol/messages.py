@@ -349,7 +349,8 @@ class Awake:
 
 @dataclass(frozen=True)
 class Clocked:
-    """A timed call is over. device_us is its time by the process's own clock: a claim.
+    """A timed call is over. device_us is its time by the process's own clock: a claim; so is peak_bytes, the most
+    device memory that the call held beyond its inputs (-1: not known).
 
     The numbers that came before it are the sums of the outputs' pieces (grader.protocol.spans), output after output,
     then that of the cover. They are taken behind the call on the device and commit to what the call left there.
@@ -360,6 +361,7 @@ class Clocked:
     outputs: tuple[Form, ...]
     launches: tuple[Launch, ...]
     operators: tuple[str, ...]
+    peak_bytes: int = -1
 
 
 @dataclass(frozen=True)

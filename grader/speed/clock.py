@@ -21,10 +21,13 @@ _DISAGREEMENT = 1.03
 
 @dataclass(frozen=True)
 class Lap:
-    """One timed call: microseconds by the clock of the process that ran it, and round trip by the grader's own."""
+    """One timed call: microseconds by the clock of the process that ran it, and round trip by the grader's own; and
+    the most device memory that it held beyond its inputs, by that process (-1: not known).
+    """
 
     device_us: float
     outside_us: float
+    peak_bytes: int = -1
 
 
 @dataclass(frozen=True)

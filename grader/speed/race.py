@@ -149,7 +149,7 @@ class Race:
             ran = self._baseline_lap(name, seed) if name else self._submission_lap(seed, _CALL_S)
             if ran is None:
                 continue
-            laps[name] = Lap(ran.answer.device_us, ran.outside_us)
+            laps[name] = Lap(ran.answer.device_us, ran.outside_us, ran.answer.peak_bytes)
             covers.add(ran.sums[-1])
             if not name:
                 shown = self._shown_by_submission(ran, glance)

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from grader.judge.causes import Failure
+from grader.model import exercise as model
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, UsesKernels
 from grader.model.formula import evaluate
 from grader.protocol.messages import Gauged
-from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
+from grader.record import Baseline, Cause, Ceilings, Contender, Curves, GpuState, SizeTiming, Speed
 from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.anchor import Anchor
@@ -215,9 +216,10 @@ class Suite:
         time = median(record.samples)
         if time.value < work.floor_us:
             raise Refused(verify.impossible(case, time.value, work.floor_us))
-        contenders = [_contender("submission", record.samples, base, work)]
+        contenders = [_contender("submission", record.samples, base, work, _peak(laps.submission))]
         contenders += [
-            _contender(name, [lap.device_us for lap in ran], base, work) for name, ran in laps.baselines.items()
+            _contender(name, [lap.device_us for lap in ran], base, work, _peak(ran))
+            for name, ran in laps.baselines.items()
         ]
         # What the machine's noise alone leaves open. A submission that varies of its own accord is judged all the same,
         # by its slower end.
@@ -265,12 +267,23 @@ class Suite:
             sizes=tuple(sizes),
             baselines=tuple(Baseline(name, title_of(name), why) for name, why in self._missing.items()),
             note=self.band.note,
+            curves=_drawn(self.band.curves),
             ceilings=Ceilings(self.gauged.copy_tbps, self.gauged.read_tbps, self.gauged.tflops),
             gpu=gpu,
         )
 
 
-def _contender(name: str, samples: list[float], base: list[Lap], work: Work) -> Contender:
+def _drawn(curves: model.Curves | None) -> Curves | None:
+    """The specification's figures as the record holds them."""
+    return Curves(curves.over, curves.quantity, curves.apart, curves.versus, curves.versus_title) if curves else None
+
+
+def _peak(laps: list[Lap]) -> int:
+    """The most memory that any of the calls held beyond its inputs."""
+    return max((lap.peak_bytes for lap in laps), default=-1)
+
+
+def _contender(name: str, samples: list[float], base: list[Lap], work: Work, peak_bytes: int) -> Contender:
     time = median(samples)
     ratio = ratio_of_medians([lap.device_us for lap in base[: len(samples)]], samples)
     seconds = max(time.value, 1e-3) / 1e6
@@ -285,6 +298,7 @@ def _contender(name: str, samples: list[float], base: list[Lap], work: Work) -> 
         tbps=_tidy(work.nbytes / seconds / 1e12),
         tflops=_tidy(work.flops / seconds / 1e12),
         roofline_share=_tidy(max(work.memory_us, work.compute_us) / max(time.value, 1e-3)),
+        peak_bytes=peak_bytes,
     )
 
 
