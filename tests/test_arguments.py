@@ -190,6 +190,17 @@ def test_the_same_storage_gets_new_bytes_behind_its_back() -> None:
     assert disturbed(arguments) == ((), ())
 
 
+def test_what_is_carried_stays_as_the_last_call_left_it_and_counts_as_undisturbed() -> None:
+    arguments, (cache, x) = placed(torch.zeros(17), torch.zeros(3))
+    cache[5] = 7
+    again = arguments.place(["a0", "a1"], [torch.ones(17), torch.ones(3)], "same", ["a0"])
+    assert again[0] is cache
+    assert float(cache[5]) == 7
+    assert float(cache.sum()) == 7
+    assert bool((x == 1).all())
+    assert disturbed(arguments) == ((), ())
+
+
 def test_a_tensor_argument_is_read_through_a_view_of_our_own() -> None:
     arguments, (x,) = placed(torch.zeros(17))
     x.fill_(7)

@@ -50,7 +50,7 @@ def family(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_unknown_baseline_is_answered_with_those_that_there_are() -> None:
     assert why_missing("cudnn", "copy", module_of()) == (
         "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_cudnn, torch_compile, xla, "
-        "flashinfer, flash_attention_4, copy_roofline, got 'cudnn'"
+        "flashinfer, flash_attention_4, without_cache, copy_roofline, got 'cudnn'"
     )
 
 
@@ -159,6 +159,9 @@ def test_what_timed_answers_are_compared_with_has_the_form_of_the_truth(
     recipe = Recipe(part.name, dict(cases.named[0]), 17)
     # These need no GPU; the others are compared with nothing here.
     for name in {"torch_eager", "cublas"} & {band.baseline, *band.shown_beside}:
-        got = function_of(name, part.name, module)(*truth.inputs(recipe))
-        (expected,) = truth.expect(part, recipe)
-        assert (got.dtype, got.shape) == (expected.dtype, expected.value.shape)
+        arguments = dict(zip(part.arguments, truth.inputs(recipe), strict=True))
+        result = function_of(name, part.name, module)(*arguments.values())
+        returned = result if isinstance(result, tuple) else () if result is None else (result,)
+        outputs = [*returned, *(arguments[changed] for changed in part.mutates)]
+        for got, expected in zip(outputs, truth.expect(part, recipe), strict=True):
+            assert (got.dtype, got.shape) == (expected.dtype, expected.value.shape)

@@ -38,14 +38,25 @@ class Arguments:
         self._values: list[object] = []
         self._placed: dict[str, _Placed] = {}
 
-    def place(self, names: Sequence[str], values: Sequence[object], storage: Literal["new", "same"]) -> list[object]:
-        """The arguments to call with. "same" writes new bytes where the last call's tensors lie, behind their back."""
-        kept = self._placed if storage == "same" else {}
+    def place(
+        self,
+        names: Sequence[str],
+        values: Sequence[object],
+        storage: Literal["new", "same"],
+        carries: Sequence[str] = (),
+    ) -> list[object]:
+        """The arguments to call with. "same" writes new bytes where the last call's tensors lie, behind their back; but
+        those named in `carries` stay as that call left them.
+        """
+        kept = self._placed if storage == "same" else {name: self._placed[name] for name in carries}
         self._names, self._values, self._placed = tuple(names), list(values), {}
         for i, (name, value) in enumerate(zip(names, values, strict=True)):
             if isinstance(value, Tensor):
                 placed = kept.get(name) or _allocate(value, self._device)
-                _fill(placed, value)
+                if name in carries:
+                    placed.before = placed.buffer.clone()
+                else:
+                    _fill(placed, value)
                 self._placed[name] = placed
                 self._values[i] = placed.view
         return list(self._values)

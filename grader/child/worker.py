@@ -197,7 +197,7 @@ class Worker:
         """Run one function once and copy its outputs into the memory file."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         values = self._build(call.recipe)
-        arguments = self._arguments.place(call.arguments, values, call.storage)
+        arguments = self._arguments.place(call.arguments, values, call.storage, call.carries)
         try:
             with self._sealed(call), self._probe.watch() as seen:
                 result = function(*arguments)

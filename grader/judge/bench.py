@@ -76,16 +76,20 @@ class Bench:
         patch_seed: int | None = None,
         storage: Literal["new", "same"] = "new",
         decoy_seed: int | None = None,
+        carries: tuple[str, ...] = (),
+        part: Part | None = None,
     ) -> Trial:
         """Run the part's function on one case and examine what it returned.
 
-        With `decoy_seed` the call is sealed: only kernels see the inputs' values (grader.child.sealing).
+        With `decoy_seed` the call is sealed: only kernels see the inputs' values (grader.child.sealing). Arguments in
+        `carries` stay as the call before left them. A call of another `part` is no evidence of how this one works.
         """
-        recipe = Recipe(self.part.name, dict(case), seed, patch_seed)
-        expected = self.truth.expect(self.part, recipe)
-        call = Call(recipe, self.part.arguments, self.part.mutates, slots_for(expected), storage, decoy_seed)
+        part = part or self.part
+        recipe = Recipe(part.name, dict(case), seed, patch_seed)
+        expected = self.truth.expect(part, recipe)
+        call = Call(recipe, part.arguments, part.mutates, slots_for(expected), storage, decoy_seed, carries)
         outcome = self.session.call(call)
-        if isinstance(outcome, Finished):
+        if isinstance(outcome, Finished) and part is self.part:
             self.evidence.append(Evidence(case, outcome.answer.launches, outcome.answer.operators))
         failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
         return Trial(recipe, outcome, expected, check_device(outcome, self.device) or failure, worst)

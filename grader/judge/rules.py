@@ -8,13 +8,18 @@ from dataclasses import replace
 from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.causes import Failure
 from grader.judge.compare import compare, tensor_of
+from grader.judge.foreseen import explained, recognised
 from grader.judge.ruling import Ruling
+from grader.judge.stateful import stateful
 from grader.judge.work import works
-from grader.model.exercise import Agrees, Fresh, Launches, UsesKernels, WorkModel
+from grader.model.exercise import Agrees, Fresh, Launches, Stateful, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
 from grader.record import Cause, Number, Status, clean, number
 from grader.sandbox.outcome import Finished
+
+# Failing cases in which a usual mistake is looked for: it may not show in the largest one, or not alone.
+_MOST_EXPLAINED = 4
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
@@ -22,6 +27,8 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     match planned.check.rule:
         case Agrees():
             return agrees(bench, planned.cases)
+        case Stateful() as rule:
+            return stateful(bench, planned.cases, rule)
         case Fresh():
             return _first_failure(planned.cases, lambda one: fresh(bench, one))
         case UsesKernels(allowed_operators=allowed):
@@ -42,12 +49,12 @@ def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure
 def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
     """Every output agrees with the oracle on every case; an exception or a death ends the check at once."""
     worst, run = 0.0, 0
-    failed: list[tuple[PlannedCase, Failure]] = []
+    failed: list[tuple[PlannedCase, Failure, Trial]] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
         worst, run = max(worst, trial.worst), run + 1
         if trial.failure:
-            failed.append((one, trial.failure))
+            failed.append((one, trial.failure, trial))
             if trial.failure.status != "fail":
                 break
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
@@ -55,18 +62,29 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
         bench.passed.extend(dict.fromkeys((cases[0], cases[-1], cases[bench.salt % len(cases)])))
         return Ruling(None, metrics=metrics)
     metrics["cases_failed"] = len(failed)
-    return Ruling(_most_telling(failed), failed[0][0], metrics=metrics)
+    return Ruling(_most_telling(bench, failed), failed[0][0], metrics=metrics)
 
 
-def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> Failure:
-    """The failure with the largest output, where a pattern can be seen, among those of the first one's status."""
+def _most_telling(bench: Bench, failed: Sequence[tuple[PlannedCase, Failure, Trial]]) -> Failure:
+    """The failure with the largest output, where a pattern can be seen, among those of the first one's status.
+
+    A usual mistake that explains it, or one of the next largest, is named; of those cases the explained one is shown.
+    """
     status = failed[0][1].status
 
-    def size(entry: tuple[PlannedCase, Failure]) -> int:
+    def size(entry: tuple[PlannedCase, Failure, Trial]) -> int:
         mismatch = entry[1].cause.mismatch
         return mismatch.total if mismatch and entry[1].status == status else -1
 
-    one, failure = max(failed, key=size) if size(failed[0]) >= 0 else failed[0]
+    if size(failed[0]) < 0:
+        one, failure, _ = failed[0]
+        return replace(failure, cause=replace(failure.cause, case=one.case.words()))
+    largest = sorted((entry for entry in failed if size(entry) >= 0), key=size, reverse=True)[:_MOST_EXPLAINED]
+    one, failure, _ = largest[0]
+    for case, found, trial in largest:
+        if likely := recognised(bench, trial):
+            one, failure = case, explained(found, likely)
+            break
     return replace(failure, cause=replace(failure.cause, case=one.case.words()))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,15 @@ class Expected:
         return self.value.numel() * torch.empty(0, dtype=self.dtype).element_size()
 
 
+@dataclass(frozen=True, eq=False)
+class Foreseen:
+    """A usual mistake in the oracle's words: what it looks like, what to do, and the float64 outputs it leads to."""
+
+    title: str
+    help: str
+    outputs: tuple[Tensor, ...]
+
+
 class Truth:
     """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
 
@@ -62,6 +71,14 @@ class Truth:
                 self._known.clear()
             self._known[key] = self._compute(part, recipe)
         return self._known[key]
+
+    def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
+        """What usual mistakes would return for this case; nothing where the oracle foresees none."""
+        mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
+        if mistakes is None:
+            return
+        for title, help_text, outputs in mistakes(*[_wide(value) for value in self.inputs(recipe)]):
+            yield Foreseen(title, help_text, tuple(_listed(outputs)))
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         oracle = _function(self._oracle, part.name)

@@ -1,6 +1,7 @@
 """What an exercise is: frozen data that checks itself when it is built.
 
-    Exercise ─┬─ Part ─┬─ Check ── one rule: Agrees | Fresh | UsesKernels | Launches | WorkModel | SpeedBand
+    Exercise ─┬─ Part ─┬─ Check ── one rule: Agrees | Stateful | Fresh | UsesKernels | Launches |
+              │        │           WorkModel | SpeedBand
               │        └─ Tolerance
               └─ Limits
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grader.errors import require
-from grader.model.cases import Cases
+from grader.model.cases import Cases, Size
 from grader.model.formula import evaluate
 
 
@@ -50,6 +51,30 @@ class Agrees:
     """Passes when every output agrees with the oracle on every case."""
 
     cases: Cases
+
+
+@dataclass(frozen=True)
+class Stateful:
+    """Passes when calls that build on each other agree with the oracle at every step.
+
+    A step calls the parts of `before`, in their order, and then the check's own part; a case has as many steps as its
+    axis `steps` says. Arguments named in `carries` come from the builder of inputs in the very first call only: after
+    that each call finds them, in the same memory, as the call before left them. A builder learns from `step` (0, 1, …),
+    which is added to the case, what the other arguments are, and what those that are carried must by then hold.
+    """
+
+    cases: Cases
+    steps: str
+    before: tuple[Part, ...]
+    carries: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        counted = isinstance(self.cases.space.axes.get(self.steps), Size)
+        require(counted, "Stateful.steps", "name a number among the axes, a Size", self.steps)
+        require(len(self.carries) > 0, "Stateful.carries", "name at least one argument", self.carries)
+        for part in self.before:
+            known = set(self.carries) <= set(part.arguments)
+            require(known, "Stateful.carries", f"be arguments of {part.name}", self.carries)
 
 
 @dataclass(frozen=True)
@@ -162,7 +187,7 @@ class SpeedBand:
             require(self.curves.versus in names, "SpeedBand.curves", "name a baseline of the band", self.curves.versus)
 
 
-Rule = Agrees | Fresh | UsesKernels | Launches | WorkModel | SpeedBand
+Rule = Agrees | Stateful | Fresh | UsesKernels | Launches | WorkModel | SpeedBand
 
 
 @dataclass(frozen=True)
@@ -192,6 +217,8 @@ class Check:
         """The cases that the rule runs, or None for a rule that runs none of its own."""
         match self.rule:
             case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
+                return cases
+            case Stateful(cases=cases):
                 return cases
             case _:
                 return None
@@ -232,6 +259,8 @@ class Part:
         require(len(self.checks) > 0, f"Part {self.name}: checks", "hold at least one check", self.checks)
         names = [check.name for check in self.checks]
         require(len(set(names)) == len(names), f"Part {self.name}: checks", "have distinct names", names)
+        carried = {name for check in self.checks if isinstance(check.rule, Stateful) for name in check.rule.carries}
+        require(carried <= set(self.arguments), f"Part {self.name}: Stateful.carries", "name arguments", carried)
 
     @property
     def points(self) -> float:

@@ -84,6 +84,7 @@ class Call:
     """Run one function once.
 
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
+    carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
     decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
     cannot be read.
     """
@@ -94,6 +95,7 @@ class Call:
     slots: tuple[Slot, ...]
     storage: Literal["new", "same"] = "new"
     decoy_seed: int | None = None
+    carries: tuple[str, ...] = ()
     op: Literal["call"] = "call"
 
 

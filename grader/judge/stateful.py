@@ -1,0 +1,84 @@
+"""Calls that build on each other: what one leaves in memory, the next one finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from grader.judge.bench import Bench
+from grader.judge.causes import Failure
+from grader.judge.ruling import Ruling
+from grader.model.exercise import Part, Stateful
+from grader.plan import PlannedCase
+from grader.protocol.messages import Loaded
+from grader.record import Number, number
+
+
+class _End(NamedTuple):
+    """Where the calls of a case ended before their time: why, in which step, in which part."""
+
+    failure: Failure
+    step: int
+    part: Part
+
+
+def stateful(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
+    """Every call of every step agrees with the oracle; where another part is not there yet, nothing is decided."""
+    loaded = bench.session.load()
+    there = loaded.functions if isinstance(loaded, Loaded) else [part.name for part in rule.before]
+    absent = [part.name for part in rule.before if part.name not in there]
+    if absent:
+        return Ruling(None, undecided=_waits_for(absent[0]))
+    worst = 0.0
+    for run, one in enumerate(cases, 1):
+        end, error = _walk(bench, one, rule)
+        worst = max(worst, error)
+        metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
+        if end is None:
+            continue
+        if end.failure.status == "not_implemented" and end.part is not bench.part:
+            return Ruling(None, one, undecided=_waits_for(end.part.name))
+        return Ruling(_told(end, int(one.case[rule.steps])), one, metrics=metrics)
+    return Ruling(None, metrics=metrics)
+
+
+def _waits_for(name: str) -> str:
+    return f"its steps call {name}, which is not written yet"
+
+
+def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, float]:
+    """Make the calls of one case until one is wrong; and their largest error in units of the allowed one."""
+    worst = 0.0
+    carries: tuple[str, ...] = ()
+    for step in range(int(one.case[rule.steps])):
+        for part in (*rule.before, bench.part):
+            trial = bench.try_case(
+                one.case.changed(step=step),
+                one.seed,
+                storage="same" if carries else "new",
+                carries=carries,
+                part=part,
+            )
+            worst, carries = max(worst, trial.worst), rule.carries
+            if trial.failure:
+                return _End(trial.failure, step, part), worst
+    return None, worst
+
+
+def _told(end: _End, steps: int) -> Failure:
+    """The failure, with the step in which it came and those before it, in which all was right."""
+    if end.failure.status == "not_implemented":
+        return end.failure
+    cause, step = end.failure.cause, end.step
+    if step == 0:
+        title, when = f"Wrong in the first step: {cause.title}", f"In the first of {steps} steps {end.part.name} fails."
+        advice = ""
+    else:
+        right = "step 0" if step == 1 else f"steps 0 to {step - 1}"
+        title, when = f"Right at first, wrong in step {step}: {cause.title}", f"All was right in {right}; in step "
+        when += f"{step} of {steps} {end.part.name} fails, after calls that left memory as they must."
+        advice = "What is still there from the step before: a length, an address, a result, a slot written too far?"
+    help_text = " ".join(filter(None, (advice, cause.help)))
+    told = replace(cause, title=title, rationale=f"{when} {cause.rationale}", help=help_text)
+    return replace(end.failure, cause=told)
