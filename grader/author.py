@@ -28,6 +28,8 @@ from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.sandbox.server import ForkServer
 
+# Tensors of so many cases are kept for the next file.
+_KNOWN_CASES = 256
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 
@@ -129,6 +131,8 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         heard(finding)
 
     trials = _trials(entry)
+    # Every file meets the same cases.
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
     drawn = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {one.parts for one in trials}}
 
@@ -145,9 +149,12 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
             compiled=trial.path == entry.solution,
             patience_s=60.0,
         )
-        return grade(job, server)
+        return grade(job, server, truth=truth)
 
     pool = ThreadPoolExecutor(jobs)
+    # Threads of torch's own would only get into each other's way.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // jobs))
     try:
         for trial, record in zip(trials, pool.map(graded, trials), strict=True):
             for finding in _found(trial, record, entry):
@@ -159,7 +166,8 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
                     _keep(cheats, result, trial.path.name, min)
     finally:
         pool.shutdown(cancel_futures=True)
-    for finding in trivial_answers(entry, drawn[None]):
+        torch.set_num_threads(threads)
+    for finding in trivial_answers(drawn[None], truth):
         note(finding)
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
@@ -252,9 +260,8 @@ def _sentence(results: Sequence[CheckResult]) -> str:
 _LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, torch.bfloat16: torch.float8_e4m3fn}
 
 
-def trivial_answers(entry: Entry, plan: Plan) -> Iterator[Finding]:
+def trivial_answers(plan: Plan, truth: Truth) -> Iterator[Finding]:
     """For every correctness check: does some answer that computes nothing, or too coarsely, pass all of its cases?"""
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
     for planned in plan.checks:
         if isinstance(planned.check.rule, Agrees):
             passing = _passing_models(planned, truth)

@@ -93,15 +93,16 @@ def grade(
     server: ForkServer,
     on_result: Callable[[CheckResult], None] = lambda result: None,
     anchor: Anchor | None = None,
+    truth: Truth | None = None,
 ) -> Record:
     """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided.
 
     All answers are judged first, then speed. `anchor` is one that was started early; without it, one is started where
-    something is timed.
+    something is timed. `truth` is one that other gradings of the exercise use as well.
     """
     started = monotonic()
     exercise = job.entry.exercise
-    truth = Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"))
+    truth = truth or Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"))
     start = Start(
         submission_name=f"{job.entry.name}.py",
         submission=job.source,

@@ -14,6 +14,10 @@ from grader.tensors import dtype_of, values
 # Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
 PEAK = 1e4
 CLIMB = 12.0
+# What a "swamped" sum begins with, between 512 and 1024; and what 64 further numbers add to it together, in units of
+# its last place. A sum of 16 bits does not change by that, or is rounded up; a thousand numbers come to several units.
+HEAVY = 600.0
+PER_TILE = 0.3
 # The memory of q, k, v and do, o, where they do not all lie alike.
 MIXED = ("bshd", "sliced", "bhsd", "expanded", "sliced")
 UNIFORM = ("bhsd", "bshd", "sliced", "expanded")
@@ -32,9 +36,9 @@ def attention_backward(
     """do: [B, Hq, Sq, D], q, k, v, o: [B, Hq, Sq, D], lse: [B, Hq, Sq], causal, scale; o and lse belong to q, k, v."""
     q, k, v = _operands(case, generator)
     do = values("normal", q.shape, torch.float32, generator)
-    if case["values"] == "shifted":
-        # Sums over the first queries outgrow float16, and the others take it back.
-        do += torch.where(torch.arange(q.shape[2], device=q.device) < q.shape[2] // 2, 200.0, -200.0)[:, None]
+    if case["values"] == "swamped":
+        # A hundredth of v, for their products have to fit into float16.
+        do = _swamping(do, q.dtype) / 100
     do = laid_out(do.to(q.dtype), _layouts(case)[3])
     causal, scale = bool(case["causal"]), _scale(case)
     o, lse = _after_forward(q, k, v, causal, q.shape[-1] ** -0.5 if scale is None else scale)
@@ -55,7 +59,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 
     normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. rising: every key's
     logit is larger than that of the key before, but for noise, so that no maximum lasts. constant: all keys are equal,
-    and so are all weights. shifted: values around 100, and logits with a large mean; do around 200 and around -200.
+    and so are all weights. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean.
+    swamped: all weights are equal, and every sum, of o and of the gradients, begins with a number beside which what a
+    further tile adds is lost, unless float32 adds it up.
     """
     batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
     queries = (batch, int(case["Hq"]), int(case["Sq"]), width)
@@ -72,12 +78,32 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "constant":
             k = k[:, :, :1].expand(keys)
         case "shifted":
-            k, v = k + 3, v + 100
+            # In bfloat16 beyond what float16 holds.
+            k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 1.0)
+        case "swamped":
+            # Where q is not 0, k is: every logit is. Weights being equal, the gradient of one logit out of Skv is as
+            # large as those of all the others together; hence the factor.
+            in_q = torch.arange(width, device=q.device) // 2 % 2 == 0
+            q = torch.where(in_q, q.abs() + 1, 0.0)
+            k = torch.where(in_q, 0.0, _swamping(k, dtype, keys[2]))
+            v = _swamping(v, dtype)
         case "normal":
             pass
         case unknown:
             raise ValueError(f"a family of values must be one of those above, got {unknown!r}")
     return tuple(laid_out(one.to(dtype), layout) for one, layout in zip((q, k, v), _layouts(case), strict=False))
+
+
+def _swamping(noise: Tensor, dtype: torch.dtype, times: float = 1.0) -> Tensor:
+    """[B, H, S, D] of small positive numbers, `times` as large, but for a heavy one that a sum over S begins with.
+
+    From whichever end it is added up: even columns have it in the first row, odd ones in the last.
+    """
+    rows, width = noise.shape[2:]
+    small = PER_TILE / 64 * torch.finfo(dtype).eps * 512 * times * (1 + noise.abs() / 8)
+    row, even = torch.arange(rows, device=noise.device)[:, None], torch.arange(width, device=noise.device) % 2 == 0
+    heavy = torch.where(even, row == 0, row == rows - 1)
+    return torch.where(heavy, HEAVY * (1 + noise.abs() / 16), small)
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:

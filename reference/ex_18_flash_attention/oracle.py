@@ -1,8 +1,9 @@
 """The truth for ex_18 in plain PyTorch, and the plain same-precision computations that its tolerances come from.
 
-`part(...)` receives float64 copies of the inputs. `part_honest(...)` receives the inputs as they are and yields what
-honest implementations return, in the dtypes that the contract asks for. All logits of some queries are held at once;
-everything runs where its inputs lie, for the tensors of a timed size stay on the GPU.
+`part(...)` receives float64 copies of the inputs, and so does `part_mistakes(...)`, which yields what usual mistakes
+return. `part_honest(...)` receives the inputs as they are and yields what honest implementations return, in the dtypes
+that the contract asks for. All logits of some queries are held at once; everything runs where its inputs lie, for the
+tensors of a timed size stay on the GPU.
 """
 
 import math
@@ -18,6 +19,7 @@ MOST_PAIRS = 1 << 25
 TILES = (16, 64)
 FEW_PAIRS = 1 << 22
 
+LN_2 = math.log(2.0)
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 # Roundings of a weight besides those of its logit: exp2, the rescaling, the sums.
 WEIGHT_ROUNDINGS = 8
@@ -83,7 +85,7 @@ def _pieces(q: Tensor, k: Tensor, causal: bool) -> Iterator[Some]:
 
 def _weights(logits: Tensor, lse: Tensor, visible: Tensor) -> Tensor:
     """exp(logits - lse) where visible, else 0: also where nothing is, and lse is -inf."""
-    return (logits - lse[:, None]).exp().masked_fill(~visible, 0.0)
+    return (logits - lse[..., None]).exp().masked_fill(~visible, 0.0)
 
 
 # -- honest code -----------------------------------------------------------------------------------------------------
@@ -149,26 +151,38 @@ def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: floa
 def attention_backward_honest(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float | None
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """In float32, with what enters a product rounded to the inputs' dtype; and at worst."""
-    yield _rounded_backward(do, q, k, v, o, lse, causal, _scale(q, scale))
+    """In float32, with what enters a product rounded to the inputs' dtype, ds before or after scaling; and at worst."""
+    # In float16 the gradients of small weights are subnormal: a scale below 1 takes away some of their last bits.
+    yield _rounded_backward(do, q, k, v, o, lse, causal, _scale(q, scale), scale_first=False)
+    yield _rounded_backward(do, q, k, v, o, lse, causal, _scale(q, scale), scale_first=True)
     yield _backward_at_worst(do, q, k, v, o, lse, causal, _scale(q, scale))
 
 
 def _rounded_backward(
-    do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float
+    do: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    causal: bool,
+    scale: float,
+    *,
+    scale_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As tensor cores would have it: operands in the inputs' dtype, sums in float32."""
     dtype = q.dtype
+    before, after = (scale, 1.0) if scale_first else (1.0, scale)
     do, q, k, v, o = (one.float() for one in (do, q, k, v, o))
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for some in _pieces(q, k, causal):
         q_rows, do_rows = q[some.rows], do[some.rows]
         weights = _weights(scale * (q_rows @ k[some.head].T), lse[some.rows], some.visible)
         delta = (o[some.rows] * do_rows).sum(-1, keepdim=True)
-        dlogits = (weights * (do_rows @ v[some.head].T - delta)).to(dtype).float()
+        dlogits = (before * weights * (do_rows @ v[some.head].T - delta)).to(dtype).float()
         dv[some.head] += weights.to(dtype).float().T @ do_rows
-        dk[some.head] += scale * (dlogits.T @ q_rows)
-        dq[some.rows] = scale * (dlogits @ k[some.head])
+        dk[some.head] += after * (dlogits.T @ q_rows)
+        dq[some.rows] = after * (dlogits @ k[some.head])
     return dq.to(dtype), dk.to(dtype), dv.to(dtype)
 
 
@@ -201,3 +215,216 @@ def _backward_at_worst(
     dk += half_ulp * abs(scale) * dk_square.sqrt()
     dv += half_ulp * dv_square.sqrt()
     return dq, dk, dv
+
+
+# -- usual mistakes --------------------------------------------------------------------------------------------------
+
+# What a mistake looks like, what to do about it, and what it returns.
+Mistake = tuple[str, str, tuple[Tensor, ...]]
+# Tiles of keys that a kernel may walk in, where a mistake shows at their edges.
+USUAL_TILES = (16, 32, 64, 128, 256)
+
+SCALE_MISSING = "Looks as if the logits are not multiplied by the scale"
+SCALE_HELP = "s = scale · q · kᵀ; where no scale is given it is D**-0.5."
+SCALE_IGNORED = "Looks as if the scale that is given is ignored"
+NOT_CAUSAL = "Looks as if the causal mask is missing"
+TOP_LEFT = "Looks as if the causal mask is aligned with the first key instead of the last"
+CAUSAL_HELP = "Query i sees keys j <= i + Skv - Sq: the last query sees all of them."
+OFF_BY_ONE = "Looks as if the causal mask is off by one"
+HEADS_MODULO = "Looks as if query head h reads kv head h % Hkv"
+HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
+LAST_KEY = "Looks as if the last key is not seen"
+LAST_KEY_HELP = "Key j exists where j < Skv, the length and not the last index."
+BASE_2 = "Looks as if lse is taken to be a logarithm to base 2"
+BLIND_NAN = "Looks like -inf - (-inf), which is NaN, in rows that see no key"
+
+
+def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None) -> Iterator[Mistake]:
+    """Those that show in the values, the plainest first."""
+    given, heads, seen = _scale(q, scale), _kv_heads(q, k), _seen(q, k, causal)
+    o, lse = _softmax(q, k, v, given, seen, heads)
+    yield SCALE_MISSING, SCALE_HELP, _softmax(q, k, v, 1.0, seen, heads)
+    if scale is not None:
+        yield SCALE_IGNORED, SCALE_HELP, _softmax(q, k, v, q.shape[3] ** -0.5, seen, heads)
+    yield "Looks as if the scale is applied twice", SCALE_HELP, _softmax(q, k, v, given * given, seen, heads)
+    yield LAST_KEY, LAST_KEY_HELP, _softmax(q, k, v, given, _but_the_last(seen), heads)
+    for title, wrongly_seen in _wrongly_seen(q, k, causal):
+        yield title, CAUSAL_HELP, _softmax(q, k, v, given, wrongly_seen, heads)
+    if k.shape[1] > 1:
+        yield HEADS_MODULO, HEADS_HELP, _softmax(q, k, v, given, seen, torch.arange(q.shape[1]) % k.shape[1])
+        first = torch.zeros_like(heads)
+        yield "Looks as if every query head reads kv head 0", HEADS_HELP, _softmax(q, k, v, given, seen, first)
+    logits = (given * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
+    top = logits.amax(-1)
+    base_2 = "Looks as if lse is a logarithm to base 2"
+    yield base_2, "lse is the natural logarithm: m + log(l), and ln 2 times as much as a sum of log2.", (o, lse / LN_2)
+    yield (
+        "Looks as if the weights are powers of 2 instead of e",
+        "exp(x) = 2**(x · log2 e): the logits have to be multiplied by log2 e before tl.exp2.",
+        _softmax(q, k, v, given * LN_2, seen, heads),
+    )
+    yield "Looks as if lse lacks the row's maximum", "lse = m + log(l).", (o, lse - top)
+    yield "Looks as if lse lacks the logarithm of the row's sum", "lse = m + log(l).", (o, top)
+    not_divided = o * (lse - top).exp()[..., None]
+    yield "Looks as if o is not divided by the row's sum", "After the last tile, o = acc / l.", (not_divided, lse)
+    for tile in USUAL_TILES:
+        if tile < k.shape[2]:
+            yield from _without_rescale(logits, v[:, heads], tile)
+        if not causal and (beyond := -k.shape[2] % tile):
+            # Keys of zeros have a logit of 0.
+            more = torch.logaddexp(lse, torch.full_like(lse, math.log(beyond)))
+            yield (
+                f"Looks as if {beyond} keys beyond the last one count as keys of zeros",
+                "Loads that are masked give 0, and exp(0 - m) is no 0: logits of keys that do not exist must be -inf.",
+                (o * (lse - more).exp()[..., None], more),
+            )
+    if bool((top == -math.inf).any()):
+        blind = (top == -math.inf)[..., None]
+        yield (
+            "Looks as if lse of rows that see no key is 0",
+            "log(0) = -inf is right there.",
+            (
+                o,
+                lse.masked_fill(blind[..., 0], 0.0),
+            ),
+        )
+        help_text = "There m_new is still -inf: subtract 0 instead, and divide by 1 where l is 0."
+        yield BLIND_NAN, help_text, (o.masked_fill(blind, math.nan), lse.masked_fill(blind[..., 0], math.nan))
+        mean = v[:, heads].mean(2, keepdim=True)
+        yield (
+            "Looks as if rows that see no key get the mean of all values",
+            "A large negative number instead of -inf makes their weights equal, not 0.",
+            (torch.where(blind, mean, o), lse),
+        )
+
+
+def attention_backward_mistakes(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float | None
+) -> Iterator[Mistake]:
+    """Those that show in the values, the plainest first."""
+    given, heads, seen = _scale(q, scale), _kv_heads(q, k), _seen(q, k, causal)
+    delta = (o * do).sum(-1, keepdim=True)
+
+    def gradients(
+        *,
+        scale: float = given,
+        outer: float = given,
+        lse: Tensor = lse,
+        delta: Tensor = delta,
+        seen: Tensor = seen,
+        heads: Tensor = heads,
+        counted: slice = slice(None),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        logits = (scale * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
+        p = (logits - lse[..., None]).exp().masked_fill(lse[..., None] == -math.inf, 0.0)
+        ds = p * (do @ v[:, heads].mT - delta)
+        dk, dv = torch.zeros_like(k), torch.zeros_like(v)
+        own = torch.arange(q.shape[1])[counted]
+        dk.index_add_(1, heads[own], (outer * ds.mT @ q)[:, own])
+        dv.index_add_(1, heads[own], (p.mT @ do)[:, own])
+        return outer * ds @ k[:, heads], dk, dv
+
+    group = q.shape[1] // k.shape[1]
+    yield SCALE_MISSING, SCALE_HELP, gradients(scale=1.0)
+    yield SCALE_MISSING, SCALE_HELP, gradients(scale=1.0, outer=1.0)
+    yield (
+        "Looks as if dq and dk are not multiplied by the scale",
+        "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
+        gradients(outer=1.0),
+    )
+    if scale is not None:
+        default = q.shape[3] ** -0.5
+        yield SCALE_IGNORED, SCALE_HELP, gradients(scale=default, outer=default)
+    yield (
+        "Looks as if delta is missing",
+        "ds = p ∘ (do · vᵀ - delta), with delta = sum over d of o ∘ do, one number per query.",
+        gradients(delta=torch.zeros_like(delta)),
+    )
+    yield (
+        "Looks as if dq and dk are multiplied by the scale twice",
+        "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
+        gradients(outer=given * given),
+    )
+    yield LAST_KEY, LAST_KEY_HELP, gradients(seen=_but_the_last(seen))
+    yield "Looks as if delta is added", "ds = p ∘ (do · vᵀ - delta).", gradients(delta=-delta)
+    for title, wrongly_seen in _wrongly_seen(q, k, causal):
+        yield title, CAUSAL_HELP, gradients(seen=wrongly_seen)
+    if group > 1:
+        yield HEADS_MODULO, HEADS_HELP, gradients(heads=torch.arange(q.shape[1]) % k.shape[1])
+        for which, member in (("last", group - 1), ("first", 0)):
+            yield (
+                f"Looks as if dk and dv are those of the {which} query head only, of those that share a kv head",
+                "dk and dv of a kv head are the sums over all query heads that read it.",
+                gradients(counted=slice(member, None, group)),
+            )
+    for factor in (LN_2, 1 / LN_2):
+        yield (
+            BASE_2,
+            "lse is a natural logarithm: p = exp(s - lse), or 2**((s - lse) · log2 e).",
+            gradients(lse=factor * lse),
+        )
+    if bool((lse == -math.inf).any()):
+        blind = (lse == -math.inf)[..., None]
+        dq = gradients()[0]
+        help_text = "Where lse is -inf nothing was seen: p is 0 there, not exp(-inf - (-inf))."
+        nan = torch.full_like(k, math.nan)
+        yield BLIND_NAN, help_text, (dq.masked_fill(blind, math.nan), nan, nan)
+
+
+def _kv_heads(q: Tensor, k: Tensor) -> Tensor:
+    """Which kv head each query head reads."""
+    return torch.arange(q.shape[1]) // (q.shape[1] // k.shape[1])
+
+
+def _seen(q: Tensor, k: Tensor, causal: bool, offset: int | None = None) -> Tensor:
+    """[Sq, Skv]: whether query i sees key j <= i + offset; None for Skv - Sq."""
+    queries, keys = q.shape[2], k.shape[2]
+    shift = keys - queries if offset is None else offset
+    return torch.ones(queries, keys, dtype=torch.bool).tril(shift) if causal else torch.ones(queries, keys).bool()
+
+
+def _but_the_last(seen: Tensor) -> Tensor:
+    """Without the last key."""
+    return seen & (torch.arange(seen.shape[1]) < seen.shape[1] - 1)
+
+
+def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, Tensor]]:
+    """Usual wrong masks of a causal case."""
+    if causal:
+        offset = k.shape[2] - q.shape[2]
+        yield TOP_LEFT, _seen(q, k, causal, 0)
+        yield NOT_CAUSAL, _seen(q, k, causal=False)
+        yield OFF_BY_ONE, _seen(q, k, causal, offset - 1)
+        yield OFF_BY_ONE, _seen(q, k, causal, offset + 1)
+
+
+def _softmax(q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor, heads: Tensor) -> tuple[Tensor, Tensor]:
+    """o and lse, all at once; heads[h] is the kv head that query head h reads."""
+    logits = (scale * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
+    lse = logits.logsumexp(-1)
+    return _weights(logits, lse, seen & (lse > -math.inf)[..., None]) @ v[:, heads], lse
+
+
+def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
+    """The online softmax in tiles of so many keys, where an earlier tile's sums stay relative to its own maximum."""
+    acc_kept, total_kept, acc, total = 0.0, 0.0, 0.0, 0.0
+    top = torch.full((*logits.shape[:3], 1), -math.inf, dtype=logits.dtype)
+    for start in range(0, logits.shape[3], tile):
+        part = logits[..., start : start + tile]
+        new_top = torch.maximum(top, part.amax(-1, keepdim=True))
+        shift = new_top.masked_fill(new_top == -math.inf, 0.0)
+        weights, rescale = (part - shift).exp(), (top - shift).exp()
+        added, more = weights.sum(-1, keepdim=True), weights @ v[:, :, start : start + tile]
+        total_kept, acc_kept = total_kept + added, acc_kept + more
+        total, acc = total * rescale + added, acc * rescale + more
+        top = new_top
+    for what, one, other in (
+        ("what was added up", acc_kept, total_kept),
+        ("acc", acc_kept, total),
+        ("l", acc, total_kept),
+    ):
+        yield (
+            f"Looks as if {what} is not rescaled when a row's maximum rises",
+            "What was added up so far is relative to the old maximum: multiply l and acc by exp(m_old - m_new).",
+            (one / other.masked_fill(other == 0, 1.0), (top + other.log()).squeeze(-1)),
+        )

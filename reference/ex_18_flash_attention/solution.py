@@ -38,18 +38,17 @@ ANY_NARROW = Tiling(128, 128, 8, 2)
 ANY_WIDE = Tiling(64, 64, 4, 2)
 
 # What is timed on a GPU, by head dimension (16 and 32 take those of 64). Where nothing can be timed the first is taken.
-# Compiled for sm_90a these use 109 … 255 registers; the first ones spill at most 8 bytes of them, the others 88.
 FORWARD = {
-    64: (Tiling(128, 128, 8, 3), Tiling(128, 64, 4, 4), Tiling(128, 64, 8, 4)),
-    128: (Tiling(128, 128, 8, 2), Tiling(128, 128, 8, 3), Tiling(128, 64, 8, 3)),
+    64: (Tiling(64, 64, 4, 3), Tiling(128, 64, 8, 3)),
+    128: (Tiling(64, 64, 4, 3), Tiling(64, 64, 4, 2)),
 }
 KEY_GRADIENT = {
-    64: (Tiling(64, 128, 8, 3), Tiling(64, 64, 4, 3), Tiling(32, 128, 4, 4)),
-    128: (Tiling(32, 128, 8, 3), Tiling(64, 128, 8, 2), Tiling(32, 64, 4, 3)),
+    64: (Tiling(32, 64, 4, 3), Tiling(64, 64, 4, 2)),
+    128: (Tiling(64, 64, 4, 2), Tiling(32, 64, 4, 3)),
 }
 QUERY_GRADIENT = {
-    64: (Tiling(128, 64, 8, 3), Tiling(128, 64, 4, 3), Tiling(128, 128, 8, 2)),
-    128: (Tiling(128, 64, 8, 2), Tiling(64, 64, 4, 2), Tiling(128, 32, 8, 3)),
+    64: (Tiling(64, 64, 4, 3), Tiling(128, 64, 4, 3)),
+    128: (Tiling(128, 64, 8, 3), Tiling(64, 64, 4, 2)),
 }
 
 # Pairs of a query and a key from which on a problem is large.

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-BLOCK_M, BLOCK_N = 16, 128
+BLOCK_M, BLOCK_N = 16, 256
 STRIDES = [f"stride_{tensor}{axis}" for tensor in "qkv" for axis in "bhs"]
 
 

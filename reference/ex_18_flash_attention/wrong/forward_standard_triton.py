@@ -10,42 +10,55 @@ BLOCK_M, BLOCK_N = 64, 128
 # One kernel for all shapes: specialised ones would be faster, and each would be compiled.
 @triton.jit(do_not_specialize=["group", "Sq", "Skv", "scale"])
 def logits_kernel(
-    q_ptr, k_ptr, s_ptr, group, Sq, Skv, scale, D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr
+    q_ptr,
+    k_ptr,
+    s_ptr,
+    group,
+    Sq,
+    Skv,
+    scale,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):
-    head = tl.program_id(2)
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
-    keys = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    head = tl.program_id(2).to(tl.int64)
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    keys = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     dims = tl.arange(0, D)[None, :]
     q = tl.load(q_ptr + (head * Sq + rows) * D + dims, mask=rows < Sq, other=0.0)
-    k = tl.load(k_ptr + (head // group * Skv + keys) * D + dims, mask=keys < Skv, other=0.0)
+    k_rows = head // group * Skv + keys[:, None]
+    k = tl.load(k_ptr + k_rows * D + dims, mask=keys[:, None] < Skv, other=0.0)
     s = tl.dot(q, tl.trans(k)) * scale
     if CAUSAL:
-        s = tl.where(tl.trans(keys) <= rows + Skv - Sq, s, float("-inf"))
-    tl.store(s_ptr + (head * Sq + rows) * Skv + tl.trans(keys), s, mask=(rows < Sq) & (tl.trans(keys) < Skv))
+        s = tl.where(keys[None, :] <= rows + Skv - Sq, s, float("-inf"))
+    tl.store(s_ptr + (head * Sq + rows) * Skv + keys[None, :], s, mask=(rows < Sq) & (keys[None, :] < Skv))
 
 
-@triton.jit(do_not_specialize=["Skv"])
-def softmax_kernel(s_ptr, p_ptr, lse_ptr, Skv, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    keys = tl.arange(0, BLOCK)
-    s = tl.load(s_ptr + row * Skv + keys, mask=keys < Skv, other=float("-inf"))
-    top = tl.max(s, 0)
+@triton.jit(do_not_specialize=["rows", "Skv"])
+def softmax_kernel(s_ptr, p_ptr, lse_ptr, rows, Skv, BLOCK_M: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    keys = tl.arange(0, BLOCK)[None, :]
+    places = row[:, None] * Skv + keys
+    inside = (row[:, None] < rows) & (keys < Skv)
+    s = tl.load(s_ptr + places, mask=inside, other=float("-inf"))
+    top = tl.max(s, 1)
     top = tl.where(top == float("-inf"), 0.0, top)
-    p = tl.exp(s - top)
-    total = tl.sum(p, 0)
-    p = p / tl.where(total == 0.0, 1.0, total)
-    tl.store(p_ptr + row * Skv + keys, p.to(p_ptr.dtype.element_ty), mask=keys < Skv)
-    tl.store(lse_ptr + row, top + tl.log(total))
+    p = tl.exp(s - top[:, None])
+    total = tl.sum(p, 1)
+    p = p / tl.where(total == 0.0, 1.0, total)[:, None]
+    tl.store(p_ptr + places, p.to(p_ptr.dtype.element_ty), mask=inside)
+    tl.store(lse_ptr + row, top + tl.log(total), mask=row < rows)
 
 
 @triton.jit(do_not_specialize=["group", "Sq", "Skv"])
-def values_kernel(p_ptr, v_ptr, o_ptr, group, Sq, Skv, D: tl.constexpr, BLOCK: tl.constexpr):
-    head = tl.program_id(1)
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+def values_kernel(p_ptr, v_ptr, o_ptr, group, Sq, Skv, D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    head = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     dims = tl.arange(0, D)[None, :]
-    acc = tl.full((BLOCK, D), 0.0, tl.float32)
-    for start in range(0, Skv, BLOCK):
-        keys = start + tl.arange(0, BLOCK)
+    acc = tl.full((BLOCK_M, D), 0.0, tl.float32)
+    for start in range(0, Skv, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N)
         inside = (rows < Sq) & (keys[None, :] < Skv)
         p = tl.load(p_ptr + (head * Sq + rows) * Skv + keys[None, :], mask=inside, other=0.0)
         v_ptrs = v_ptr + (head // group * Skv + keys[:, None]) * D + dims
@@ -62,9 +75,10 @@ def attention_forward(
     p = torch.empty((B * Hq, Sq, Skv), dtype=q.dtype, device=q.device)
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-    queries, keys = triton.cdiv(Sq, BLOCK_M), triton.cdiv(Skv, BLOCK_N)
     scale = D**-0.5 if scale is None else scale
-    logits_kernel[(queries, keys, B * Hq)](q, k, s, Hq // Hkv, Sq, Skv, scale, D, causal, BLOCK_M)
-    softmax_kernel[(B * Hq * Sq,)](s, p, lse, Skv, triton.next_power_of_2(Skv))
-    values_kernel[(queries, B * Hq)](p, v, o, Hq // Hkv, Sq, Skv, D, BLOCK_M)
+    tiles = (triton.cdiv(Sq, BLOCK_M), triton.cdiv(Skv, BLOCK_N), B * Hq)
+    logits_kernel[tiles](q, k, s, Hq // Hkv, Sq, Skv, scale, D, causal, BLOCK_M, BLOCK_N)
+    rows = B * Hq * Sq
+    softmax_kernel[(triton.cdiv(rows, BLOCK_M),)](s, p, lse, rows, Skv, BLOCK_M, triton.next_power_of_2(Skv))
+    values_kernel[(triton.cdiv(Sq, BLOCK_M), B * Hq)](p, v, o, Hq // Hkv, Sq, Skv, D, BLOCK_M, BLOCK_N)
     return o, lse

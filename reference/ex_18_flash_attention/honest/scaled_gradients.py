@@ -1,10 +1,10 @@
-"""attention_backward.causal fail: the mask is aligned with the first key instead of the last."""
+"""Backward that scales ds before it is rounded, not dq and dk at the end."""
 
 import torch
 import triton
 import triton.language as tl
 
-BLOCK_M, BLOCK_N = 64, 128
+BLOCK_M, BLOCK_N = 64, 64
 STRIDES = [f"stride_{tensor}{axis}" for tensor in "gqkvo" for axis in "bhs"]
 
 
@@ -89,13 +89,13 @@ def key_kernel(
             delta = tl.load(delta_ptr + place + rows, mask=rows < Sq, other=0.0)
             visible = row_mask & (keys[None, :] < Skv) & (lse[:, None] > float("-inf"))
             if CAUSAL:
-                visible = visible & (keys[None, :] <= rows[:, None])
+                visible = visible & (keys[None, :] <= rows[:, None] + Skv - Sq)
             p = tl.where(visible, tl.exp(tl.dot(q, tl.trans(k)) * scale - lse[:, None]), 0.0)
-            ds = p * (tl.dot(do, tl.trans(v)) - delta[:, None])
+            ds = p * (tl.dot(do, tl.trans(v)) - delta[:, None]) * scale
             dv = tl.dot(tl.trans(p.to(do.dtype)), do, dv)
             dk = tl.dot(tl.trans(ds.to(q.dtype)), q, dk)
     places = ((b * tl.num_programs(1) + hkv) * Skv + keys[:, None]) * D + dims
-    tl.store(dk_ptr + places, (dk * scale).to(k.dtype), mask=key_mask)
+    tl.store(dk_ptr + places, (dk).to(k.dtype), mask=key_mask)
     tl.store(dv_ptr + places, dv.to(v.dtype), mask=key_mask)
 
 
@@ -150,11 +150,11 @@ def query_kernel(
         v = tl.load(v_ptrs, mask=key_mask, other=0.0)
         visible = (keys[None, :] < Skv) & (lse[:, None] > float("-inf"))
         if CAUSAL:
-            visible = visible & (keys[None, :] <= rows[:, None])
+            visible = visible & (keys[None, :] <= rows[:, None] + Skv - Sq)
         p = tl.where(visible, tl.exp(tl.dot(q, tl.trans(k)) * scale - lse[:, None]), 0.0)
-        ds = p * (tl.dot(do, tl.trans(v)) - delta[:, None])
+        ds = p * (tl.dot(do, tl.trans(v)) - delta[:, None]) * scale
         dq = tl.dot(ds.to(k.dtype), k, dq)
-    tl.store(dq_ptr + place[:, None] * D + dims, (dq * scale).to(q.dtype), mask=row_mask)
+    tl.store(dq_ptr + place[:, None] * D + dims, (dq).to(q.dtype), mask=row_mask)
 
 
 def attention_backward(
