@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json, to_json
-from grader.report import gauge, html, junit, plots, speedcard, terminal, view
+from grader.record import CheckResult, Contender, Curves, Record, SizeTiming, Speed, from_json, to_json
+from grader.report import chart, gauge, html, junit, plots, speedcard, terminal, view
 from grader.report import speed as timing
 from tests.records import samples
 from tests.test_report_html import Page
 
-needs_matplotlib = pytest.mark.skipif(not plots.installed(), reason="matplotlib is not installed")
+needs_matplotlib = pytest.mark.skipif(not chart.installed(), reason="matplotlib is not installed")
 
 
 def flat(text: str) -> str:
@@ -387,6 +387,10 @@ def test_many_sizes_are_cut_in_every_report() -> None:
 
 NUMBERS = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 1e-320, 1e308, -1.0, 1.0, float("nan")]))
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["$x$", "submission", "float16", "_hidden", ""]))
+# No device has as much memory, or as little; and few enough axes for sizes to meet on one.
+PEAKS = st.one_of(st.integers(), st.sampled_from([-1, 0, 1, 1 << 20, 1 << 40, 10**400]))
+AXES = st.sampled_from(["$x$", "submission", "float16", ""])
+VALUES = st.one_of(st.integers(), st.booleans(), st.floats(), TEXTS, st.sampled_from([1, 2, 1.5, 5e-324, 10**400]))
 
 
 @st.composite
@@ -394,10 +398,11 @@ def speeds(draw: st.DrawFn) -> Speed:
     names = draw(st.lists(TEXTS, max_size=3)) + draw(st.sampled_from([[], ["submission"]]))
 
     def size() -> SizeTiming:
-        rows = tuple(Contender(name, *(draw(NUMBERS) for _ in range(9))) for name in names)
+        rows = tuple(Contender(name, *(draw(NUMBERS) for _ in range(9)), draw(PEAKS)) for name in names)
         return dataclasses.replace(
             samples.gemm_speed().sizes[0],
-            case=draw(st.dictionaries(TEXTS, st.one_of(st.integers(), st.booleans(), st.floats(), TEXTS), max_size=3)),
+            case=draw(st.dictionaries(st.one_of(AXES, TEXTS), VALUES, max_size=3)),
+            method=draw(st.sampled_from(["stream", "graph"])),
             judged=draw(st.booleans()),
             share=draw(NUMBERS),
             floor_us=draw(NUMBERS),
@@ -405,6 +410,8 @@ def speeds(draw: st.DrawFn) -> Speed:
         )
 
     span = samples.Span(draw(NUMBERS), draw(NUMBERS))
+    over, apart, versus = draw(AXES), draw(st.lists(AXES, max_size=2)), draw(st.sampled_from([*names, "", "unknown"]))
+    quantity = draw(st.sampled_from(["tflops", "tbps", "time"]))
     return Speed(
         draw(TEXTS),
         draw(NUMBERS),
@@ -412,10 +419,11 @@ def speeds(draw: st.DrawFn) -> Speed:
         draw(st.one_of(NUMBERS, TEXTS)),
         draw(st.one_of(NUMBERS, TEXTS)),
         draw(st.one_of(NUMBERS, TEXTS)),
-        tuple(size() for _ in range(draw(st.integers(0, 3)))),
+        tuple(size() for _ in range(draw(st.integers(0, 4)))),
         tuple(samples.Baseline(name, draw(TEXTS), draw(TEXTS)) for name in names),
         ceilings=samples.Ceilings(draw(NUMBERS), draw(NUMBERS), {draw(TEXTS): draw(NUMBERS)}),
         gpu=dataclasses.replace(samples.COOL, sm_mhz=span),
+        curves=draw(st.sampled_from([None, Curves(over, quantity, tuple(apart), versus, draw(TEXTS))])),
     )
 
 

@@ -13,33 +13,28 @@ from markupsafe import Markup
 
 from grader.record import Ceilings, Contender, SizeTiming, Speed
 from grader.report import speed as said
-from grader.report import view
-from grader.report.drawing import BAND, FORBIDDEN_IN_XML, INK, OWN, SERIES, TEXT, drawn
+from grader.report.chart import (
+    DASHED,
+    LEGEND_ROW,
+    frame,
+    legend,
+    line_handle,
+    looks,
+    mark,
+    mark_handle,
+    plain,
+    plain_ticks,
+    short,
+)
+from grader.report.drawing import BAND, INK, OWN, TEXT, drawn
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 MOST_ROWS = 24
-_WIDTH = 400.0
-_LABEL = 24
-_LEGEND_ROW, _ROW = 18.0, 28.0
-# Beyond these no ratio, rate or intensity is real, and axes would only show powers of ten.
-_LEAST, _MOST = 1e-5, 1e7
-
-# Hollow shapes that differ without their colour; the submission alone is a filled diamond.
-_MARKERS = ("o", "s", "^", "v", "X", "P", "<", ">")
-
-
-def installed() -> bool:
-    """Whether figures can be drawn here."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        return False
-    return True
+_ROW = 28.0
 
 
 # -- ratios over the sizes -------------------------------------------------------------------------------------------
@@ -70,44 +65,38 @@ def _readings(sizes: tuple[SizeTiming, ...], name: str) -> list[_Reading]:
     found = []
     for row, size in enumerate(sizes):
         one = said.contender(size, name)
-        ratio = _plain(one.ratio) if one else None
+        ratio = plain(one.ratio) if one else None
         if one and ratio:
-            low, high = _plain(one.ratio_low) or ratio, _plain(one.ratio_high) or ratio
+            low, high = plain(one.ratio_low) or ratio, plain(one.ratio_high) or ratio
             found.append(_Reading(row, ratio, min(low, ratio), max(high, ratio), size.judged))
     return found
-
-
-def _plain(value: float) -> float | None:
-    """The number if an axis can show it."""
-    known = said.usable(value)
-    return known if known is not None and _LEAST <= known <= _MOST else None
 
 
 def _draw_ratios(
     figure: Figure, speed: Speed, sizes: tuple[SizeTiming, ...], series: dict[str, list[_Reading]]
 ) -> None:
     graph = {"graph": "graph, ", "stream": ""}
-    labels = [_short(graph[size.method] + words) for size, words in zip(sizes, said.size_words(sizes), strict=True)]
+    labels = [short(graph[size.method] + words) for size, words in zip(sizes, said.size_words(sizes), strict=True)]
     entries = len(series) + 2 + any(not one.judged for one in series.get(said.OWN, ()))
-    legend_height = _LEGEND_ROW * math.ceil(entries / 2) + 6
+    legend_height = LEGEND_ROW * math.ceil(entries / 2) + 6
     height = legend_height + _ROW * len(sizes) + 42
     left = 12 + 6.6 * max(map(len, labels))
-    axes = _axes(figure, height, left=left, top=legend_height)
+    axes = frame(figure, height, left=left, top=legend_height)
     low, high = _ratio_scale(axes, speed, series)
     axes.set_ylim(len(sizes) - 0.5, -0.5)
     axes.set_yticks(range(len(sizes)), labels)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.8)
-    axes.set_xlabel(_short(f"ratio to {said.title_of(speed, speed.baseline)}", 36) + " (right is faster)")
+    axes.set_xlabel(short(f"ratio to {said.title_of(speed, speed.baseline)}", 36) + " (right is faster)")
     handles = _series_marks(axes, speed, series)
     handles += _references(axes, speed, low, high)
-    _legend(figure, handles, height)
+    legend(figure, handles, height)
 
 
 def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_Reading]]) -> tuple[float, float]:
     """Limits that hold every mark: from zero where that leaves the marks apart, logarithmic where it would not."""
     marks = [end for readings in series.values() for one in readings for end in (one.low, one.high)]
-    marks += [value for value in (_plain(speed.floor), _plain(speed.full), 1.0) if value]
+    marks += [value for value in (plain(speed.floor), plain(speed.full), 1.0) if value]
     low, high = min(marks), max(marks)
     if high <= 2.5:
         limits = (0.0, high * 1.06)
@@ -116,7 +105,7 @@ def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_Reading]]) ->
     limits = (low / 1.2, high * 1.2)
     axes.set_xscale("log")
     axes.set_xlim(*limits)
-    _plain_ticks(axes, limits, x=True)
+    plain_ticks(axes, limits, x=True)
     return limits
 
 
@@ -127,17 +116,16 @@ def _series_marks(axes: Axes, speed: Speed, series: dict[str, list[_Reading]]) -
     handles: list[Artist] = []
     for name, readings in series.items():
         mine = name == said.OWN
-        colour = OWN if mine else SERIES[others.index(name) % len(SERIES)]
-        marker = "D" if mine else _MARKERS[others.index(name) % len(_MARKERS)]
+        look = looks(speed)[name]
         for one in readings:
             y = one.row + (0.0 if mine else offsets[name])
             if one.high > one.low:
-                axes.plot([one.low, one.high], [y, y], color=colour, linewidth=2.4 if mine else 1.2)
-            _mark(axes, one.ratio, y, colour, marker, mine=mine, filled=mine and one.judged)
+                axes.plot([one.low, one.high], [y, y], color=look.colour, linewidth=2.4 if mine else 1.2)
+            mark(axes, one.ratio, y, look.colour, look.marker, mine=mine, filled=mine and one.judged)
         title = "submission, 95% interval" if mine else said.title_of(speed, name)
-        handles.append(_handle(title, colour, marker, filled=mine))
+        handles.append(mark_handle(title, look.colour, look.marker, filled=mine))
         if mine and any(not one.judged for one in readings):
-            handles.append(_handle("shown, not judged", colour, marker, filled=False))
+            handles.append(mark_handle("shown, not judged", look.colour, look.marker, filled=False))
     return handles
 
 
@@ -151,8 +139,8 @@ def _references(axes: Axes, speed: Speed, low: float, high: float) -> list[Artis
     from matplotlib.patches import Patch
 
     handles: list[Artist] = []
-    axes.plot([1, 1], axes.get_ylim(), color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
-    handles.append(_line(f"{said.title_of(speed, speed.baseline)} = 1", (0, (5, 3))))
+    axes.plot([1, 1], axes.get_ylim(), color=INK, linewidth=1.2, linestyle=DASHED)
+    handles.append(line_handle(f"{said.title_of(speed, speed.baseline)} = 1", DASHED))
     floor, full = max(speed.floor, low), min(speed.full, high)
     if math.isfinite(floor) and math.isfinite(full) and floor < full:
         axes.axvspan(floor, full, facecolor=BAND, alpha=0.16, linewidth=0, zorder=0)
@@ -198,7 +186,7 @@ def roofline(speed: Speed, name: str) -> Markup:
     """Intensity against speed under the measured roofs. Empty where no roof was measured or no operation counted."""
     points = {one: _points(speed.sizes, one) for one in (said.OWN, speed.baseline)}
     points = {one: found for one, found in points.items() if found}
-    memory = _plain(speed.ceilings.copy_tbps) if speed.ceilings else None
+    memory = plain(speed.ceilings.copy_tbps) if speed.ceilings else None
     if speed.ceilings is None or memory is None or not points:
         return Markup("")
     roofs = _roofs(speed, speed.ceilings)
@@ -211,7 +199,7 @@ def _points(sizes: tuple[SizeTiming, ...], name: str) -> list[_Point]:
     found = []
     for size in sizes[: said.MOST_SIZES]:
         one = said.contender(size, name)
-        tflops = _plain(one.tflops) if one else None
+        tflops = plain(one.tflops) if one else None
         intensity = _intensity(one) if one else None
         if tflops and intensity:
             found.append(_Point(intensity, tflops, size.judged))
@@ -219,14 +207,14 @@ def _points(sizes: tuple[SizeTiming, ...], name: str) -> list[_Point]:
 
 
 def _intensity(one: Contender) -> float | None:
-    rates = _plain(one.tflops), _plain(one.tbps)
-    return _plain(rates[0] / rates[1]) if rates[0] and rates[1] else None
+    rates = plain(one.tflops), plain(one.tbps)
+    return plain(rates[0] / rates[1]) if rates[0] and rates[1] else None
 
 
 def _roofs(speed: Speed, ceilings: Ceilings) -> list[_Roof]:
     """The compute roofs of the types that the suite uses, or all; types that reach the same share one."""
     used = {str(value) for size in speed.sizes for value in size.case.values()}
-    known = {name: tflops for name, value in ceilings.tflops.items() if (tflops := _plain(value))}
+    known = {name: tflops for name, value in ceilings.tflops.items() if (tflops := plain(value))}
     chosen = {name: tflops for name, tflops in known.items() if name in used} or known
     groups: list[tuple[float, list[str]]] = []
     for name, tflops in sorted(chosen.items(), key=lambda entry: -entry[1])[:4]:
@@ -235,16 +223,14 @@ def _roofs(speed: Speed, ceilings: Ceilings) -> list[_Roof]:
             groups.append((tflops, [name]))
         else:
             near.append(name)
-    return [
-        _Roof(tflops, f"{_short(', '.join(names))} {said.three_digits(tflops)} TFLOP/s") for tflops, names in groups
-    ]
+    return [_Roof(tflops, f"{short(', '.join(names))} {said.three_digits(tflops)} TFLOP/s") for tflops, names in groups]
 
 
 def _draw_roofline(
     figure: Figure, speed: Speed, ceilings: Ceilings, roofs: list[_Roof], points: dict[str, list[_Point]]
 ) -> None:
     height = 300.0
-    axes = _axes(figure, height, left=56, top=_LEGEND_ROW + 8)
+    axes = frame(figure, height, left=56, top=LEGEND_ROW + 8)
     slope = ceilings.copy_tbps
     every = [point for found in points.values() for point in found]
     ridges = [roof.tflops / slope for roof in roofs]
@@ -254,8 +240,8 @@ def _draw_roofline(
     axes.set_yscale("log")
     axes.set_xlim(*across)
     axes.set_ylim(*along)
-    _plain_ticks(axes, across, x=True)
-    _plain_ticks(axes, along, x=False)
+    plain_ticks(axes, across, x=True)
+    plain_ticks(axes, along, x=False)
     axes.grid(color=INK, alpha=0.1, linewidth=0.8)
     axes.set_xlabel("floating-point operations per byte")
     axes.set_ylabel("TFLOP/s")
@@ -264,13 +250,13 @@ def _draw_roofline(
     handles: list[Artist] = []
     for name, found in reversed(points.items()):
         mine = name == said.OWN
-        colour, marker = (OWN, "D") if mine else (SERIES[0], "o")
+        colour, marker = (OWN, "D") if mine else (INK, "o")
         for point in found:
             # The baseline's ring is the larger mark, so that both show where they meet.
-            _mark(axes, point.intensity, point.tflops, colour, marker, mine=mine, filled=mine and point.judged, ring=9)
+            mark(axes, point.intensity, point.tflops, colour, marker, mine=mine, filled=mine and point.judged, ring=9)
         title = "submission" if mine else said.title_of(speed, name)
-        handles.insert(0, _handle(title, colour, marker, filled=mine))
-    _legend(figure, handles, height)
+        handles.insert(0, mark_handle(title, colour, marker, filled=mine))
+    legend(figure, handles, height)
 
 
 def _draw_roofs(
@@ -333,106 +319,8 @@ def _roofline_words(points: dict[str, list[_Point]], memory: float, roofs: list[
     text = "Roofline with logarithmic axes"
     if own := points.get(said.OWN):
         rates, intensities = [point.tflops for point in own], [point.intensity for point in own]
-        text += f": the submission reaches {_range(rates)} TFLOP/s"
-        text += f" at {_range(intensities)} floating-point operations per byte"
+        text += f": the submission reaches {said.span(rates)} TFLOP/s"
+        text += f" at {said.span(intensities)} floating-point operations per byte"
     text += f", under a memory roof of {said.three_digits(memory)} TB/s"
     text += f" and compute roofs of {', '.join(roof.words for roof in roofs)}" if roofs else ""
     return f"{text}. The table holds the numbers."
-
-
-def _range(values: list[float]) -> str:
-    low, high = said.three_digits(min(values)), said.three_digits(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-# -- drawing ---------------------------------------------------------------------------------------------------------
-
-
-def _axes(figure: Figure, height: float, *, left: float, top: float, bottom: float = 38) -> Axes:
-    figure.set_size_inches(_WIDTH / 72, height / 72)
-    right = 14
-    axes = figure.add_axes(
-        (left / _WIDTH, bottom / height, (_WIDTH - left - right) / _WIDTH, (height - top - bottom) / height)
-    )
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_alpha(0.5)
-    axes.set_axisbelow(True)
-    return axes
-
-
-def _mark(
-    axes: Axes, x: float, y: float, colour: str, marker: str, *, mine: bool, filled: bool, ring: float = 6
-) -> None:
-    axes.plot(
-        [x],
-        [y],
-        linestyle="none",
-        marker=marker,
-        color=colour,
-        markersize=6.5 if mine else ring,
-        markerfacecolor=colour if filled else "none",
-        markeredgewidth=1.4,
-        zorder=4 if mine else 3,
-    )
-
-
-def _handle(title: str, colour: str, marker: str, *, filled: bool) -> Line2D:
-    from matplotlib.lines import Line2D
-
-    return Line2D(
-        [],
-        [],
-        linestyle="none",
-        marker=marker,
-        color=colour,
-        markersize=6.5,
-        markerfacecolor=colour if filled else "none",
-        markeredgewidth=1.4,
-        label=_short(title, 30),
-    )
-
-
-def _line(title: str, style: tuple[int, tuple[int, int]]) -> Line2D:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=INK, linewidth=1.2, linestyle=style, label=_short(title, 30))
-
-
-def _legend(figure: Figure, handles: list[Artist], height: float) -> None:
-    # Labels that begin with an underscore are left out by matplotlib when given as they are; as a list they stay.
-    legend = figure.legend(
-        handles=handles,
-        labels=[str(handle.get_label()) for handle in handles],
-        loc="upper left",
-        bbox_to_anchor=(0, 1 - 1 / height),
-        ncols=2,
-        frameon=False,
-        borderpad=0,
-        borderaxespad=0.1,
-        handlelength=1.6,
-        handletextpad=0.5,
-        columnspacing=1.4,
-        labelspacing=0.45,
-    )
-    legend.set_in_layout(False)
-
-
-def _plain_ticks(axes: Axes, limits: tuple[float, float], *, x: bool) -> None:
-    """Ticks of a logarithmic axis as plain numbers: 1-2-5 where there is room, else whole powers of ten."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    decades = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
-    steps = (1, 2, 5) if len(decades) <= 3 else (1,)
-    stride = max(1, math.ceil(len(decades) / 8))
-    ticks = [step * 10.0**decade for decade in decades[::stride] for step in steps]
-    ticks = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
-    axis = axes.xaxis if x else axes.yaxis
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_ticklabels([f"{tick:g}" for tick in ticks])
-
-
-def _short(text: str, most: int = _LABEL) -> str:
-    text = FORBIDDEN_IN_XML.sub("\ufffd", view.line(text, 200))
-    return text if len(text) <= most else f"{text[: most - 1]}…"

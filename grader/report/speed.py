@@ -80,6 +80,13 @@ def durations(low: Number, high: Number) -> str:
     return f"{number if last.endswith(f' {unit}') else first} to {last}"
 
 
+def span(values: Iterable[float]) -> str:
+    """From the least to the greatest, three digits each; one number where they agree."""
+    values = list(values)
+    low, high = three_digits(min(values)), three_digits(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
 def times(value: Number, *limits: float) -> str:
     """A ratio with two decimals, or with as many as it takes to stand on the right side of the limits."""
     known = usable(value)
@@ -146,7 +153,7 @@ def size_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
     """Each size in as few words as tell it from the others: "M=16, N=K=4096"."""
     sizes = tuple(sizes)
     names = _axes(sizes, varying=True)
-    return tuple((_case_words(size, names) if names else "") or view.line(size.words, 60) or NONE for size in sizes)
+    return tuple((case_words(size, names) if names else "") or view.line(size.words, 60) or NONE for size in sizes)
 
 
 def length_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
@@ -157,7 +164,7 @@ def length_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
     def names(size: Sized) -> list[str]:
         return [name for name, value in size.case.items() if name in varying or name == "dtype" or _is_length(value)]
 
-    return tuple(_case_words(size, names(size)) or view.line(size.words, 60) or NONE for size in sizes)
+    return tuple(case_words(size, names(size)) or view.line(size.words, 60) or NONE for size in sizes)
 
 
 def _is_length(value: float | str) -> bool:
@@ -167,7 +174,7 @@ def _is_length(value: float | str) -> bool:
 def common_words(sizes: Iterable[Sized]) -> str:
     """What all sizes have in common: "bfloat16, normal"."""
     sizes = tuple(sizes)
-    return _case_words(sizes[0], _axes(sizes, varying=False)) if len(sizes) > 1 else ""
+    return case_words(sizes[0], _axes(sizes, varying=False)) if len(sizes) > 1 else ""
 
 
 def _axes(sizes: tuple[Sized, ...], *, varying: bool) -> list[str]:
@@ -175,23 +182,28 @@ def _axes(sizes: tuple[Sized, ...], *, varying: bool) -> list[str]:
     return [name for name in names if (len({repr(size.case.get(name)) for size in sizes}) > 1) == varying]
 
 
-def _case_words(size: Sized, names: list[str]) -> str:
-    """The case's values under these names; axes of one length are said together."""
+def case_words(size: Sized, names: Iterable[str]) -> str:
+    """The case's values under these names, in words; axes of one length are said together."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name in names:
         if name in size.case:
             said = view.line(name, 20)
             value = size.case[name]
-            if isinstance(value, bool):
-                groups[name, ""] = [said if value else f"not {said}"]
-            elif isinstance(value, str):
-                groups[name, ""] = [view.line(value, 30)]
+            if isinstance(value, bool | str):
+                groups[name, ""] = [value_words(name, value)]
             else:
-                groups.setdefault(("", _length(value)), []).append(said)
+                # A batch of 1 and a switch at 1 have no length in common.
+                together = "" if value > 1 else name
+                groups.setdefault((together, value_words(name, value)), []).append(said)
     return ", ".join("=".join([*said, value] if value else said) for (_, value), said in groups.items())
 
 
-def _length(value: float) -> str:
+def value_words(name: str, value: float | str) -> str:
+    """One value of a case without the name of its axis, unless it is a flag."""
+    if isinstance(value, bool):
+        return view.line(name, 20) if value else f"not {view.line(name, 20)}"
+    if isinstance(value, str):
+        return view.line(value, 30)
     # 67108864 is read by nobody.
     if isinstance(value, int) and value >= 1 << 20 and value & (value - 1) == 0:
         return f"2^{value.bit_length() - 1}"
@@ -362,11 +374,11 @@ def gpu_words(gpu: GpuState) -> str:
         ("", gpu.temperature_c, "°C"),
         ("", gpu.power_w, "W"),
     )
-    said = ", ".join(f"{name} {_span(span)} {what}".strip() for name, span, what in readings)
+    said = ", ".join(f"{name} {_readings(span)} {what}".strip() for name, span, what in readings)
     reasons = ", ".join(view.line(reason, 60) for reason in gpu.throttled[:6])
     return f"{said}; {f'slowed down by: {reasons}' if reasons else 'not slowed down'}"
 
 
-def _span(span: Span) -> str:
+def _readings(span: Span) -> str:
     low, high = (f"{value:.5g}" if math.isfinite(value) else NONE for value in (span.low, span.high))
     return low if low == high else f"{low} to {high}"

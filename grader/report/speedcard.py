@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from grader.record import CheckResult, Contender, SizeTiming, Speed
-from grader.report import gauge, plots, view
+from grader.report import along, chart, curves, gauge, plots, view
 from grader.report import speed as timing
 
 NO_MATPLOTLIB = "No figures: matplotlib is not installed here (pip install matplotlib). The tables hold every number."
@@ -51,6 +51,8 @@ class SpeedView:
     ratio: str
     baseline: str
     bar: str
+    along: along.Told | None
+    claim: str
     gauge: Markup
     pictures: tuple[tuple[Markup, str], ...]
     unpictured: str
@@ -80,6 +82,8 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         ratio=timing.ratio_words(speed) if timing.usable(speed.ratio) else "",
         baseline=timing.title_of(speed, speed.baseline),
         bar=timing.bar(speed),
+        along=along.told(speed),
+        claim=along.CLAIM,
         gauge=gauge.draw(speed),
         pictures=pictures,
         unpictured=unpictured,
@@ -98,7 +102,7 @@ def _pictures(speed: Speed, anchor: str) -> tuple[tuple[tuple[Markup, str], ...]
     """The figures with their captions, and why one is missing."""
     if not speed.sizes:
         return (), ""
-    if not plots.installed():
+    if not chart.installed():
         return (), NO_MATPLOTLIB
     ratios, roofline = plots.ratios(speed, f"{anchor}-ratios"), plots.roofline(speed, f"{anchor}-roofline")
     drawn = []
@@ -106,6 +110,8 @@ def _pictures(speed: Speed, anchor: str) -> tuple[tuple[tuple[Markup, str], ...]
         drawn.append((ratios, "Each size's ratio, with its 95% interval. The shaded band is where the points lie."))
     if roofline:
         drawn.append((roofline, "What the GPU allows at best, as measured on it, and what was reached at each size."))
+    over = (curves.speeds(speed, f"{anchor}-over"), curves.memory(speed, f"{anchor}-memory"))
+    drawn += [(curve.drawing, curve.caption) for curve in over if curve]
     return tuple(drawn), "" if roofline else _no_roofline(speed)
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline
-from grader.report import efficiency, efficiency_lines, kernel_lines, kernels, view
+from grader.report import along, efficiency, efficiency_lines, kernel_lines, kernels, view
 from grader.report import speed as timing
 from grader.report.picture import ASCII_SHADES, SHADES, cell_size, shade_rows
 from grader.report.status import LOOKS, Tone, in_part, look_of
@@ -325,9 +325,11 @@ def _speed(ink: _Ink, check: CheckResult, speed: Speed, *, brief: bool, several:
     symbol, _ = ink.status(check)
     named = f"{view.line(check.title, 120)}: " if several else ""
     title = symbol.append_text(ink(f" {named}{timing.headline(speed)}", "" if brief else "bold"))
+    over = along.sentence(speed)
+    lines: list[RenderableType] = [ink(over)] if over else []
     if brief:
-        return _indent(title, 2)
-    lines: list[RenderableType] = [_sizes(ink, speed)]
+        return Group(_indent(title, 2), *(_indent(entry, 4) for entry in lines))
+    lines.append(_sizes(ink, speed))
     cut = len(speed.sizes) - _SIZES
     lines += [ink(f"… {cut} more sizes are in the record …", "dim")] if cut > 0 else []
     lines += [_labelled(ink, f"{remark.label}: ", remark.text) for remark in timing.remarks(speed)[:_NOTES]]

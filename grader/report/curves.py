@@ -1,0 +1,195 @@
+"""Figures over one axis of a suite: how fast every contender is along it, and how much memory a call takes.
+
+Small multiples, a panel for every combination of the axes that stand apart. What no axis could hold is left to the
+tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from grader.record import Contender, Speed
+from grader.report import speed as said
+from grader.report.along import CLAIM, Along, Panel, along, memory_words, peak, peaks, saving, sentence, versus_title
+from grader.report.chart import (
+    fixed_ticks,
+    plain,
+    plain_ticks,
+)
+from grader.report.drawing import INK, TEXT, drawn
+from grader.report.multiples import Lines, Point, axis_words, binary_ticks, linear_ticks, multiples
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_PANELS = 6
+_UNITS = {"tflops": "TFLOP/s", "tbps": "TB/s", "time": "µs"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure and its caption."""
+
+    drawing: Markup
+    caption: str
+
+
+def speeds(speed: Speed, name: str) -> Curve | None:
+    """Speed over the axis; `name` makes the ids unique. None where no contender has two places in any panel."""
+    found = along(speed)
+    if found is None:
+        return None
+    quantity = found.curves.quantity
+
+    def value(one: Contender) -> float | None:
+        return plain({"tflops": one.tflops, "tbps": one.tbps, "time": one.median_us}[quantity])
+
+    names = [said.OWN, *said.baseline_names(speed)]
+    every = [panel for each in found.panels if _is_curve(panel := _lines(each, names, value))]
+    if not every:
+        return None
+    panels = every[:MOST_PANELS]
+    caption = {"time": "Time of a call", "tflops": "Speed", "tbps": "Speed"}[quantity]
+    caption += f" over {axis_words(found)}; {'lower' if quantity == 'time' else 'higher'} is faster."
+    caption += _others(speed, found) + _cut(every)
+    unit = _UNITS[quantity]
+    drawing = drawn(
+        lambda figure: _draw(figure, speed, found, panels, unit, logarithmic=quantity == "time"),
+        name,
+        _words(speed, f"{caption.split(' over ')[0]} over {axis_words(found)} in {unit}", panels),
+    )
+    return Curve(drawing, caption)
+
+
+def memory(speed: Speed, name: str) -> Curve | None:
+    """Memory over the axis, the submission's and the versus'. None where no panel has both at two places."""
+    found = along(speed)
+    if found is None or found.curves.versus not in said.baseline_names(speed):
+        return None
+    versus = found.curves.versus
+    both = [panel for panel in found.panels if sum(peaks(stop.size, versus) is not None for stop in panel.stops) > 1]
+    every = [_lines(panel, [said.OWN, versus], peak) for panel in both]
+    if not every:
+        return None
+    alike = len(every) > 1 and all(_alike(every[0], other) for other in every[1:])
+    panels = [Lines("", every[0].of)] if alike else every[:MOST_PANELS]
+    caption = f"The most memory that a call held beyond its inputs, {CLAIM}; lower is better."
+    caption += " It is the same in all panels." if alike else _cut(every)
+    drawing = drawn(
+        lambda figure: _draw_memory(figure, speed, found, panels),
+        name,
+        _words(speed, f"Memory of a call over {axis_words(found)}, {CLAIM}", panels, memory_words),
+    )
+    return Curve(drawing, caption)
+
+
+def _lines(panel: Panel, names: list[str], value: Callable[[Contender], float | None]) -> Lines:
+    lines: dict[str, list[Point]] = {}
+    for name in names:
+        for stop in panel.stops:
+            one = said.contender(stop.size, name)
+            known = value(one) if one else None
+            if known:
+                lines.setdefault(name, []).append(Point(stop.at, known, stop.size.judged))
+    return Lines(panel.words, lines)
+
+
+def _is_curve(panel: Lines) -> bool:
+    return any(len(points) > 1 for points in panel.of.values())
+
+
+def _alike(one: Lines, other: Lines) -> bool:
+    """Whether two panels show the same within a hundredth."""
+    if _places(one) != _places(other):
+        return False
+    pairs = (pair for name in one.of for pair in zip(one.of[name], other.of[name], strict=True))
+    return all(abs(a.value - b.value) <= 0.01 * max(a.value, b.value) for a, b in pairs)
+
+
+def _places(panel: Lines) -> dict[str, list[float]]:
+    return {name: [point.at for point in points] for name, points in panel.of.items()}
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def _others(speed: Speed, found: Along) -> str:
+    """Which contender the versus is, where it has another name in the tables."""
+    title, called = said.title_of(speed, found.curves.versus), versus_title(speed, found.curves)
+    ran = found.curves.versus in said.baseline_names(speed)
+    return f" {called[:1].upper()}{called[1:]}: {title}." if ran and title != called else ""
+
+
+def _cut(every: list[Lines]) -> str:
+    more = len(every) - MOST_PANELS
+    return f" The tables hold {more} more panel{'s' if more > 1 else ''}." if more > 0 else ""
+
+
+def _words(speed: Speed, what: str, panels: list[Lines], number: Callable[[int], str] | None = None) -> str:
+    """What a figure shows, in sentences: every panel with the submission's range."""
+    told = []
+    for panel in panels:
+        values = [point.value for point in panel.of.get(said.OWN, ())]
+        if values:
+            ends = dict.fromkeys(map(number, (int(min(values)), int(max(values))))) if number else {}
+            reached = " to ".join(ends) or said.span(values)
+            told.append(f"{panel.words}: {reached}" if panel.words else reached)
+    text = f"{what}: the submission at {'; '.join(told)}." if told else f"{what}."
+    against = sentence(speed)
+    return f"{text} {against}{'.' if against else ''}".rstrip() + " The table holds the numbers."
+
+
+# -- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def _draw(figure: Figure, speed: Speed, found: Along, panels: list[Lines], unit: str, *, logarithmic: bool) -> None:
+    values = [value for panel in panels for value in panel.values()]
+    limits = (min(values) / 1.7, max(values) * 1.7) if logarithmic else (0.0, max(values) * 1.08)
+    axes = multiples(figure, speed, found, panels, unit, limits)
+    for one in axes:
+        if logarithmic:
+            one.set_yscale("log")
+            one.set_ylim(*limits)
+            plain_ticks(one, limits, x=False, most=6)
+        else:
+            ticks = linear_ticks(limits[1])
+            fixed_ticks(one, ticks, [f"{tick:g}" for tick in ticks], x=False)
+
+
+def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[Lines]) -> None:
+    values = [value for panel in panels for value in panel.values()]
+    limits = (min(values) / 2.5, max(values) * 2.5)
+    axes = multiples(figure, speed, found, panels, "", limits)
+    ticks = binary_ticks(limits)
+    for one, panel in zip(axes, panels, strict=True):
+        one.set_yscale("log", base=2)
+        one.set_ylim(*limits)
+        fixed_ticks(one, ticks, [memory_words(int(tick)) for tick in ticks], x=False)
+        _annotate_saving(one, found, panel)
+
+
+def _annotate_saving(axes: Axes, found: Along, panel: Lines) -> None:
+    """How much less the submission takes, at the last place where both are known."""
+    theirs = {point.at: point.value for point in panel.of[found.curves.versus]}
+    last = max((point for point in panel.of[said.OWN] if point.at in theirs), key=lambda point: point.at)
+    low, high = sorted((last.value, theirs[last.at]))
+    words = saving(int(last.value), int(theirs[last.at]))
+    axes.plot([last.at, last.at], [low, high], color=INK, linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+    (_, bottom), (_, top) = axes.transData.transform([(last.at, low), (last.at, high)])
+    between = top - bottom > 3 * TEXT
+    axes.annotate(
+        words,
+        (last.at, math.sqrt(low * high) if between else high),
+        xytext=(-5, 0) if between else (5, TEXT),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontsize=TEXT,
+        weight="bold",
+    )
