@@ -152,9 +152,6 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         return grade(job, server, truth=truth)
 
     pool = ThreadPoolExecutor(jobs)
-    # Threads of torch's own would only get into each other's way.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, threads // jobs))
     try:
         for trial, record in zip(trials, pool.map(graded, trials), strict=True):
             for finding in _found(trial, record, entry):
@@ -166,7 +163,6 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
                     _keep(cheats, result, trial.path.name, min)
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
     for finding in trivial_answers(drawn[None], truth):
         note(finding)
     for part in entry.exercise.parts:

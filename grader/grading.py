@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from time import monotonic
 
+import torch
+
 from grader import __version__, machine
 from grader.catalogue import Entry
 from grader.compiled.kept import place_for
@@ -101,6 +103,8 @@ def grade(
     something is timed. `truth` is one that other gradings of the exercise use as well.
     """
     started = monotonic()
+    # Tensors are small here, and threads of torch's own would take the cores from the submission.
+    torch.set_num_threads(1)
     exercise = job.entry.exercise
     truth = truth or Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"))
     start = Start(

@@ -40,7 +40,7 @@ WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
 GROUPS = Choice((1, 4, 8, 2, 3))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
-FAMILIES = ("normal", "constant", "peaked", "rising", "shifted", "offset", "fading")
+FAMILIES = ("normal", "constant", "peaked", "rising", "shifted", "offset", "fading", "cancelling")
 NONE_UNUSED = Choice((0,))
 
 RAGGED = Size(1, 200)
@@ -286,13 +286,15 @@ LONG_CONTEXTS: Named = (
 )
 UNUSUAL: Named = (
     sized(150, group=4, values="peaked"),
-    sized(300, values="rising"),
-    sized(400, group=4, D=128, values="rising", dtype="bfloat16"),
-    # Sums of values around 100 are more than float16 holds.
+    # A sum of values around 100 is more than float16 holds.
     sized(1000, values="shifted"),
+    sized(2000, values="fading", dtype="bfloat16"),
+    # What half of the slots come to is large; what all of them come to is not.
+    sized(1000, values="cancelling"),
+    sized(400, group=4, D=128, values="rising", dtype="bfloat16"),
+    sized(300, values="rising"),
     sized(120, 2, values="constant", unused=20),
     sized(150, group=4, values="offset"),
-    sized(2000, values="fading", dtype="bfloat16"),
 )
 SCALED: Named = (
     sized(40, scale=1.0),
@@ -557,8 +559,8 @@ PAGED_DECODE_ATTENTION = Part(
                         (
                             ragged(100, 3, table="shared"),
                             sized(150, 2, table="shared", unused=13, page=64, D=128),
-                            ragged(90, 3, table="permuted", page=64, dtype="bfloat16"),
-                            sized(1000, table="permuted", unused=7, group=4),
+                            sized(700, table="permuted", unused=7, group=4),
+                            ragged(90, 2, table="permuted", page=64, dtype="bfloat16"),
                         ),
                         generated=2,
                     )

@@ -106,7 +106,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     logit is larger than that of the slot before, but for noise, so that no maximum lasts. offset: logits around 50, of
     which 16 bits keep only the first digits. shifted: values around 100, and logits with a large mean. constant: all
     keys are equal, and so are all weights. fading: the first slot has most of the weight, and what 64 others have
-    together is just less than the last bit of it, in 16 bits; not so what all of them have.
+    together is just less than the last bit of it, in 16 bits; not so what all of them have. cancelling: values around
+    200 in the first half of the slots and around -200 in the second, so that partial sums are large and o is not.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -128,6 +129,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             k, v = k + 3, v + 100
         case "constant":
             k = k[:, :, :1].expand(keys)
+        case "cancelling":
+            v = v + torch.where(torch.arange(slots, device=v.device) < slots // 2, 200.0, -200.0)[:, None]
         case "fading":
             q, v = q / 5, 1.75 + v / 20
             drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))
