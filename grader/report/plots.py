@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 24
 _ROW = 28.0
+# Characters of a row's label: more leave no room for the marks.
+_ROW_LABEL = 32
 
 
 # -- ratios over the sizes -------------------------------------------------------------------------------------------
@@ -76,7 +78,10 @@ def _draw_ratios(
     figure: Figure, speed: Speed, sizes: tuple[SizeTiming, ...], series: dict[str, list[_Reading]]
 ) -> None:
     graph = {"graph": "graph, ", "stream": ""}
-    labels = [short(graph[size.method] + words) for size, words in zip(sizes, said.size_words(sizes), strict=True)]
+    labels = [
+        short(graph[size.method] + words, _ROW_LABEL)
+        for size, words in zip(sizes, said.size_words(sizes, speed.curves), strict=True)
+    ]
     entries = len(series) + 2 + any(not one.judged for one in series.get(said.OWN, ()))
     legend_height = LEGEND_ROW * math.ceil(entries / 2) + 6
     height = legend_height + _ROW * len(sizes) + 42

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from grader.record import Baseline, Contender, GpuState, Number, SizeTiming, Span, Speed
+from grader.record import Baseline, Contender, Curves, GpuState, Number, SizeTiming, Span, Speed
 from grader.report import view
 
 OWN = "submission"
@@ -149,11 +149,31 @@ class Sized(Protocol):
         """The case in words."""
 
 
-def size_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
-    """Each size in as few words as tell it from the others: "M=16, N=K=4096"."""
+def size_words(sizes: Iterable[Sized], curves: Curves | None = None) -> tuple[str, ...]:
+    """Each size in as few words as tell it from the others: "M=16, N=K=4096".
+
+    With curves, their axes go first, and others are named only where these do not tell a size from another.
+    """
     sizes = tuple(sizes)
-    names = _axes(sizes, varying=True)
-    return tuple((case_words(size, names) if names else "") or view.line(size.words, 60) or NONE for size in sizes)
+    varying = _axes(sizes, varying=True)
+    first = [name for name in (*curves.apart, curves.over) if name in varying] if curves else []
+
+    def names(size: Sized) -> list[str]:
+        return _telling(size, sizes, first, varying) if first else varying
+
+    return tuple(
+        (case_words(size, names(size)) if varying else "") or view.line(size.words, 60) or NONE for size in sizes
+    )
+
+
+def _telling(size: Sized, sizes: tuple[Sized, ...], first: list[str], others: list[str]) -> list[str]:
+    """The axes `first`, and of the others those that tell the size from sizes that are alike in them."""
+    chosen = list(first)
+    for name in others:
+        alike = [one for one in sizes if all(one.case.get(axis) == size.case.get(axis) for axis in chosen)]
+        if any(one.case.get(name) != size.case.get(name) for one in alike):
+            chosen.append(name)
+    return chosen
 
 
 def length_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
@@ -345,7 +365,7 @@ def remarks(speed: Speed) -> tuple[Remark, ...]:
     """Why sizes do not count, and findings about the measurement; each said once with the sizes it concerns."""
     sizes = shown_sizes(speed)
     groups: dict[tuple[Literal["not judged", "undecided", "note"], str], list[str]] = {}
-    for size, words in zip(sizes, size_words(sizes), strict=True):
+    for size, words in zip(sizes, size_words(sizes, speed.curves), strict=True):
         if not size.judged or size.reason:
             kind: Literal["not judged", "undecided"] = "undecided" if size.judged else "not judged"
             groups.setdefault((kind, view.line(size.reason, 240) or "no reason given"), []).append(words)
@@ -359,7 +379,9 @@ def remarks(speed: Speed) -> tuple[Remark, ...]:
 def method_words(speed: Speed) -> str:
     """Where calls were replayed from a CUDA graph, at which sizes; empty where none was."""
     sizes = shown_sizes(speed)
-    replayed = [words for size, words in zip(sizes, size_words(sizes), strict=True) if size.method == "graph"]
+    replayed = [
+        words for size, words in zip(sizes, size_words(sizes, speed.curves), strict=True) if size.method == "graph"
+    ]
     if not replayed:
         return ""
     which = "at every size" if len(replayed) == len(sizes) else f"at {', '.join(replayed)}"

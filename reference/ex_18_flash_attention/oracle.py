@@ -15,7 +15,7 @@ from torch import Tensor
 
 # So many pairs of a query and a key at a time: 256 MiB in float64.
 MOST_PAIRS = 1 << 25
-# Keys per tile of the online softmax, and the number of pairs up to which all of these are tried.
+# Keys per tile of the online softmax, and the number of pairs up to which it is computed.
 TILES = (16, 64)
 FEW_PAIRS = 1 << 22
 
@@ -94,12 +94,17 @@ def _weights(logits: Tensor, lse: Tensor, visible: Tensor) -> Tensor:
 def attention_forward_honest(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Online softmax in float32, with weights rounded to the inputs' dtype for the second product; and at worst."""
-    few = q.shape[:3].numel() * k.shape[2] <= FEW_PAIRS
-    for tile in TILES if few else TILES[-1:]:
-        for backwards in (False, True) if few else (False,):
+    """Online softmax in float32, with weights rounded to the inputs' dtype for the second product; and at worst, which
+    alone is computed for many pairs.
+    """
+    o, lse = _forward_at_worst(q, k, v, causal, _scale(q, scale))
+    if q.shape[:3].numel() * k.shape[2] > FEW_PAIRS:
+        yield o.to(q.dtype), lse
+        return
+    for tile in TILES:
+        for backwards in (False, True):
             yield _online(q, k, v, causal, _scale(q, scale), tile, backwards=backwards)
-    yield _forward_at_worst(q, k, v, causal, _scale(q, scale))
+    yield o, lse
 
 
 def _online(

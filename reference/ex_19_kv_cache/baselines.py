@@ -69,14 +69,6 @@ def paged_decode_attention_torch_eager(
     return decode_attention_torch_eager(q, k, v, lengths, scale)
 
 
-def paged_decode_attention_without_cache(
-    q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
-) -> Tensor:
-    """As above; what is not kept does not come in pages, but gathering them is a small part of the time."""
-    k, v = (_gathered(pages, block_table) for pages in (k_pages, v_pages))
-    return decode_attention_without_cache(q, k, v, lengths, scale)
-
-
 def paged_decode_attention_flashinfer(
     q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
 ) -> Tensor:

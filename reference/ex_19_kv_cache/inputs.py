@@ -24,7 +24,7 @@ STALE = 30.0
 def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """k_cache, v_cache: [B, Hkv, Smax, D], k_new, v_new: [B, Hkv, T, D], lengths: [B], with room for T tokens."""
     if "steps" in case:
-        return _generation(case, generator).append_kv()
+        return _Generation(case, generator).append_kv()
     batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
     tokens, dtype = int(case["T"]), dtype_of(case["dtype"])
     lengths = _lengths(case, generator, slots - tokens)
@@ -43,7 +43,7 @@ def decode_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, float | None]:
     """q: [B, Hq, D], k_cache, v_cache: [B, Hkv, Smax, D], lengths: [B], scale."""
     if "steps" in case:
-        return _generation(case, generator).decode_attention()
+        return _Generation(case, generator).decode_attention()
     q, k, v = _operands(case, generator)
     lengths = _lengths(case, generator, k.shape[2])
     layout = str(case["layout"])
@@ -106,8 +106,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     logit is larger than that of the slot before, but for noise, so that no maximum lasts. offset: logits around 50, of
     which 16 bits keep only the first digits. shifted: values around 100, and logits with a large mean. constant: all
     keys are equal, and so are all weights. fading: the first slot has most of the weight, and what 64 others have
-    together is just less than the last bit of it, in 16 bits; not so what all of them have. cancelling: values around
-    200 in the first half of the slots and around -200 in the second, so that partial sums are large and o is not.
+    together is just less than the last bit of it, in 16 bits; not so what all of them have. cancelling: equal
+    weights of values around 200 in the first half of the slots and around -200 in the second: partial sums are large,
+    and o is not.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -130,6 +131,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "constant":
             k = k[:, :, :1].expand(keys)
         case "cancelling":
+            k = k[:, :, :1].expand(keys)
             v = v + torch.where(torch.arange(slots, device=v.device) < slots // 2, 200.0, -200.0)[:, None]
         case "fading":
             q, v = q / 5, 1.75 + v / 20
@@ -226,7 +228,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
     return view
 
 
-class _generation:
+class _Generation:
     """A batch of sequences that grow: `prefill` tokens each in step 0, then one in every step.
 
     The whole story is drawn at once; a step sees as much of it as has happened. Sequences have a past of their own

@@ -22,8 +22,10 @@ import triton.language as tl
 
 # Query heads of a kv head are padded to the least that tl.dot takes.
 LEAST_ROWS = 16
-# Slots in a tile: at D = 128 in 2 bytes, 16 KiB of k and as many of v, three times, so three programs share an SM.
-BLOCK_N, WARPS, STAGES = 64, 4, 3
+# Slots in a tile: at D = 128 in 2 bytes, 16 KiB of k and as many of v. Three stages keep two such tiles in flight, in
+# 70 KiB of shared memory, so three programs share an SM. Addresses that come out of a table take the compiler two
+# stages instead of one: with five it keeps two tiles in flight, with three or four only one (compiled for sm_90a).
+BLOCK_N, WARPS, STAGES, PAGED_STAGES = 64, 4, 3, 5
 # Programs that an SM gets in all: enough waves for the last, partly filled one not to matter.
 PROGRAMS_PER_SM = 16
 # A shorter split is over before its loads are in flight, and its partial result weighs more than what it read.
@@ -31,8 +33,8 @@ LEAST_CHUNK = 128
 MERGED_SPLITS = 16
 # Numbers of o that a program merges, where the heads are fewer than the SMs.
 MERGED_WIDTH = 32
-APPENDED_ROWS = 32
-# Elements of a cache, or of the new tokens, from which on a problem is worth a kernel that is compiled for it.
+APPENDED_ROWS = 16
+# Elements of a cache from which on a problem is worth a kernel that is compiled for it.
 LARGE = 1 << 20
 LOG2_E = math.log2(math.e)
 
@@ -264,7 +266,7 @@ def attend(
         ROWS=max(LEAST_ROWS, triton.next_power_of_2(queries // heads)),
         BLOCK_N=BLOCK_N,
         num_warps=WARPS,
-        num_stages=STAGES,
+        num_stages=PAGED_STAGES if page else STAGES,
     )
     if splits > 1:
         share = width if batch * queries >= sms else MERGED_WIDTH
@@ -279,7 +281,7 @@ def append_kv(
     """Slots lengths[b] … lengths[b] + T - 1 of sequence b get its new tokens."""
     batch, heads, tokens, width = k_new.shape
     rows = heads * tokens
-    APPEND.fit_for(k_new.numel())[(triton.cdiv(rows, APPENDED_ROWS), batch)](
+    APPEND.fit_for(k_cache.numel())[(triton.cdiv(rows, APPENDED_ROWS), batch)](
         k_new,
         v_new,
         k_cache,

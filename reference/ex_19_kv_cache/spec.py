@@ -17,6 +17,7 @@ from grader import (
     Cases,
     Check,
     Choice,
+    Curves,
     Exercise,
     Fresh,
     Limits,
@@ -120,6 +121,11 @@ def sized(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
 def ragged(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
     """A canonical case of ragged lengths."""
     return sized(slots, batch, lengths="ragged", **others)
+
+
+def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
+    """A canonical case whose shortest sequence is half as long as its longest: no two have one length."""
+    return sized(slots, batch, lengths="stairs", unused=slots // 4, **others)
 
 
 # -- append_kv -------------------------------------------------------------------------------------------------------
@@ -274,10 +280,10 @@ TAILS: Named = (
     sized(129, 2, unused=64),
 )
 HEADS: Named = (
-    ragged(40, 2, Hkv=2, group=4),
-    ragged(50, 1, Hkv=3),
-    ragged(30, 2, Hkv=2, group=8, D=128),
-    ragged(70, 1, Hkv=2, group=3, dtype="bfloat16"),
+    stairs(40, 2, Hkv=2, group=4),
+    sized(50, Hkv=3),
+    stairs(30, 2, Hkv=2, group=8, D=128),
+    sized(70, Hkv=2, group=3, dtype="bfloat16"),
 )
 LONG_CONTEXTS: Named = (
     sized(1003, group=4),
@@ -319,9 +325,9 @@ def decode_checks(
         named = in_pages(named) if paged else named
         return Check(name, title, points[name], OPTIMISES, Agrees(Cases(decodes(**space), named, generated)))
 
-    small: Named = (ragged(70, 2, Hkv=2, group=2),)
+    small: Named = (stairs(70, 2, Hkv=2, group=2),)
     small = in_pages(small) if paged else small
-    few_heads = {"heads": FEW, "groups": GROUPS, "lengths": ("ragged",), "paged": paged}
+    few_heads = {"heads": FEW, "groups": GROUPS, "lengths": ("stairs",), "unused": Size(0, 50), "paged": paged}
     full: Named = (sized(128, 1), sized(128, 2, D=128), sized(256, 1, dtype="bfloat16"))
     return (
         agrees("full", "Right for sequences that fill the cache and every tile", full, 0, slots=FULL, where=has_room),
@@ -339,7 +345,8 @@ def decode_checks(
             "Right for several kv heads, each of them read by 1, 4 or 8 query heads",
             HEADS,
             1,
-            lengths=("equal", "ragged"),
+            lengths=("equal", "stairs", "ragged"),
+            unused=Size(0, 20),
             heads=FEW,
             groups=GROUPS,
             slots=Size(1, 80),
@@ -360,9 +367,10 @@ def decode_checks(
         agrees(
             "strides",
             "Right for any memory layout with contiguous rows",
-            tuple(ragged(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one) for i, one in enumerate(layouts[1:])),
+            tuple(stairs(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one) for i, one in enumerate(layouts[1:])),
             1,
-            lengths=("equal", "ragged"),
+            lengths=("equal", "stairs", "ragged"),
+            unused=Size(0, 20),
             heads=FEW,
             groups=GROUPS,
             layouts=layouts,
@@ -396,7 +404,7 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     """The check that nothing of the cache is read twice, and nothing past a length."""
     space = decodes(
         groups=GROUPS,
-        heads=FEW,
+        heads=Choice((1, 2, 4)),
         slots=LONG,
         lengths=("equal", "stairs"),
         unused=Size(0, 1 << 17),
@@ -404,30 +412,34 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
         batches=Size(1, 9),
     )
     sizes = (
-        sized(300, Hkv=2, group=8),
+        # Four query heads with keys and values of their own; four that share them, for a quarter of the bytes.
+        sized(300, Hkv=4),
+        sized(300, group=4),
         sized(256, 3, group=4, lengths="stairs", unused=128),
-        sized(600, group=4, unused=500),
+        sized(600, group=8, unused=500),
     )
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"
     return Check("traffic", title, points, BANDWIDTH, WorkModel(Cases(space, sizes, generated=0), WORK_BYTES))
 
 
-# Batch and context of the points; 32 query heads, 8 kv heads, D = 128.
+# Batch and context of the points; 32 query heads, 8 kv heads, D = 128. Those of one sequence are of one type: they are
+# a curve.
 POINTS = ((1, 1 << 13), (8, 1 << 13), (64, 1 << 12), (128, 1 << 13), (1, 1 << 17))
-BESIDE = ("torch_eager", "without_cache", "flashinfer")
+# Further contexts of one sequence, over too soon to be judged, for the curve.
+CONTEXTS = ((1, 1 << 11), (1, 1 << 15))
+BESIDE = ("torch_eager", "flashinfer")
 
 
 def speed(paged: tuple[str, ...] = ()) -> Check:
     """The check on the share of the bandwidth: large batches, and a small batch with a long context."""
     space = decodes(groups=Choice((4,)), heads=TIMED_HEADS, batches=TIMED_BATCHES, slots=LONG, paged=paged)
-    sizes = tuple(
-        {
-            **sized(context, batch, Hkv=8, group=4, D=128, dtype=("float16", "bfloat16")[i % 2]),
-            **({"page": (16, 64)[i == len(POINTS) - 2], "table": "permuted"} if paged else {}),
-        }
-        for i, (batch, context) in enumerate(POINTS)
-    )
+    sizes: list[dict[str, Value]] = []
+    for batch, context in POINTS if paged else sorted((*POINTS, *CONTEXTS)):
+        dtype = "bfloat16" if batch == 1 else "float16"
+        one = sized(context, batch, Hkv=8, group=4, D=128, dtype=dtype)
+        sizes.append({**one, "table": "permuted", "page": 16 if batch < 128 else 64} if paged else one)
+    curves = Curves("S", "time", ("B",), versus="without_cache", versus_title="decoding without a cache")
     return Check(
         "speed",
         "Share of the measured copy bandwidth",
@@ -437,10 +449,11 @@ def speed(paged: tuple[str, ...] = ()) -> Check:
             "copy_roofline",
             0.15,
             0.75,
-            Cases(space, sizes, generated=0),
+            Cases(space, tuple(sizes), generated=0),
             bytes=KV_BYTES + f" + 2 * itemsize * {Q_BYTES}",
             flops="4 * B * Hkv * group * S * D",
-            shown_beside=BESIDE,
+            shown_beside=BESIDE if paged else (*BESIDE, "without_cache"),
+            curves=None if paged else curves,
             note="A token costs a walk over all that came before it: bytes, and hardly any arithmetic. One sequence by "
             "itself keeps a GPU busy only if its context is split over all of it. Grouped heads divide the bytes by "
             "the size of the group; without a cache every token would cost the attention of all tokens before it anew.",
