@@ -283,15 +283,15 @@ def _card(ink: _Ink, record: Record, group: list[CheckResult]) -> RenderableType
     if cause is not None and cause.help:
         lines.append(_labelled(ink, "Help: ", view.line(cause.help)))
     if len(group) > 1:
-        lines.append(_labelled(ink, "Alike: ", "; ".join(map(_in_passing, group[1:]))))
+        lines.append(_labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     if example is not None and example.replay:
         lines.append(_labelled(ink, "Replay: ", view.replay_command(example, record), "bold"))
     return Group(Text(), _indent(title, 2), *(_indent(entry, 4) for entry in lines))
 
 
-def _in_passing(check: CheckResult) -> str:
-    """A check that failed like the one whose card this is: its title and its own smallest case."""
-    words = f" ({view.line(check.counterexample.words, 120)})" if check.counterexample else ""
+def _in_passing(check: CheckResult, *, alone: bool) -> str:
+    """A check that failed like the one whose card this is: its title, and its smallest case if there is no other."""
+    words = f" ({view.line(check.counterexample.words, 120)})" if check.counterexample and alone else ""
     return f"{view.line(check.title, 120)}{words}"
 
 

@@ -134,10 +134,11 @@ def how_wrong(mismatch: Mismatch) -> str:
     if mismatch.tile:
         text += f" ({line(mismatch.tile, 80)})"
     text += f"; worst at {index(mismatch.worst_index)}"
-    # Where NaN was returned, there is no distance to speak of.
-    return (
-        text if mismatch.max_abs == "nan" else f"{text}: off by {number(mismatch.max_abs)} ({ratio(mismatch.max_rel)})"
-    )
+    # Where NaN was returned, there is no distance to speak of; and relative to a 0, none that says anything.
+    if mismatch.max_abs == "nan":
+        return text
+    relative = "" if isinstance(mismatch.max_rel, float) and mismatch.max_rel > 1e9 else f" ({ratio(mismatch.max_rel)})"
+    return f"{text}: off by {number(mismatch.max_abs)}{relative}"
 
 
 def ratio(value: Number) -> str:
