@@ -8,6 +8,7 @@ from math import floor
 
 from grader.judge.bench import Bench, Trial
 from grader.judge.causes import Failure
+from grader.judge.foreseen import explained, recognised
 from grader.judge.ruling import Ruling
 from grader.model.exercise import WorkModel
 from grader.model.formula import evaluate
@@ -39,8 +40,11 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     found: list[Work] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        if trial.failure or not trial.launches:
-            return Ruling(trial.failure or _NO_KERNEL, one, work=tuple(found))
+        if trial.failure:
+            likely = recognised(bench, trial) if trial.failure.cause.mismatch else []
+            return Ruling(explained(trial.failure, likely), one, work=tuple(found))
+        if not trial.launches:
+            return Ruling(_NO_KERNEL, one, work=tuple(found))
         launches = [_plausible(launch) for launch in trial.launches]
         work = _counted(trial, launches, one, model, len(bench.part.outputs))
         if isinstance(work, str):
