@@ -25,7 +25,8 @@ _SPECIFIC = frozenset({"zeros", "copy_of_input"})
 
 def recognised(bench: Bench, trial: Trial) -> list[Foreseen]:
     """The foreseen mistakes whose values a call returned where its answer is wrong, at most two."""
-    if not isinstance(trial.outcome, Finished):
+    wrong_values = trial.failure is not None and trial.failure.cause.mismatch is not None
+    if not isinstance(trial.outcome, Finished) or not wrong_values:
         return []
     for i, (raw, output) in enumerate(zip(trial.outcome.outputs, trial.expected, strict=True)):
         if raw is None:

@@ -41,8 +41,7 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
         if trial.failure:
-            likely = recognised(bench, trial) if trial.failure.cause.mismatch else []
-            return Ruling(explained(trial.failure, likely), one, work=tuple(found))
+            return Ruling(explained(trial.failure, recognised(bench, trial)), one, work=tuple(found))
         if not trial.launches:
             return Ruling(_NO_KERNEL, one, work=tuple(found))
         launches = [_plausible(launch) for launch in trial.launches]
