@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader.model.exercise import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
 from grader.protocol.decode import DecodeError, decode
 
 Schema = Literal["grade/result/v1"]
@@ -251,25 +252,11 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Curves:
-    """Figures over one axis of the suite, with a panel for every combination of the values of the axes `apart`.
-
-    quantity: what speed is drawn as. versus: the baseline that the submission's speed-up and saved memory are told of
-    (empty: none), called versus_title.
-    """
-
-    over: str
-    quantity: Literal["tflops", "tbps", "time"]
-    apart: tuple[str, ...] = ()
-    versus: str = ""
-    versus_title: str = ""
-
-
-@dataclass(frozen=True)
 class Speed:
     """A speed check's measurements. ratio: geometric mean over the judged sizes, with its 95 % interval.
 
     baseline names the one that the points are measured against; baselines lists it and all that are shown beside it.
+    curves are the specification's.
     """
 
     baseline: str

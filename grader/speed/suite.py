@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from grader.judge.causes import Failure
-from grader.model import exercise as model
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, UsesKernels
 from grader.model.formula import evaluate
 from grader.protocol.messages import Gauged
-from grader.record import Baseline, Cause, Ceilings, Contender, Curves, GpuState, SizeTiming, Speed
+from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.anchor import Anchor
@@ -267,15 +266,10 @@ class Suite:
             sizes=tuple(sizes),
             baselines=tuple(Baseline(name, title_of(name), why) for name, why in self._missing.items()),
             note=self.band.note,
-            curves=_drawn(self.band.curves),
+            curves=self.band.curves,
             ceilings=Ceilings(self.gauged.copy_tbps, self.gauged.read_tbps, self.gauged.tflops),
             gpu=gpu,
         )
-
-
-def _drawn(curves: model.Curves | None) -> Curves | None:
-    """The specification's figures as the record holds them."""
-    return Curves(curves.over, curves.quantity, curves.apart, curves.versus, curves.versus_title) if curves else None
 
 
 def _peak(laps: list[Lap]) -> int:
