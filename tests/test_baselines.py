@@ -50,7 +50,7 @@ def family(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_unknown_baseline_is_answered_with_those_that_there_are() -> None:
     assert why_missing("cudnn", "copy", module_of()) == (
         "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_cudnn, torch_compile, xla, "
-        "flashinfer, flash_attention_4, without_cache, copy_roofline, got 'cudnn'"
+        "flashinfer, flash_attention_4, naive, copy_roofline, got 'cudnn'"
     )
 
 

@@ -96,7 +96,7 @@ FAMILIES: Mapping[str, Family] = types.MappingProxyType(
         "xla": Family("XLA (jax.jit)", "xla", ("jax",), _jax_sees_a_gpu, _through_xla, slow=True),
         "flashinfer": Family("FlashInfer", "flashinfer", ("flashinfer",), slow=True),
         "flash_attention_4": Family("FlashAttention-4", "flash_attention_4", ("flash_attn.cute",), slow=True),
-        "without_cache": Family("attention of all tokens anew (no cache)", "without_cache"),
+        "naive": Family("the naive way", "naive"),
         "copy_roofline": Family("device copy of as many bytes", computes=False),
     }
 )

@@ -34,10 +34,8 @@ def decode_attention_torch_eager(
     return o[:, :, 0]
 
 
-def decode_attention_without_cache(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
-) -> Tensor:
-    """What attention costs if nothing is kept: that of all tokens so far, of which the last one's is taken.
+def decode_attention_naive(q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None) -> Tensor:
+    """Without a cache: the attention of all tokens so far, of which the last one's is taken.
 
     Less than what it costs in truth, as keys and values would have to be computed anew as well.
     """

@@ -439,7 +439,7 @@ def speed(paged: tuple[str, ...] = ()) -> Check:
         dtype = "bfloat16" if batch == 1 else "float16"
         one = sized(context, batch, Hkv=8, group=4, D=128, dtype=dtype)
         sizes.append({**one, "table": "permuted", "page": 16 if batch < 128 else 64} if paged else one)
-    curves = Curves("S", "time", ("B",), versus="without_cache", versus_title="decoding without a cache")
+    curves = Curves("S", "time", ("B",), versus="naive", versus_title="decoding without a cache")
     return Check(
         "speed",
         "Share of the measured copy bandwidth",
@@ -452,7 +452,7 @@ def speed(paged: tuple[str, ...] = ()) -> Check:
             Cases(space, tuple(sizes), generated=0),
             bytes=KV_BYTES + f" + 2 * itemsize * {Q_BYTES}",
             flops="4 * B * Hkv * group * S * D",
-            shown_beside=BESIDE if paged else (*BESIDE, "without_cache"),
+            shown_beside=BESIDE if paged else (*BESIDE, "naive"),
             curves=None if paged else curves,
             note="A token costs a walk over all that came before it: bytes, and hardly any arithmetic. One sequence by "
             "itself keeps a GPU busy only if its context is split over all of it. Grouped heads divide the bytes by "
