@@ -5,10 +5,15 @@ honest implementations return, in the dtype that the contract asks for. Sequence
 exactly the slots that it has; everything runs where its inputs lie, for the caches of a timed size stay on the GPU.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
 
 import torch
 from torch import Tensor
+
+# The keys and the values of one sequence, [Hkv, L, D] each.
+Sequence = tuple[Tensor, Tensor]
 
 # Keys per tile of the online softmax.
 TILES = (16, 128)
@@ -41,41 +46,45 @@ def append_kv_honest(
 
 def decode_attention(q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None) -> Tensor:
     """o = softmax(scale · q kᵀ) v over the first lengths[b] slots, [B, Hq, D]; 0 for a sequence of length 0."""
-    o = torch.zeros(q.shape, dtype=q.dtype, device=q.device)
-    for b, length in enumerate(lengths.tolist()):
-        k, v = k_cache[b, :, :length], v_cache[b, :, :length]
-        o[b] = _attention(q[b], k, v, scale)
-    return o
+    return _each(q, _contiguous(k_cache, v_cache, lengths), partial(_attention, scale=scale))
 
 
 def decode_attention_honest(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[Tensor]:
     """Online softmax in float32, with weights as they are and rounded for the second product; and at worst."""
-    sequences = [(k_cache[b, :, :length], v_cache[b, :, :length]) for b, length in enumerate(lengths.tolist())]
-    yield from _honest(q, sequences, scale)
+    yield from _honest(q, list(_contiguous(k_cache, v_cache, lengths)), scale)
 
 
 def paged_decode_attention(
     q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
 ) -> Tensor:
     """The same as decode_attention, of the keys and values that the table leads to."""
-    o = torch.zeros(q.shape, dtype=q.dtype, device=q.device)
-    for b, length in enumerate(lengths.tolist()):
-        k, v = (_gathered(pages, block_table[b], length) for pages in (k_pages, v_pages))
-        o[b] = _attention(q[b], k, v, scale)
-    return o
+    return _each(q, _paged(k_pages, v_pages, block_table, lengths), partial(_attention, scale=scale))
 
 
 def paged_decode_attention_honest(
     q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[Tensor]:
     """As above."""
-    sequences = [
-        (_gathered(k_pages, block_table[b], length), _gathered(v_pages, block_table[b], length))
-        for b, length in enumerate(lengths.tolist())
-    ]
-    yield from _honest(q, sequences, scale)
+    yield from _honest(q, list(_paged(k_pages, v_pages, block_table, lengths)), scale)
+
+
+def _each(q: Tensor, sequences: Iterable[Sequence], attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+    """[B, Hq, D]: `attend` of each sequence's queries [Hq, D] and its own slots."""
+    return torch.stack([attend(q[b], k, v) for b, (k, v) in enumerate(sequences)])
+
+
+def _contiguous(k_cache: Tensor, v_cache: Tensor, lengths: Tensor) -> Iterator[Sequence]:
+    """The slots that each sequence has."""
+    for b, length in enumerate(lengths.tolist()):
+        yield k_cache[b, :, :length], v_cache[b, :, :length]
+
+
+def _paged(k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor) -> Iterator[Sequence]:
+    """The slots that each sequence has, brought together one sequence at a time."""
+    for b, length in enumerate(lengths.tolist()):
+        yield _gathered(k_pages, block_table[b], length), _gathered(v_pages, block_table[b], length)
 
 
 def _gathered(pages: Tensor, table: Tensor, length: int) -> Tensor:
@@ -109,17 +118,11 @@ def _scale(q: Tensor, scale: float | None) -> float:
 # -- honest code -----------------------------------------------------------------------------------------------------
 
 
-def _honest(q: Tensor, sequences: list[tuple[Tensor, Tensor]], scale: float | None) -> Iterator[Tensor]:
-    for tile in TILES:
-        for rounded in (True, False):
-            o = torch.zeros_like(q)
-            for b, (k, v) in enumerate(sequences):
-                o[b] = _online(q[b], k, v, _scale(q, scale), tile, rounded=rounded)
-            yield o
-    o = torch.zeros_like(q)
-    for b, (k, v) in enumerate(sequences):
-        o[b] = _at_worst(q[b], k, v, _scale(q, scale))
-    yield o
+def _honest(q: Tensor, sequences: list[Sequence], scale: float | None) -> Iterator[Tensor]:
+    given = _scale(q, scale)
+    for tile, rounded in product(TILES, (True, False)):
+        yield _each(q, sequences, partial(_online, scale=given, tile=tile, rounded=rounded))
+    yield _each(q, sequences, partial(_at_worst, scale=given))
 
 
 def _online(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded: bool) -> Tensor:
