@@ -157,9 +157,9 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
             for finding in _found(trial, record, entry):
                 note(finding)
             for result in record.checks:
-                if trial.claim is None and trial.path != entry.pristine_stub:
+                if trial.claim is None:
                     _keep(honest, result, trial.path.name, max)
-                elif trial.claim and result.id == trial.claim.check and result.cause and result.cause.mismatch:
+                elif result.id == trial.claim.check and result.cause and result.cause.mismatch:
                     _keep(cheats, result, trial.path.name, min)
     finally:
         pool.shutdown(cancel_futures=True)

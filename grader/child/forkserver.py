@@ -50,23 +50,23 @@ def main(control_fd: int) -> None:
 
 def _preload() -> None:
     """Import what every child needs. No thread is left: a fork would lose it."""
-    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     hashing = threading.Thread(target=_hash_triton)
-    if not interpreted:
-        hashing.start()
+    hashing.start()
     # It imports torch, which takes longer than the hash.
     from grader.child import worker
 
     worker.preload()
-    if not interpreted:
-        hashing.join()
+    hashing.join()
 
 
 def _hash_triton() -> None:
-    """A hash over all of Triton is half a second's work before the first kernel of a process is compiled or found."""
-    from triton.runtime.cache import triton_key
+    """A hash over all of Triton is half a second's work before the first kernel of a process is compiled or found;
+    interpreted ones need none.
+    """
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        from triton.runtime.cache import triton_key
 
-    triton_key()
+        triton_key()
 
 
 def _fork(spawn: Spawn, descriptors: list[int]) -> int:

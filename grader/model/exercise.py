@@ -216,9 +216,9 @@ class Check:
     def cases(self) -> Cases | None:
         """The cases that the rule runs, or None for a rule that runs none of its own."""
         match self.rule:
-            case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
-                return cases
-            case Stateful(cases=cases):
+            case (
+                Agrees(cases) | Stateful(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases)
+            ):
                 return cases
             case _:
                 return None

@@ -16,11 +16,7 @@ from markupsafe import Markup
 from grader.record import Contender, Speed
 from grader.report import speed as said
 from grader.report.along import CLAIM, Along, Panel, along, memory_words, peak, peaks, saving, sentence, versus_title
-from grader.report.chart import (
-    fixed_ticks,
-    plain,
-    plain_ticks,
-)
+from grader.report.chart import fixed_ticks, plain, plain_ticks
 from grader.report.drawing import INK, TEXT, drawn
 from grader.report.multiples import Lines, Point, axis_words, binary_ticks, linear_ticks, multiples
 
