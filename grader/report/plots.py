@@ -92,7 +92,8 @@ def _draw_ratios(
     axes.set_yticks(range(len(sizes)), labels)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.8)
-    axes.set_xlabel(short(f"ratio to {said.title_of(speed, speed.baseline)}", 36) + " (right is faster)")
+    # It may be longer than the axis: there is room below the rows' labels.
+    axes.set_xlabel(short(f"ratio to {said.title_of(speed, speed.baseline)}", 36) + " (right is faster)", loc="right")
     handles = _series_marks(axes, speed, series)
     handles += _references(axes, speed, low, high)
     legend(figure, handles, height)
