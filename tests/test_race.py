@@ -232,6 +232,50 @@ def test_those_beside_leave_after_their_rounds_and_the_witness_stays(course: Cou
     }
 
 
+class Slow(FakeAnchor):
+    """All but the baseline of the points take `seconds` a call, by the clock of their own process."""
+
+    seconds = 0.0
+
+    def timed(self, timed: Timed, seed: int) -> Clocking:
+        ran = super().timed(timed, seed)
+        if timed.function == "torch_eager":
+            return ran
+        return replace(ran, answer=replace(ran.answer, device_us=self.seconds * 1e6))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calls", "kept"),
+    [(0.02, 2 + 20, 20), (0.15, 2 + 9, 9), (0.29, 2 + 5, 5), (0.31, 1, 0)],
+)
+def test_a_slow_baseline_beside_runs_a_few_times_and_one_that_is_slower_still_not_at_all(
+    course: Course, seconds: float, calls: int, kept: int
+) -> None:
+    anchor = Slow()
+    anchor.seconds = seconds
+    laps = run(raced(course, FakeSession(), anchor, beside=("xla",)), rounds=30)
+    assert sum(name == "xla" for name, _ in anchor.log) == calls
+    assert len(laps.baselines.get("xla", [])) == kept
+    assert len(laps.baselines["torch_eager"]) == len(laps.submission) == 30
+    # It did not fail: at other sizes it takes part.
+    assert laps.dropped == {}
+
+
+def test_what_baselines_beside_take_is_not_taken_from_the_time_of_the_others(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(race, "monotonic", lambda: now[0])
+
+    class Ticking(FakeAnchor):
+        def timed(self, timed: Timed, seed: int) -> Clocking:
+            now[0] += 100.0 if timed.function == "xla" else 1.0
+            return super().timed(timed, seed)
+
+    laps = run(raced(course, FakeSession(), Ticking(), beside=("xla",)), least=1, rounds=9, budget_s=9.5, every=1)
+    assert len(laps.submission) == 9
+
+
 @pytest.mark.parametrize(("after", "kept"), [(0, 0), (1, 0), (4, 2)])
 def test_a_baseline_beside_that_fails_is_left_out_and_the_reason_kept(course: Course, after: int, kept: int) -> None:
     laps = run(raced(course, FakeSession(), FakeAnchor({"cuda_cpp": after}), beside=("cuda_cpp",)))

@@ -115,7 +115,7 @@ def test_what_stands_beside_is_compared_with_the_submission_over_the_judged_size
 
 def test_remarks_are_said_once_with_the_sizes_that_they_concern() -> None:
     assert [(remark.label, remark.text[:14]) for remark in timing.remarks(samples.gemm_speed())] == [
-        ("Shown, not judged (M=N=K=512, M=N=K=1024)", "the call takes"),
+        ("Shown, not judged (graph, M=N=K=512; M=N=K=1024)", "the call takes"),
         ("Finding (M=N=512, K=16384)", "the two clocks"),
     ]
     assert timing.remarks(samples.unsteady_speed())[0].label == "Undecided (all sizes)"
@@ -128,8 +128,8 @@ def test_a_range_of_times_says_its_unit_once() -> None:
 
 
 def test_a_remark_about_many_sizes_counts_the_rest() -> None:
-    assert timing.Remark("note", "x", tuple("abcdef")).label == "Finding (a, b, c, d, 2 more)"
-    assert timing.Remark("note", "x", tuple("abcde")).label == "Finding (a, b, c, d, e)"
+    assert timing.Remark("note", "x", tuple("abcdef")).label == "Finding (a; b; c; d; 2 more)"
+    assert timing.Remark("note", "x", tuple("abcde")).label == "Finding (a; b; c; d; e)"
 
 
 def test_the_gpu_line_names_ranges_and_what_slowed_it_down() -> None:
@@ -176,8 +176,8 @@ def test_the_terminal_shows_headline_sizes_remarks_beside_absent_and_gpu() -> No
         "size time ratio rate roofline points",
         "M=N=K=4096 219 µs 0.881 [0.874, 0.888] 628 TFLOP/s 88% 97%",
         "M=16, N=K=4096 21.8 µs 0.693 [0.687, 0.698] 1.55 TB/s 36% 65%",
-        "M=N=K=512 7.40 µs 0.932 [0.895, 0.970] 36.3 TFLOP/s 5% –",
-        "Shown, not judged (M=N=K=512, M=N=K=1024): the call takes 9 µs",
+        "graph, M=N=K=512 7.40 µs 0.932 [0.895, 0.970] 36.3 TFLOP/s 5% –",
+        "Shown, not judged (graph, M=N=K=512; M=N=K=1024): the call takes 9 µs",
         "Finding (M=N=512, K=16384): the two clocks differ by 9 %; the slower one counts",
         "Beside: 1.20× the speed of torch.compile, max-autotune",
         "Method: timed as CUDA-graph replay at M=N=K=512",

@@ -93,8 +93,8 @@ def _panel(group: dict[float, list[SizeTiming]], apart: tuple[str, ...]) -> Pane
 
 
 def _weight(size: SizeTiming) -> tuple[bool, bool, float]:
-    """Of several sizes at one place: rather timed call by call, rather judged, rather the larger one."""
-    return size.method == "stream", size.judged, said.usable(size.floor_us) or 0.0
+    """Of several at one place: rather judged, rather without the launches that ruled it, rather the larger one."""
+    return size.judged, size.method == "graph", said.usable(size.floor_us) or 0.0
 
 
 # -- against the versus ----------------------------------------------------------------------------------------------

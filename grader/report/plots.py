@@ -77,11 +77,7 @@ def _readings(sizes: tuple[SizeTiming, ...], name: str) -> list[_Reading]:
 def _draw_ratios(
     figure: Figure, speed: Speed, sizes: tuple[SizeTiming, ...], series: dict[str, list[_Reading]]
 ) -> None:
-    graph = {"graph": "graph, ", "stream": ""}
-    labels = [
-        short(graph[size.method] + words, _ROW_LABEL)
-        for size, words in zip(sizes, said.size_words(sizes, speed.curves), strict=True)
-    ]
+    labels = [short(words, _ROW_LABEL) for words in said.timed_words(sizes, speed.curves)]
     entries = len(series) + 2 + any(not one.judged for one in series.get(said.OWN, ()))
     legend_height = LEGEND_ROW * math.ceil(entries / 2) + 6
     height = legend_height + _ROW * len(sizes) + 42

@@ -166,6 +166,13 @@ def size_words(sizes: Iterable[Sized], curves: Curves | None = None) -> tuple[st
     )
 
 
+def timed_words(sizes: tuple[SizeTiming, ...], curves: Curves | None) -> tuple[str, ...]:
+    """Each timing's size; one may have been timed by graph as well."""
+    by_graph = {"graph": "graph, ", "stream": ""}
+    words = size_words(sizes, curves)
+    return tuple(by_graph[size.method] + of_size for size, of_size in zip(sizes, words, strict=True))
+
+
 def _telling(size: Sized, sizes: tuple[Sized, ...], first: list[str], others: list[str]) -> list[str]:
     """The axes `first`, and of the others those that tell the size from sizes that are alike in them."""
     chosen = list(first)
@@ -358,14 +365,14 @@ class Remark:
         if not self.sizes:
             return f"{kind} (all sizes)"
         more = [f"{len(self.sizes) - 4} more"] if len(self.sizes) > 5 else []
-        return f"{kind} ({', '.join([*self.sizes[: 4 if more else 5], *more])})"
+        return f"{kind} ({'; '.join([*self.sizes[: 4 if more else 5], *more])})"
 
 
 def remarks(speed: Speed) -> tuple[Remark, ...]:
     """Why sizes do not count, and findings about the measurement; each said once with the sizes it concerns."""
     sizes = shown_sizes(speed)
     groups: dict[tuple[Literal["not judged", "undecided", "note"], str], list[str]] = {}
-    for size, words in zip(sizes, size_words(sizes, speed.curves), strict=True):
+    for size, words in zip(sizes, timed_words(sizes, speed.curves), strict=True):
         if not size.judged or size.reason:
             kind: Literal["not judged", "undecided"] = "undecided" if size.judged else "not judged"
             groups.setdefault((kind, view.line(size.reason, 240) or "no reason given"), []).append(words)
@@ -384,7 +391,7 @@ def method_words(speed: Speed) -> str:
     ]
     if not replayed:
         return ""
-    which = "at every size" if len(replayed) == len(sizes) else f"at {', '.join(replayed)}"
+    which = "at every size" if len(replayed) == len(sizes) else f"at {'; '.join(replayed)}"
     return f"timed as CUDA-graph replay {which}"
 
 

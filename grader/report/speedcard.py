@@ -89,7 +89,8 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         unpictured=unpictured,
         common=timing.common_words(sizes),
         sizes=tuple(
-            _size(speed, size, words) for size, words in zip(sizes, timing.size_words(sizes, speed.curves), strict=True)
+            _size(speed, size, words)
+            for size, words in zip(sizes, timing.timed_words(sizes, speed.curves), strict=True)
         ),
         cut_sizes=len(speed.sizes) - len(sizes),
         remarks=timing.remarks(speed),

@@ -367,7 +367,7 @@ def _sizes_table(ink: _Ink, speed: Speed, left_out: tuple[str, ...]) -> Table:
         table.add_column(justify="left" if name == "size" else "right", no_wrap=name != "size")
     heads = {"rate": units.copy().pop() if len(units) == 1 else "rate"}
     table.add_row(*(ink(heads.get(name, name), "dim") for name in columns))
-    for size, words in zip(sizes, timing.size_words(sizes, speed.curves), strict=True):
+    for size, words in zip(sizes, timing.timed_words(sizes, speed.curves), strict=True):
         cells = {"size": words, "points": timing.percent(size.share) if size.judged else timing.NONE}
         own = timing.own(size)
         if own is not None:

@@ -141,14 +141,16 @@ def _spread(count: int) -> list[int]:
 
 
 def beside_measured(gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work]) -> tuple[Prediction, ...]:
-    """Every size that was timed launch by launch, by the ceilings of the very GPU, with the measured time."""
+    """Every size by the ceilings of the very GPU, with the measured time: a graph's, where launches ruled the other."""
     if speed.ceilings is None:
         return ()
     roofs = measured(gpu, speed.ceilings)
     found = []
+    by_graph = [size.case for size in speed.sizes if size.method == "graph"]
     for size in speed.sizes:
-        # A replayed graph pays less for a launch than this model knows of.
-        one = predict(roofs, band, size.case, size.words, counted) if size.method == "stream" else None
+        if size.method == "stream" and size.case in by_graph:
+            continue
+        one = predict(roofs, band, size.case, size.words, counted)
         if one is not None:
             found.append(replace(one, measured_us=size.submission.median_us))
     return tuple(found)

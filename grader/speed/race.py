@@ -32,6 +32,8 @@ _WARM_UPS = 2
 # Calls that take seconds are not waited for as often.
 _PATIENCE_S = 20.0
 _FEWEST = 5
+# What a baseline beside may take of the GPU's time at one size. One too slow for the fewest rounds is left out there.
+_BESIDE_US = 1.5e6
 # How often the truth is asked for: of several pieces at first, then now and then.
 _GLANCES_AT_FIRST = 4
 _STRICT_CHANCE = 0.03
@@ -102,21 +104,25 @@ class Race:
     laps: Laps = field(default_factory=Laps)
     _forms: tuple[Revealed, ...] = ()
     _before: Clocking | None = None
+    # The time that baselines beside have had: each one's calls by its own clock, and all their laps by ours.
+    _had_us: dict[str, list[float]] = field(default_factory=dict)
+    _beside_s: float = 0.0
 
     def run(
         self, enough: Callable[[Laps, float], bool], *, least: int, most: int, budget_s: float, every: int = 10
     ) -> Laps:
         """Race until `enough` says so (asked after `least` rounds and every `every` from there, and told what share of
-        the budget is spent), `most` rounds were run, or `budget_s` are over. Raises Refused, NotCapturable, or
-        AnchorFailed for the baseline itself.
+        the budget is spent), `most` rounds were run, or `budget_s` are over, of which those beside take nothing.
+        Raises Refused, NotCapturable, or AnchorFailed for the baseline itself.
         """
         for i in range(_WARM_UPS):
             self._warm_up(glances=_GLANCES_AT_FIRST if i == 0 else 0)
         started = monotonic()
+        before_s = self._beside_s
         with apart([pid for pid in (self.session.pid, self.anchor.pid) if pid]):
             for count in range(1, most + 1):
                 self._round()
-                spent_s = monotonic() - started
+                spent_s = monotonic() - started - (self._beside_s - before_s)
                 asked = count >= least and (count - least) % every == 0
                 if asked and (spent_s > budget_s or enough(self.laps, spent_s / budget_s)):
                     break
@@ -171,20 +177,32 @@ class Race:
 
     def _running(self) -> list[str]:
         """The baselines that take part in the next round."""
-        always = {self.baseline, self.witness}
-        early = len(self.laps.submission) < self.beside_rounds
         names = dict.fromkeys((self.baseline, *([self.witness] if self.witness else []), *self.beside))
-        return [name for name in names if name not in self.laps.dropped and (early or name in always)]
+        return [name for name in names if name not in self.laps.dropped and not self._has_had_its_time(name)]
+
+    def _has_had_its_time(self, name: str) -> bool:
+        """Whether a baseline beside ran often enough, or takes too long to run a few times."""
+        if name in (self.baseline, self.witness):
+            return False
+        had_us = self._had_us.get(name, [])
+        count = len(self.laps.baselines.get(name, []))
+        too_slow = min(had_us, default=0.0) * _FEWEST > _BESIDE_US
+        return count >= self.beside_rounds or too_slow or (count >= _FEWEST and sum(had_us) > _BESIDE_US)
 
     def _baseline_lap(self, name: str, seed: int) -> Clocking | None:
+        started = monotonic()
         try:
             with self.session.frozen():
-                return self.anchor.timed(self.course.timed(name), seed)
+                ran = self.anchor.timed(self.course.timed(name), seed)
         except AnchorFailed as failed:
             if name == self.baseline:
                 raise
             self.laps.dropped[name] = str(failed)
             return None
+        if name not in (self.baseline, self.witness):
+            self._had_us.setdefault(name, []).append(ran.answer.device_us)
+            self._beside_s += monotonic() - started
+        return ran
 
     def _submission_lap(self, seed: int, limit_s: float) -> Clocking:
         course = self.course

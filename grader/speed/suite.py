@@ -34,8 +34,9 @@ _SIZE_BUDGET_S = 1.5
 _SHOWN_ROUNDS = 10
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
-# Below this a launch takes as long as the kernel: the size is timed as a CUDA graph as well.
-_LAUNCH_BOUND_US = 30.0
+# Below this Python and the launches, which are watched, take as long as the kernels: the size is timed as a CUDA graph
+# as well.
+_LAUNCH_BOUND_US = 100.0
 # Cover: many times the L2 cache, and long enough for Python to enqueue a call behind it.
 _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 # Inputs, outputs, and the truth in float64 with its variants.
@@ -98,8 +99,9 @@ class Suite:
         speed = self._speed(sizes, readings.state())
         judged = [size for size in sizes if size.judged]
         if not judged:
-            reasons = dict.fromkeys(size.reason for size in sizes)
-            why = "; ".join(reasons) or "each needs more memory than this GPU has"
+            # What keeps the longest one from being judged keeps the others too.
+            reasons = [size.reason for size in sorted(sizes, key=lambda size: size.floor_us) if size.method == "stream"]
+            why = reasons[-1] if reasons else "each needs more memory than this GPU has"
             return Verdict(speed, undecided=f"no size could be judged: {why}")
         earned = sum(size.share for size in judged) / len(judged)
         return Verdict(speed, None if earned else _too_slow(speed, len(judged)), earned)

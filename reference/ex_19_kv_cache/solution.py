@@ -27,9 +27,9 @@ LEAST_ROWS = 16
 # stages instead of one: with five it keeps two tiles in flight, with three or four only one (compiled for sm_90a).
 BLOCK_N, WARPS, STAGES, PAGED_STAGES = 64, 4, 3, 5
 # Programs that an SM gets in all: enough waves for the last, partly filled one not to matter.
-PROGRAMS_PER_SM = 16
+PROGRAMS_PER_SM = 8
 # A shorter split is over before its loads are in flight, and its partial result weighs more than what it read.
-LEAST_CHUNK = 128
+LEAST_CHUNK = 256
 MERGED_SPLITS = 16
 # Numbers of o that a program merges, where the heads are fewer than the SMs.
 MERGED_WIDTH = 32
