@@ -29,7 +29,7 @@ from grader.speed.verify import Refused
 # A ratio is known well enough when its interval reaches one per cent to either side.
 _NARROW = 0.01
 _LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
-_SIZE_BUDGET_S = 1.5
+_SIZE_BUDGET_S = 3.0
 # What is shown beside, never judged, needs no more.
 _SHOWN_ROUNDS = 10
 # Where the interval leaves more than this share of the points open, the size is not judged.

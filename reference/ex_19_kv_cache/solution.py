@@ -23,9 +23,8 @@ import triton.language as tl
 # Query heads of a kv head are padded to the least that tl.dot takes.
 LEAST_ROWS = 16
 # Slots in a tile: at D = 128 in 2 bytes, 16 KiB of k and as many of v. Three stages keep two such tiles in flight, in
-# 70 KiB of shared memory, so three programs share an SM. Addresses that come out of a table take the compiler two
-# stages instead of one: with five it keeps two tiles in flight, with three or four only one (compiled for sm_90a).
-BLOCK_N, WARPS, STAGES, PAGED_STAGES = 64, 4, 3, 5
+# 70 KiB of shared memory, so three programs share an SM.
+BLOCK_N, WARPS, STAGES = 64, 4, 3
 # Programs that an SM gets in all: enough waves for the last, partly filled one not to matter.
 PROGRAMS_PER_SM = 8
 # A shorter split is over before its loads are in flight, and its partial result weighs more than what it read.
@@ -266,7 +265,7 @@ def attend(
         ROWS=max(LEAST_ROWS, triton.next_power_of_2(queries // heads)),
         BLOCK_N=BLOCK_N,
         num_warps=WARPS,
-        num_stages=PAGED_STAGES if page else STAGES,
+        num_stages=STAGES,
     )
     if splits > 1:
         share = width if batch * queries >= sms else MERGED_WIDTH
