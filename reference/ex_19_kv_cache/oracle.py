@@ -1,8 +1,9 @@
 """The truth for ex_19 in plain PyTorch, and the plain same-precision computations that its tolerances come from.
 
 `part(...)` receives float64 copies of the inputs. `part_honest(...)` receives the inputs as they are and yields what
-honest implementations return, in the dtype that the contract asks for. Sequences are taken one by one, each with
-exactly the slots that it has; everything runs where its inputs lie, for the caches of a timed size stay on the GPU.
+honest implementations return, in the dtype that the contract asks for. Sequences are taken with exactly the slots that
+they have, neighbours of the same length together; everything runs where its inputs lie, for the caches of a timed size
+stay on the GPU.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +13,10 @@ from itertools import product
 import torch
 from torch import Tensor
 
-# The keys and the values of one sequence, [Hkv, L, D] each.
-Sequence = tuple[Tensor, Tensor]
+# The keys and the values of a few sequences of the same length, [G, Hkv, L, D] each.
+Group = tuple[Tensor, Tensor]
+# Their copies in float64 must find room on a GPU.
+MOST_TOGETHER = 8
 
 # Keys per tile of the online softmax.
 TILES = (16, 128)
@@ -70,45 +73,59 @@ def paged_decode_attention_honest(
     yield from _honest(q, list(_paged(k_pages, v_pages, block_table, lengths)), scale)
 
 
-def _each(q: Tensor, sequences: Iterable[Sequence], attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
-    """[B, Hq, D]: `attend` of each sequence's queries [Hq, D] and its own slots."""
-    return torch.stack([attend(q[b], k, v) for b, (k, v) in enumerate(sequences)])
+def _each(q: Tensor, groups: Iterable[Group], attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+    """[B, Hq, D]: `attend` of each group's queries [G, Hq, D] and its own slots."""
+    found, done = [], 0
+    for k, v in groups:
+        found.append(attend(q[done : done + len(k)], k, v))
+        done += len(k)
+    return torch.cat(found)
 
 
-def _contiguous(k_cache: Tensor, v_cache: Tensor, lengths: Tensor) -> Iterator[Sequence]:
+def _alike(lengths: Tensor) -> Iterator[tuple[slice, int]]:
+    """A few neighbours of one length at a time, and that length."""
+    every = lengths.tolist()
+    first = 0
+    for b in range(1, len(every) + 1):
+        if b == len(every) or every[b] != every[first] or b - first == MOST_TOGETHER:
+            yield slice(first, b), every[first]
+            first = b
+
+
+def _contiguous(k_cache: Tensor, v_cache: Tensor, lengths: Tensor) -> Iterator[Group]:
     """The slots that each sequence has."""
-    for b, length in enumerate(lengths.tolist()):
-        yield k_cache[b, :, :length], v_cache[b, :, :length]
+    for group, length in _alike(lengths):
+        yield k_cache[group, :, :length], v_cache[group, :, :length]
 
 
-def _paged(k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor) -> Iterator[Sequence]:
-    """The slots that each sequence has, brought together one sequence at a time."""
-    for b, length in enumerate(lengths.tolist()):
-        yield _gathered(k_pages, block_table[b], length), _gathered(v_pages, block_table[b], length)
+def _paged(k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor) -> Iterator[Group]:
+    """The slots that each sequence has, brought together one group at a time."""
+    for group, length in _alike(lengths):
+        yield _gathered(k_pages, block_table[group], length), _gathered(v_pages, block_table[group], length)
 
 
-def _gathered(pages: Tensor, table: Tensor, length: int) -> Tensor:
-    """The first `length` slots of a sequence, [Hkv, length, D]: slot j is slot j % page of page table[j // page]."""
+def _gathered(pages: Tensor, tables: Tensor, length: int) -> Tensor:
+    """The first `length` slots of sequences, [G, Hkv, length, D]: slot j is slot j % page of page table[j // page]."""
     slots = torch.arange(length, device=pages.device)
-    return pages[table.long()[slots // pages.shape[1]], slots % pages.shape[1]].transpose(0, 1)
+    return pages[tables.long()[:, slots // pages.shape[1]], slots % pages.shape[1]].transpose(1, 2)
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> Tensor:
-    """One sequence: q: [Hq, D], k, v: [Hkv, L, D] to [Hq, D]; query head h reads kv head h // (Hq // Hkv)."""
-    if k.shape[1] == 0:
+    """q: [G, Hq, D], k, v: [G, Hkv, L, D] to [G, Hq, D]; query head h reads kv head h // (Hq // Hkv)."""
+    if k.shape[2] == 0:
         return torch.zeros_like(q)
     weights = torch.softmax(_logits(q, k, scale), dim=-1)
     return (weights @ v).reshape(q.shape)
 
 
 def _logits(q: Tensor, k: Tensor, scale: float | None) -> Tensor:
-    """[Hkv, Hq // Hkv, L]."""
+    """[G, Hkv, Hq // Hkv, L]."""
     return _scale(q, scale) * (_grouped(q, k) @ k.mT)
 
 
 def _grouped(q: Tensor, k: Tensor) -> Tensor:
-    """[Hkv, Hq // Hkv, D]: the query heads of a kv head are neighbours."""
-    return q.reshape(k.shape[0], -1, q.shape[-1])
+    """[G, Hkv, Hq // Hkv, D]: the query heads of a kv head are neighbours."""
+    return q.reshape(*k.shape[:2], -1, q.shape[-1])
 
 
 def _scale(q: Tensor, scale: float | None) -> float:
@@ -118,28 +135,28 @@ def _scale(q: Tensor, scale: float | None) -> float:
 # -- honest code -----------------------------------------------------------------------------------------------------
 
 
-def _honest(q: Tensor, sequences: list[Sequence], scale: float | None) -> Iterator[Tensor]:
+def _honest(q: Tensor, groups: list[Group], scale: float | None) -> Iterator[Tensor]:
     given = _scale(q, scale)
     for tile, rounded in product(TILES, (True, False)):
-        yield _each(q, sequences, partial(_online, scale=given, tile=tile, rounded=rounded))
-    yield _each(q, sequences, partial(_at_worst, scale=given))
+        yield _each(q, groups, partial(_online, scale=given, tile=tile, rounded=rounded))
+    yield _each(q, groups, partial(_at_worst, scale=given))
 
 
 def _online(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded: bool) -> Tensor:
     """Tile after tile of keys; `rounded`: weights enter the second product in the dtype of v."""
-    if k.shape[1] == 0:
+    if k.shape[2] == 0:
         return torch.zeros_like(q)
-    tile = max(tile, -(-k.shape[1] // MOST_TILES))
+    tile = max(tile, -(-k.shape[2] // MOST_TILES))
     grouped = _grouped(q, k).float()
-    top = torch.full((*grouped.shape[:2], 1), -torch.inf, device=q.device)
+    top = torch.full((*grouped.shape[:-1], 1), -torch.inf, device=q.device)
     total, acc = torch.zeros_like(top), torch.zeros_like(grouped)
-    for start in range(0, k.shape[1], tile):
-        logits = scale * (grouped @ k[:, start : start + tile].float().mT)
+    for start in range(0, k.shape[2], tile):
+        logits = scale * (grouped @ k[:, :, start : start + tile].float().mT)
         new_top = torch.maximum(top, logits.amax(-1, keepdim=True))
         weights, rescale = (logits - new_top).exp(), (top - new_top).exp()
         total = total * rescale + weights.sum(-1, keepdim=True)
         weights = weights.to(q.dtype).float() if rounded else weights
-        acc = acc * rescale + weights @ v[:, start : start + tile].float()
+        acc = acc * rescale + weights @ v[:, :, start : start + tile].float()
         top = new_top
     return (acc / total).to(q.dtype).reshape(q.shape)
 
@@ -148,7 +165,7 @@ def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the weights of a
     row usually does: their errors are as large as can be, and independent of each other.
     """
-    if k.shape[1] == 0:
+    if k.shape[2] == 0:
         return torch.zeros_like(q)
     half_ulp = torch.finfo(q.dtype).eps / 2
     wide_q, wide_k, wide_v = q.double(), k.double(), v.double()
