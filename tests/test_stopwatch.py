@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from grader.child import stopwatch as stopwatches
 from grader.child.stopwatch import Stopwatch, _identity
 from grader.protocol.messages import Form, Launch, Open, Recipe, Timed
 from grader.protocol.spans import spans, word_sum
@@ -116,7 +117,7 @@ def test_a_cover_that_was_not_drawn_has_another_sum(monkeypatch: pytest.MonkeyPa
     assert run(stopwatch(), 17)[-1] != honest[-1]
 
 
-def test_inputs_of_two_calls_in_a_row_lie_elsewhere() -> None:
+def test_inputs_of_two_laps_in_a_row_lie_elsewhere() -> None:
     addresses: list[set[int]] = []
 
     def noting(x: Tensor, y: Tensor) -> Tensor:
@@ -124,9 +125,48 @@ def test_inputs_of_two_calls_in_a_row_lie_elsewhere() -> None:
         return x + y
 
     watch = stopwatch()
+    laps = []
     for seed in range(7):
         run(watch, seed, noting)
-    assert all(not one & other for one, other in pairwise(addresses))
+        laps.append(addresses[-1])
+    assert all(not one & other for one, other in pairwise(laps))
+
+
+def test_a_brief_call_is_rehearsed_on_the_inputs_of_the_last_lap_and_those_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stopwatches, "_BRIEF_US", 1e12)
+    seen: list[float] = []
+
+    def noting(x: Tensor, y: Tensor) -> Tensor:
+        seen.append(float(x[0]))
+        return x + y
+
+    watch = stopwatch()
+    firsts = [float(build(Recipe("add", {"N": 500}, seed))[0][0]) for seed in (17, 7)]
+    run(watch, 17, noting)
+    assert seen == firsts[:1]
+    run(watch, 7, noting)
+    assert seen == [firsts[0], firsts[0], firsts[0], firsts[1]]
+    # Of another size, and by a function that has not run yet, nothing is known.
+    run(watch, 63, noting, wanted=timed(n=1000))
+    assert len(seen) == 5
+    run(watch, 7, noting, wanted=replace(timed(n=1000), function="another"))
+    assert len(seen) == 6
+
+
+def test_a_call_that_takes_long_is_not_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopwatches, "_BRIEF_US", 0.0)
+    calls: list[int] = []
+
+    def slow(x: Tensor, y: Tensor) -> Tensor:
+        calls.append(len(calls))
+        return x + y
+
+    watch = stopwatch()
+    for seed in range(3):
+        run(watch, seed, slow)
+    assert len(calls) == 3
 
 
 def test_the_garbage_collector_rests_during_the_call_and_not_after_it() -> None:

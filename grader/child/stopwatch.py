@@ -28,6 +28,11 @@ from grader.protocol.messages import Awake, Clocked, Form, Launch, Open, Opened,
 from grader.protocol.spans import MOST_SUMS, PIECES, WORD_BYTES, cut
 
 Function = Callable[..., object]
+# Between laps a process sleeps, and what Python and its launches need leaves the processor's caches: after 50 ms a call
+# takes three times as long to reach the GPU. Two calls on the inputs of the last lap bring it back; of calls that take
+# longer than this, so much of the time is the GPU's that it does not matter.
+_REHEARSALS = 2
+_BRIEF_US = 5e3
 # Inputs and cover come from one seed, but are no copies of each other.
 _COVER_SEED = 0x5EED
 
@@ -116,10 +121,15 @@ class Stopwatch:
         self._seen: Seen | None = None
         self._peak_bytes = -1
         self._captured: dict[tuple[object, ...], Captured] = {}
+        # What the inputs are of, and how long the last call of each function took that was not replayed.
+        self._built: tuple[object, ...] = ()
+        self._took_us: dict[tuple[object, ...], float] = {}
 
     def prepare(self, timed: Timed, function: Function, watch: Watch) -> Prepared:
         """All of a timed call that needs no seed: afterwards this process's GPU context is the one that runs."""
         captured = self._capture(timed, function, watch) if timed.method == "graph" else None
+        if captured is None:
+            self._rehearse(timed, function, watch)
         words = max(1, timed.cover_bytes // WORD_BYTES)
         if self._cover.numel() != words:
             self._cover = torch.empty(words, dtype=torch.int64, device=self._device)
@@ -128,6 +138,12 @@ class Stopwatch:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
         return Prepared(timed, function, watch, captured)
+
+    def _rehearse(self, timed: Timed, function: Function, watch: Watch) -> None:
+        if self._built == _problem(timed) and self._took_us.get(_identity(timed), _BRIEF_US) < _BRIEF_US:
+            for _ in range(_REHEARSALS):
+                with _without_collector(), watch():
+                    function(*self._inputs)
 
     def run(self, prepared: Prepared, seed: int) -> bytes:
         """The timed call; the sums that commit to its outputs and the cover, as 64-bit integers."""
@@ -139,7 +155,7 @@ class Stopwatch:
         # The last inputs live until there are new ones: no two calls in a row get the same addresses.
         values = self._build(replace(timed.recipe, seed=seed))
         if captured is None:
-            self._inputs = values
+            self._inputs, self._built = values, _problem(timed)
         else:
             _copy_into(captured.inputs, values)
         self._halves[1].random_(generator=chance)
@@ -156,7 +172,10 @@ class Stopwatch:
         self._outputs = (*returned[:16], *(named[name] for name in timed.mutates))
         self._seen = seen
         sums = [_piece_sums(raw) for raw in map(self._bytes, range(len(self._outputs))) if raw is not None]
-        return self._fetched(torch.cat([*sums, cover_sum]))
+        fetched = self._fetched(torch.cat([*sums, cover_sum]))
+        if captured is None:
+            self._took_us[_identity(timed)] = self._timer.elapsed_us()
+        return fetched
 
     def _memory_from_here(self) -> int:
         """Device memory in use, whose peak is counted anew from here on; 0 where there is no device to ask."""
@@ -229,9 +248,14 @@ class Stopwatch:
         return self._captured[key]
 
 
+def _problem(timed: Timed) -> tuple[object, ...]:
+    """What inputs are of, but for their seed."""
+    return timed.recipe.part, *timed.recipe.case.items()
+
+
 def _identity(timed: Timed) -> tuple[object, ...]:
-    """What a captured graph is of: baselines of different parts have the same names."""
-    return timed.recipe.part, timed.function, *timed.recipe.case.items()
+    """What is called: baselines of different parts have the same names."""
+    return timed.function, *_problem(timed)
 
 
 @contextmanager
