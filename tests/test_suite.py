@@ -134,9 +134,11 @@ class Invented:
 
     told: Callable[[Course], Any]
     asked: list[tuple[int, str]]
+    beside: dict[int, tuple[str, ...]]
 
-    def __call__(self, *, course: Course, **_: Any) -> Any:
+    def __call__(self, *, course: Course, beside: tuple[str, ...], **_: Any) -> Any:
         self.asked.append((int(course.case["N"]), course.method))
+        self.beside[int(course.case["N"])] = beside
         found = self.told(course)
 
         def run(enough: Callable[[Laps, float], bool], **limits: Any) -> Laps:
@@ -151,7 +153,8 @@ class Invented:
 def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
     """Judge sizes by invented laps: arena({1000: laps(...)}, ...) -> the verdict and what was raced.
 
-    With `by_itself`, how long the baseline takes there at each size, the verdict is confirmed as well.
+    With `by_itself`, how long the baseline takes there at each size, the verdict is confirmed as well. `beside` is
+    filled with the baselines that were raced beside at each size.
     """
     part = ex_15.exercise.part("vector_add")
     assert part is not None
@@ -163,9 +166,14 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
         graph: Any = None,
         gauged: Gauged = GAUGED,
         by_itself: dict[int, float] | None = None,
+        beside: dict[int, tuple[str, ...]] | None = None,
         **changes: Any,
     ) -> tuple[Verdict, list[tuple[int, str]]]:
-        invented = Invented(lambda course: graph if course.method == "graph" else told[int(course.case["N"])], [])
+        invented = Invented(
+            lambda course: graph if course.method == "graph" else told[int(course.case["N"])],
+            [],
+            {} if beside is None else beside,
+        )
         monkeypatch.setattr(suite, "Race", invented)
         session = SimpleNamespace(runs_on_gpu=gpu)
         anchor = SimpleNamespace(missing=lambda part, names: dict.fromkeys(names, ""))
@@ -313,6 +321,20 @@ def test_a_baseline_that_failed_on_the_way_is_reported_with_its_reason(arena: Ar
     ]
 
 
+def test_a_baseline_beside_that_was_slow_is_not_tried_where_there_is_more_to_do(arena: Arena) -> None:
+    def beside_took(us: float) -> Laps:
+        found = laps(1000.0, 1000.0)
+        found.baselines["cuda_cpp"] = [Lap(us, us + 1000)] * 5
+        return found
+
+    told = {500: beside_took(1000.0), 2000: beside_took(3e5), 1000: beside_took(1000.0), 4000: laps(1000.0, 1000.0)}
+    raced: dict[int, tuple[str, ...]] = {}
+    verdict, _ = arena(told, shown_beside=("cuda_cpp",), flops="N", beside=raced)
+    assert raced == {500: ("cuda_cpp",), 2000: ("cuda_cpp",), 1000: ("cuda_cpp",), 4000: ()}
+    # It is not missing: where there is less to do it ran.
+    assert [(one.name, one.missing) for one in speed_of(verdict).baselines] == [("torch_eager", ""), ("cuda_cpp", "")]
+
+
 def test_without_the_baseline_itself_the_grader_has_failed_and_not_the_submission(arena: Arena) -> None:
     with pytest.raises(AnchorFailed):
         arena({500: AnchorFailed("RuntimeError: no")})
@@ -361,10 +383,13 @@ def test_a_size_ends_early_once_the_clock_will_not_know_it_well_enough_in_time(e
     part = ex_15.exercise.part("vector_add")
     assert part is not None
     judging = Suite(part, band_of(part, TINY), None, None, GAUGED, "none", "x.py")  # type: ignore[arg-type]
-    unsteady = laps(600.0, 600.0, jitter_us=40.0)
+    unsteady = laps(600.0, 600.0, jitter_us=80.0)
     assert not time_of_record(unsteady.submission, unsteady.baselines["torch_eager"]).known
     assert not judging._known_well(unsteady, 0.001), "hundreds of rounds are to come"
     assert judging._known_well(unsteady, 0.9)
+    nearly = laps(600.0, 600.0, jitter_us=40.0)
+    assert not time_of_record(nearly.submission, nearly.baselines["torch_eager"]).known
+    assert not judging._known_well(nearly, 0.9), "what disturbs the clock may go away"
 
 
 def test_this_process_is_quiet_while_it_times_and_as_before_afterwards() -> None:

@@ -41,6 +41,10 @@ _LAUNCH_BOUND_US = 100.0
 _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 # Inputs, outputs, and the truth in float64 with its variants.
 _MEMORY_FACTOR = 12
+# A baseline beside that takes this long is not tried at sizes with more work.
+_SLOW_US = 2e5
+# Noise that lasts for seconds goes away again: what the clock outside would know only nearly well enough is waited for.
+_NEARLY = 1.5
 # A baseline that is this much slower beside the submission than by itself was disturbed by it.
 _SLOWED = 1.07
 
@@ -81,6 +85,8 @@ class Suite:
     path: str
     slow_baselines: bool = False
     _missing: dict[str, str] = field(default_factory=dict)
+    # The least work, in floating-point operations, at which a baseline beside was slow.
+    _slow_from: dict[str, float] = field(default_factory=dict)
 
     def judge(self) -> Verdict:
         """Time every size. The GPU must be ours alone meanwhile (grader.speed.lock)."""
@@ -166,15 +172,20 @@ class Suite:
         laps = race.run(self._known_well, least=_SHOWN_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S)
         for name, why in laps.dropped.items():
             self._missing[name] = why
+        work = evaluate(self.band.flops, case)
+        for name, ran in laps.baselines.items():
+            if middle(ran) > _SLOW_US:
+                self._slow_from[name] = min(work, self._slow_from.get(name, work))
         return self._timing(case, method, laps)
 
     def _race(self, case: Case, method: Method) -> Race:
         running = [name for name, why in self._missing.items() if not why]
         rules = [check.rule for check in self.part.checks]
+        work = evaluate(self.band.flops, case)
 
         def can_take_part(name: str) -> bool:
             # What compiles for itself, or on streams of its own, is not captured as a graph.
-            return method == "stream" or not FAMILIES[name].slow
+            return work <= self._slow_from.get(name, work) and (method == "stream" or not FAMILIES[name].slow)
 
         return Race(
             course=Course(self.part, case, method, self._cover_bytes),
@@ -196,7 +207,7 @@ class Suite:
         if len(base) < _LEAST_ROUNDS:
             return False
         record = time_of_record(laps.submission, base)
-        if not record.known and foretold_us(record.clock_us, spent) > CLOCK_SHARE * middle(base):
+        if not record.known and foretold_us(record.clock_us, spent) > _NEARLY * CLOCK_SHARE * middle(base):
             return True
         ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
         sure = self._doubt(ratio) == 0 or ratio.half_width <= _NARROW

@@ -47,7 +47,7 @@ NONE_UNUSED = Choice((0,))
 RAGGED = Size(1, 200)
 # What usual tiles divide.
 FULL = Size(128, 256, multiple_of=128)
-LONG = Size(1, 1 << 19)
+LONG = Size(1, 1 << 20)
 
 Named = tuple[dict[str, Value], ...]
 
@@ -425,7 +425,7 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
 
 # Batch and context of the points; 32 query heads, 8 kv heads, D = 128. Those of one sequence are of one type: they are
 # a curve. Only the last two take a fast GPU long enough to be judged: many sequences, and a single one.
-POINTS = ((1, 1 << 13), (8, 1 << 13), (64, 1 << 12), (1, 1 << 17), (128, 1 << 13), (1, 1 << 19))
+POINTS = ((1, 1 << 13), (8, 1 << 13), (64, 1 << 12), (1, 1 << 17), (128, 1 << 13), (1, 1 << 20))
 # Further contexts of one sequence, over too soon to be judged, for the curve.
 CONTEXTS = ((1, 1 << 11), (1, 1 << 15))
 BESIDE = ("torch_eager", "flashinfer")
