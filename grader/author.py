@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 
 import torch
@@ -21,8 +22,9 @@ from grader.catalogue import Entry
 from grader.errors import SpecError
 from grader.grading import Job, grade
 from grader.judge.compare import compare
+from grader.judge.regret import mean_regret
 from grader.judge.truth import Expected, Truth
-from grader.model.exercise import Agrees, SpeedBand, check_id
+from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
 from grader.plan import Plan, PlannedCheck, draw
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
@@ -132,7 +134,7 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
 
     trials = _trials(entry)
     # Every file meets the same cases.
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), keep=_KNOWN_CASES)
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
     drawn = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {one.parts for one in trials}}
 
@@ -163,7 +165,7 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
                     _keep(cheats, result, trial.path.name, min)
     finally:
         pool.shutdown(cancel_futures=True)
-    for finding in trivial_answers(drawn[None], truth):
+    for finding in (*trivial_answers(drawn[None], truth), *constant_choices(drawn[None], truth)):
         note(finding)
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
@@ -298,3 +300,38 @@ def _models(
         if isinstance(value, Tensor) and all(value.shape == one.value.shape for one in expected):
             models[f"a copy of {name}"] = tuple(value.to(one.dtype) for one in expected)
     return models
+
+
+# -- constant choices ------------------------------------------------------------------------------------------------
+
+# Of the points of a check on choices, the most that looking at nothing may earn.
+_MOST_FOR_NOTHING = 0.5
+
+
+def constant_choices(plan: Plan, truth: Truth) -> Iterator[Finding]:
+    """For every check on choices: what the best answer earns that is the same in every case."""
+    for planned in plan.checks:
+        rule = planned.check.rule
+        if not isinstance(rule, Regret):
+            continue
+        if not truth.has_measurements:
+            yield Finding(planned.id, None, "nothing has been measured that choices could be judged by")
+        elif ratios := _ratios(planned, truth):
+            name, regret = min(((name, mean_regret(found)) for name, found in ratios.items()), key=lambda one: one[1])
+            earned = rule.share(regret)
+            outcome = f"the best constant choice, {name}, earns {earned:.0%} of the points (regret {regret:.0%})"
+            yield Finding(planned.id, earned < _MOST_FOR_NOTHING, outcome)
+
+
+def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
+    """Of every thing that can be chosen in all cases, its cost over the least in each."""
+    found: dict[str, list[float]] = {}
+    part = planned.part
+    for one in planned.cases:
+        recipe = Recipe(part.name, dict(one.case), one.seed)
+        costs = truth.costs(part, recipe)
+        known = [cost for cost in costs if not isnan(cost)]
+        things = truth.inputs(recipe)[part.arguments.index(part.chooses)]
+        for thing, cost in zip(things, costs, strict=True):  # type: ignore[call-overload]
+            found.setdefault(str(thing), []).append((max(known) if isnan(cost) else cost) / min(known))
+    return {name: ratios for name, ratios in found.items() if len(ratios) == len(planned.cases)}

@@ -4,6 +4,7 @@ exercises/<name>.py            what the learner edits
 reference/<name>/spec.py       EXERCISE = Exercise(...)
 reference/<name>/inputs.py     builds the inputs of a case
 reference/<name>/oracle.py     the truth, and honest same-precision computations
+reference/<name>/measured.json  what the oracle looks up instead of computing it, where there is something
 reference/<name>/stub.py       the untouched stub
 reference/<name>/solution.py, wrong/*.py, honest/*.py
 """
@@ -100,11 +101,19 @@ class Entry:
             raise SpecError(f"an exercise's folder must hold {file}, got none at {path}")
         return path.read_text(encoding="utf-8")
 
+    @property
+    def measured(self) -> str:
+        """The text of measured.json, what was measured once and is looked up since; empty where there is none."""
+        path = self.folder / "measured.json"
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
     def sha256(self) -> str:
-        """A hash over the files that decide a grade: spec, inputs and oracle."""
+        """A hash over the files that decide a grade: spec, inputs, oracle, and what was measured."""
         digest = hashlib.sha256()
         for file in ("spec.py", "inputs.py", "oracle.py"):
             digest.update(file.encode() + b"\0" + self.source(file).encode() + b"\0")
+        if self.measured:
+            digest.update(self.measured.encode())
         return digest.hexdigest()
 
 

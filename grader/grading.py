@@ -7,6 +7,7 @@ to its smallest failing case; a process that dies is replaced and the remaining 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -21,11 +22,12 @@ from grader.compiled.kept import place_for
 from grader.compiled.runner import Compiling
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
+from grader.judge.compiles import compiles
 from grader.judge.rules import decide, failure_of, shrinkable
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.model.cases import Case
-from grader.model.exercise import Agrees, Fresh, Part, SpeedBand, UsesKernels, WorkModel, check_id
+from grader.model.exercise import Agrees, Compiles, Fresh, Part, SpeedBand, UsesKernels, WorkModel, check_id
 from grader.plan import Plan, PlannedCase, PlannedCheck, ReplayToken
 from grader.protocol.messages import Loaded, Start
 from grader.record import (
@@ -61,6 +63,8 @@ _SHRINK_CHECK_S = 2.0
 _SHRINK_TOTAL_S = 5.0
 # On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
 _GPU_PATIENCE_S = 20.0
+# A check that asks what kernels compile to waits for it so long.
+_COMPILE_S = 120.0
 # A part that ran out of time this often is not waited for again.
 _MOST_TIMEOUTS = 2
 # What a work check finds out; anything else that goes wrong there is the business of other checks.
@@ -106,12 +110,13 @@ def grade(
     # Tensors are small here, and threads of torch's own would take the cores from the submission.
     torch.set_num_threads(1)
     exercise = job.entry.exercise
-    truth = truth or Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"))
+    truth = truth or Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"), measured=job.entry.measured)
     start = Start(
         submission_name=f"{job.entry.name}.py",
         submission=job.source,
         inputs=job.entry.source("inputs.py"),
         functions=tuple(part.name for part in exercise.parts),
+        packages=tuple(dict.fromkeys(package.module for part in exercise.parts for package in part.needs)),
     )
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     versions = machine.version("triton"), machine.version("torch")
@@ -127,7 +132,9 @@ def grade(
             start, exercise.limits, [part for part, _ in parts], shelf=place_for(start, (*versions, __version__))
         ) as compiling,
     ):
-        grading = _Grading(job, session, truth, stadium, counting)
+        grading = _Grading(job, session, truth, stadium, counting, compiling)
+        if any(grading.is_compiled(planned) for planned in job.plan.checks):
+            compiling.send(lambda: server.beside("compile"))
 
         def hear(found: Iterator[CheckResult]) -> None:
             for result in found:
@@ -204,8 +211,11 @@ def _counting(job: Job, server: ForkServer, start: Start, session: Session) -> I
 class _Grading:
     """The state of one grading: whether the file loads, and how much time shrinking has left."""
 
-    def __init__(self, job: Job, session: Session, truth: Truth, stadium: Stadium, counting: Session) -> None:
+    def __init__(
+        self, job: Job, session: Session, truth: Truth, stadium: Stadium, counting: Session, compiling: Compiling
+    ) -> None:
         self._job = job
+        self._compiling = compiling
         self._counting = counting
         self._stadium = stadium
         self._session = session
@@ -225,7 +235,11 @@ class _Grading:
         for check in sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels)):
             if self._is_timed(check):
                 continue
-            if check.cases == ():
+            if reason := self._unfit_here(check):
+                yield _result(check, None, status="skipped_environment", reason=reason)
+            elif isinstance(check.check.rule, Compiles):
+                yield self._compiled(check, check.check.rule)
+            elif check.cases == ():
                 yield _unjudged(check, self._session)
             elif blocked is not None:
                 yield _result(check, blocked)
@@ -255,8 +269,35 @@ class _Grading:
         for check, found in timed:
             yield self._confirmed(check, found) if isinstance(found, Timed) else found
 
+    def is_compiled(self, planned: PlannedCheck) -> bool:
+        """Whether a check, here, asks what kernels compile to."""
+        return isinstance(planned.check.rule, Compiles) and not self._unfit_here(planned)
+
+    def _compiled(self, planned: PlannedCheck, rule: Compiles) -> CheckResult:
+        started = monotonic()
+        try:
+            outcomes = [
+                self._compiling.outcome(planned.part.name, capability, _COMPILE_S) for capability in rule.capabilities
+            ]
+            ruling = compiles(outcomes, rule)
+            status: Status = "inconclusive" if ruling.undecided else "pass"
+            seconds = monotonic() - started
+            return _result(planned, ruling.failure, None, ruling, seconds, status=status, reason=ruling.undecided)
+        except Exception as fault:
+            return _result(planned, self._fault(fault), duration_s=monotonic() - started)
+
     def _is_timed(self, planned: PlannedCheck) -> bool:
         return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
+
+    def _unfit_here(self, planned: PlannedCheck) -> str:
+        """Why this machine cannot judge a check, and the command that would mend it; empty where it can."""
+        for package in planned.part.needs:
+            if importlib.util.find_spec(package.module) is None:
+                return f"{package.module} is not installed: {package.command}"
+        compiled = isinstance(planned.check.rule, Compiles)
+        if planned.part.on == "gpu" and not compiled and not self._session.runs_on_gpu:
+            return "this part runs on a GPU only, and none is used here"
+        return ""
 
     def _device(self) -> str:
         return self._session.ready.device if self._session.ready else "cpu"
@@ -294,9 +335,12 @@ class _Grading:
             failure, counterexample = ruling.failure, None
             if ruling.failure and ruling.failing:
                 failure, counterexample = self._shrunk(bench, planned, ruling.failure, ruling.failing)
-            status: Status = "inconclusive" if ruling.undecided and not failure else "pass"
+            status: Status = "pass"
+            if not failure and (ruling.undecided or ruling.unfit):
+                status = "inconclusive" if ruling.undecided else "skipped_environment"
             duration_s = monotonic() - started
-            return _result(planned, failure, counterexample, ruling, duration_s, status=status, reason=ruling.undecided)
+            reason = ruling.undecided or ruling.unfit
+            return _result(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
 
@@ -430,7 +474,7 @@ def _result(
         title=planned.check.title,
         objective=planned.check.objective,
         status=decided,
-        points=planned.check.points if decided == "pass" else 0.0,
+        points=_earned(planned, ruling) if decided == "pass" else 0.0,
         max_points=planned.check.points,
         duration_s=round(duration_s, 4),
         reason=failure.cause.rationale if failure else reason,
@@ -440,7 +484,13 @@ def _result(
         evidence=ruling.evidence if ruling else {},
         metrics=ruling.metrics if ruling else {},
         work=ruling.work if ruling else (),
+        selection=ruling.selection if ruling else None,
     )
+
+
+def _earned(planned: PlannedCheck, ruling: Ruling | None) -> float:
+    share = ruling.share if ruling else 1.0
+    return planned.check.points if share == 1 else round(share * planned.check.points, 2)
 
 
 def _unjudged(planned: PlannedCheck, session: Session) -> CheckResult:

@@ -321,6 +321,20 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """What a part that chooses could choose from, and chose: costs by case and thing, each over its case's least (-1:
+    not known). chosen: the place of the choice in every case, -1 where the thing was not offered. source: where the
+    costs come from.
+    """
+
+    cases: tuple[str, ...]
+    things: tuple[str, ...]
+    ratios: tuple[tuple[float, ...], ...]
+    chosen: tuple[int, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """One line of the scorecard. `reason` is a sentence for every status but pass; `notes` what was left out."""
 
@@ -341,6 +355,7 @@ class CheckResult:
     speed: Speed | None = None
     work: tuple[Work, ...] = ()
     predictions: tuple[Prediction, ...] = ()
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True)

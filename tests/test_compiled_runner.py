@@ -177,7 +177,7 @@ def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
 
 
 def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
-    def spawn(*_: object) -> None:
+    def spawn(*_: object, **__: object) -> None:
         raise GradeError("the fork server must answer, but it ended")
 
     with Compiling(Start("ex.py", "", "", ()), Limits(), [part]) as compiling:

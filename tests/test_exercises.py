@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ from grader.judge.compare import compare
 from grader.judge.truth import Truth
 from grader.model.cases import Size
 from grader.model.exercise import Part, check_id
-from grader.plan import PlannedCheck, default_seed, draw
+from grader.plan import PlannedCase, PlannedCheck, default_seed, draw
 from grader.protocol.messages import Recipe
 from grader.record import Status
 
@@ -27,10 +29,21 @@ CHECKS = [
 ]
 
 every_exercise = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-every_part = pytest.mark.parametrize(("entry", "part"), PARTS, ids=[part.name for _, part in PARTS])
-every_check = pytest.mark.parametrize(
-    ("entry", "planned"), [pair for pair in CHECKS if pair[1].cases], ids=[one.id for _, one in CHECKS if one.cases]
-)
+
+
+def each(pairs: Sequence[tuple[Entry, Any]], name: str) -> pytest.MarkDecorator:
+    """A test of every part or check."""
+    ids = [getattr(one, "id", "") or one.name for _, one in pairs]
+    return pytest.mark.parametrize(("entry", name), pairs, ids=ids)
+
+
+every_part = each(PARTS, "part")
+# Those that choose among things are asked about the sizes that were measured.
+every_computing_part = each([pair for pair in PARTS if not pair[1].chooses], "part")
+WITH_CASES = [pair for pair in CHECKS if pair[1].cases]
+every_check = each(WITH_CASES, "planned")
+every_choosing_check = each([pair for pair in WITH_CASES if pair[1].part.chooses], "planned")
+every_computing_check = each([pair for pair in WITH_CASES if not pair[1].part.chooses], "planned")
 
 
 def functions(path: Path) -> dict[str, ast.FunctionDef]:
@@ -87,7 +100,7 @@ def test_the_stub_says_what_the_part_takes_gives_and_means(entry: Entry, part: P
         assert f"{argument}:" in text
 
 
-@every_part
+@every_computing_part
 def test_some_case_has_a_size_of_one_and_some_case_no_power_of_two(entry: Entry, part: Part) -> None:
     sizes = [
         int(one.case[name])
@@ -97,11 +110,26 @@ def test_some_case_has_a_size_of_one_and_some_case_no_power_of_two(entry: Entry,
         for name, domain in planned.space.axes.items()
         if isinstance(domain, Size)
     ]
-    assert 1 in sizes
+    # Where sizes come in eights, eight is the one.
+    least = min(
+        domain.low or domain.multiple_of
+        for check in part.checks
+        if check.cases
+        for domain in check.cases.space.axes.values()
+        if isinstance(domain, Size)
+    )
+    assert least in sizes
     assert any(size & (size - 1) for size in sizes)
 
 
-@every_check
+@every_choosing_check
+def test_every_choice_has_a_cost_that_was_measured(entry: Entry, planned: PlannedCheck) -> None:
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    for one in planned.cases:
+        assert min(truth.costs(planned.part, Recipe(planned.part.name, dict(one.case), one.seed))) > 0
+
+
+@every_computing_check
 def test_the_oracle_is_wide_plain_and_on_the_cpu_and_honest_code_is_within_its_tolerance(
     entry: Entry, planned: PlannedCheck
 ) -> None:
@@ -119,11 +147,21 @@ def test_the_oracle_is_wide_plain_and_on_the_cpu_and_honest_code_is_within_its_t
 @every_check
 def test_inputs_are_the_same_bits_every_time_and_others_for_another_seed(entry: Entry, planned: PlannedCheck) -> None:
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
-    one = planned.cases[0]
+    # A single thing has one order only.
+    one = max(planned.cases, key=lambda planned_case: len(str(truth.inputs(_recipe(planned, planned_case)))))
 
     def built(seed: int) -> list[bytes]:
         values = truth.inputs(Recipe(planned.part.name, dict(one.case), seed))
-        return [value.contiguous().view(torch.uint8).numpy().tobytes() for value in values if isinstance(value, Tensor)]
+        return [
+            value.contiguous().view(torch.uint8).numpy().tobytes()
+            if isinstance(value, Tensor)
+            else repr(value).encode()
+            for value in values
+        ]
 
     assert built(one.seed) == built(one.seed)
     assert built(one.seed) != built(one.seed + 1)
+
+
+def _recipe(planned: PlannedCheck, one: PlannedCase) -> Recipe:
+    return Recipe(planned.part.name, dict(one.case), one.seed)

@@ -194,13 +194,20 @@ def test_panels_stand_in_the_order_of_the_suite_and_sizes_in_that_of_the_axis() 
     assert [stop.at for stop in found.panels[0].stops] == [1024, 4096, 16384]
 
 
-def test_a_size_replayed_as_a_graph_gives_way_to_the_same_one_timed_by_stream() -> None:
+def test_a_judged_size_goes_before_its_replay_and_the_replay_before_one_that_launches_rule() -> None:
     found = along.along(attention_speed())
+    short = dataclasses.replace(
+        attention_speed(), sizes=tuple(dataclasses.replace(size, judged=False) for size in attention_speed().sizes)
+    )
+    shown = along.along(short)
     lonely = along.along(dataclasses.replace(attention_speed(), sizes=attention_speed().sizes[:1]))
 
     assert found is not None
     assert lonely is not None
     assert found.panels[0].stops[0].size.method == "stream"
+    assert shown is not None
+    first = shown.panels[0].stops[0]
+    assert (first.size.method, first.with_memory.method) == ("graph", "stream")
     assert lonely.panels[0].stops[0].size.method == "graph"
 
 

@@ -223,7 +223,7 @@ def test_a_file_that_does_not_load_is_silent(making: Making, parts: list[Part], 
 
 @pytest.mark.filterwarnings("error")
 def test_without_a_server_it_is_silent(making: Making, parts: list[Part]) -> None:
-    def spawn(*_: object) -> None:
+    def spawn(*_: object, **__: object) -> None:
         raise GradeError("the fork server must answer, but it ended")
 
     with making(TELLING, SimpleNamespace(mode="interpret", spawn=spawn)) as scout:

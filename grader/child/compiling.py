@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from grader.child import assembly
+from grader.child import assembly, cutecompiling
 from grader.child.disguise import Disguise, pretend, properties
 from grader.protocol.messages import Binary, Compiled
 from grader.protocol.targets import TARGETS, Target
@@ -71,6 +71,14 @@ class Compiler:
         JITFunction._do_compile = self._around_compile(JITFunction._do_compile)
         Autotuner.run = self._around_tuning(Autotuner.run)
         Autotuner.do_bench = property(lambda autotuner: self._trial)
+
+    def install_cute(self) -> None:
+        """The same for the CuTe DSL."""
+        cutecompiling.install(self._target, self._path, self._keep, self._told)
+
+    def _told(self, text: str) -> None:
+        # Whom to tell is known only when a call begins.
+        self._announce(text)
 
     @contextmanager
     def pretending(self) -> Iterator[None]:

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils.dlpack import DLDeviceType
 
+from grader.child.cutecompiling import on_gpu
 from grader.protocol.targets import Target
 
 _CPU = torch.device("cpu")
@@ -43,6 +45,10 @@ class Disguise(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         if func is Tensor.cuda:
             return args[0]
+        if func is Tensor.__dlpack__:
+            return on_gpu(func(args[0]))
+        if func is Tensor.__dlpack_device__:
+            return DLDeviceType.kDLCUDA, 0
         given = {name: _on_cpu(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
         return func(*map(_on_cpu, args), **given)
 

@@ -29,6 +29,9 @@ def main(control_fd: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
     _preload()
+    # It imports torch, as the worker does.
+    from grader.child import cutedsl
+
     gc.collect()
     gc.freeze()
     children: dict[int, int] = {}
@@ -37,6 +40,7 @@ def main(control_fd: int) -> None:
             message, descriptors = receive(control, TRUSTED_BYTES, descriptors=2)
             if message.get("op") == "spawn":
                 spawn = decode(Spawn, message)
+                cutedsl.import_all(spawn.packages)
                 pid = _fork(spawn, descriptors)
                 children[pid] = spawn.uid
                 send(control, {"pid": pid})

@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from grader import tensors
+from grader.child import cutedsl
 from grader.child.arguments import Arguments
 from grader.child.compiling import Compiler
-from grader.child.evidence import Probe, fill_uninitialised_memory
+from grader.child.evidence import Probe, Seen, fill_uninitialised_memory
 from grader.child.interpreter import contract
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.stopwatch import Stopwatch, form_of
@@ -107,7 +108,16 @@ class Worker:
         # A process that only compiles needs no watching: nothing in it is judged.
         self._compiler = Compiler(start.target, self._path) if start.target else None
         (self._compiler or self._probe).install()
+        self._cute: cutedsl.Watch | None = None
+        if cutedsl.PACKAGE in start.packages and cutedsl.is_installed(cutedsl.PACKAGE):
+            if self._compiler:
+                self._compiler.install_cute()
+            else:
+                self._cute = cutedsl.Watch(self._probe.around)
+                self._cute.install()
         fill_uninitialised_memory(on=True)
+        cutedsl.stand_in_for_missing(start.packages)
+        self._cpu_arguments = Arguments(torch.device("cpu"))
         self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = _module_from_text("grade_inputs", start.inputs)
         self._submission = types.ModuleType("submission")
@@ -162,7 +172,7 @@ class Worker:
         fill_uninitialised_memory(on=False)
         try:
             function = getattr(self._submission, timed.function)
-            prepared = self._stopwatch.prepare(timed, function, lambda: self._probe.watch(timed=True))
+            prepared = self._stopwatch.prepare(timed, function, self._watched_lightly)
             sys.stdout.flush()
             sys.stderr.flush()
             return self._stopwatch.answer(prepared, channel)
@@ -170,6 +180,13 @@ class Worker:
             return self._raised(raised, loading=False)
         finally:
             fill_uninitialised_memory(on=True)
+
+    @contextmanager
+    def _watched_lightly(self) -> Iterator[Seen]:
+        if self._cute:
+            self._cute.begin()
+        with self._probe.watch(timed=True) as seen:
+            yield seen
 
     def _open(self, wanted: Open, memory_fd: int) -> Opened | Raised:
         try:
@@ -197,15 +214,22 @@ class Worker:
         """Run one function once and copy its outputs into the memory file."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         values = self._build(call.recipe)
-        arguments = self._arguments.place(call.arguments, values, call.storage, call.carries)
+        placed = self._cpu_arguments if call.on_cpu else self._arguments
+        arguments = placed.place(call.arguments, values, call.storage, call.carries)
+        if self._cute:
+            self._cute.begin()
+        if call.tensors == "cute":
+            arguments = cutedsl.handed_over(arguments)
         try:
-            with self._sealed(call), self._probe.watch() as seen:
-                result = function(*arguments)
+            with self._sealed(call, placed), self._probe.watch() as seen:
+                result = self._called(function, arguments)
                 self._synchronise()
+            if call.chooses:
+                result = _place_of(result, values[call.arguments.index(call.chooses)])
             returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
-            outputs = [*returned, *(self._arguments.tensor(name) for name in call.mutates)]
-            forms = self._copy_out(outputs, call.slots, memory_fd, len(returned))
-            changed, overrun = self._arguments.disturbed(call.mutates)
+            outputs = [*returned, *(placed.tensor(name) for name in call.mutates)]
+            forms = self._copy_out(outputs, call.slots, memory_fd, len(returned), "cpu" if call.on_cpu else "")
+            changed, overrun = placed.disturbed(call.mutates)
             overrun += self._probe.overrun()
         except BaseException as raised:
             return self._raised(raised, loading=False)
@@ -213,14 +237,24 @@ class Worker:
         findings = self._probe.findings()
         return Returned("returned", forms, changed, overrun, launches, operators, findings, seen.allocated_bytes)
 
+    def _called(self, function: Callable[..., object], arguments: list[object]) -> object:
+        """What the function returns; or an exception that knows the line."""
+        try:
+            return function(*arguments)
+        except BaseException as raised:
+            better = cutedsl.located(raised, self._path, lambda: function(*arguments))
+            if better is raised:
+                raise
+            raise better from None
+
     @contextmanager
-    def _sealed(self, call: Call) -> Iterator[None]:
+    def _sealed(self, call: Call, placed: Arguments) -> Iterator[None]:
         """In a sealed call, the arguments show the values of another seed to everything but the kernels."""
         if call.decoy_seed is None:
             yield
             return
         decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
-        self._probe.sealing.begin(*self._arguments.decoys(self._build(decoy)))
+        self._probe.sealing.begin(*placed.decoys(self._build(decoy)))
         try:
             yield
         finally:
@@ -235,14 +269,14 @@ class Worker:
             torch.cuda.synchronize()
 
     def _copy_out(
-        self, outputs: list[object], slots: tuple[Slot, ...], memory_fd: int, returned: int
+        self, outputs: list[object], slots: tuple[Slot, ...], memory_fd: int, returned: int, device: str = ""
     ) -> tuple[Form, ...]:
         forms = []
         memory = mmap.mmap(memory_fd, 0) if slots else None
         for i, output in enumerate(outputs[:16]):
             alias = self._alias(output) if i < returned else ""
             form = form_of(output, alias)
-            if memory is not None and i < len(slots) and self._fits(form, slots[i]):
+            if memory is not None and i < len(slots) and self._fits(form, slots[i], device):
                 assert isinstance(output, Tensor)
                 raw = output.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
                 memory[slots[i].offset : slots[i].offset + slots[i].nbytes] = raw.tobytes()
@@ -252,9 +286,9 @@ class Worker:
         self._results = [*self._results, *kept][-_KEPT_RESULTS:]
         return tuple(forms)
 
-    def _fits(self, form: Form, slot: Slot) -> bool:
+    def _fits(self, form: Form, slot: Slot, device: str) -> bool:
         right_form = form.dtype == slot.dtype and form.shape == slot.shape
-        return form.kind == "tensor" and form.device == self._device.type and right_form
+        return form.kind == "tensor" and form.device == (device or self._device.type) and right_form
 
     def _alias(self, output: object) -> str:
         if type(output) is not Tensor or output.numel() == 0:
@@ -269,9 +303,16 @@ class Worker:
     def _raised(self, raised: BaseException, *, loading: bool) -> Raised:
         origin = _origin(raised)
         frames = self._frames(raised)
+        findings = self._probe.findings()
+        if refused := cutedsl.refusal_in(origin, self._path):
+            if refused.line:
+                frames = (*frames, self._frame_at(refused.line))
+            kind = type(origin).__name__[:80]
+            return Raised(
+                "raised", "compile_error", kind, _cut(refused.text), frames[-_MOST_FRAMES:], findings=findings
+            )
         verdict = _verdict(origin, loading=loading, from_submission=self._in_submission(origin))
         fatal = "CUDA error" in _message(raised) or type(origin).__name__ == "AcceleratorError"
-        findings = self._probe.findings()
         return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal, findings)
 
     def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
@@ -290,9 +331,21 @@ class Worker:
             link = link.__cause__
         return tuple(found.values())[-_MOST_FRAMES:]
 
+    def _frame_at(self, line: int) -> Frame:
+        lines = Path(self._path).read_text(encoding="utf-8").splitlines()
+        return Frame(line, "", lines[line - 1].strip()[:200] if line <= len(lines) else "")
+
     def _in_submission(self, raised: BaseException) -> bool:
         entries = traceback.extract_tb(raised.__traceback__)
         return bool(entries) and entries[-1].filename == self._path
+
+
+def _place_of(chosen: object, things: Any) -> Tensor | object:
+    """Where among the things the chosen one is; what is none of them stays what it is."""
+    for place, thing in enumerate(things):
+        if chosen is thing or (type(chosen) is type(thing) and chosen == thing):
+            return torch.tensor(place)
+    return chosen if chosen is not None else "nothing"
 
 
 def _module_from_text(name: str, text: str) -> types.ModuleType:
@@ -315,6 +368,10 @@ def _message(raised: BaseException) -> str:
         text = str(raised)
     except Exception as broken:
         text = f"(its message raised {type(broken).__name__})"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 from grader.compiled import kept
 from grader.compiled.kept import Outcome
@@ -63,7 +63,7 @@ class Compiling:
     ) -> None:
         self._start = start
         self._limits = limits
-        self._parts = tuple(parts)
+        self._parts = tuple(part for part in parts if part.on != "cpu")
         self._every = every
         self._limit_s = limit_s
         self._shelf = shelf
@@ -107,6 +107,14 @@ class Compiling:
                 session.restart()
             thread.join(0.1)
 
+    def outcome(self, part: str, capability: int, patience_s: float) -> Outcome:
+        """What came of a part for one GPU, as soon as that is known; `sent` comes before."""
+        key = part, TARGETS[capability].name
+        deadline = monotonic() + patience_s
+        while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
+            sleep(0.02)
+        return self._outcomes.get(key) or Outcome(*key, why=LATE)
+
     def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """The kernels of a part, and for every GPU without them, or without some of them, why."""
         kernels: list[CompiledKernel] = []
@@ -114,7 +122,7 @@ class Compiling:
         for target in TARGETS.values():
             outcome = self._outcomes.get((part, target.name)) or Outcome(part, target.name, why=LATE)
             kernels += outcome.kernels
-            if outcome.implemented and outcome.why:
+            if outcome.implemented and outcome.why and any(part == one.name for one in self._parts):
                 missing[target.name] = outcome.why
         return tuple(kernels), missing
 

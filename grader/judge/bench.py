@@ -12,7 +12,7 @@ from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Part
 from grader.plan import PlannedCase
-from grader.protocol.messages import Call, Launch, Recipe
+from grader.protocol.messages import Call, Launch, Recipe, Slot
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.session import Session
 
@@ -87,9 +87,36 @@ class Bench:
         part = part or self.part
         recipe = Recipe(part.name, dict(case), seed, patch_seed)
         expected = self.truth.expect(part, recipe)
-        call = Call(recipe, part.arguments, part.mutates, slots_for(expected), storage, decoy_seed, carries)
-        outcome = self.session.call(call)
+        outcome = self.call(recipe, slots_for(expected), storage, decoy_seed, carries=carries, part=part)
         if isinstance(outcome, Finished) and part is self.part:
             self.evidence.append(Evidence(case, outcome.answer.launches, outcome.answer.operators))
         failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
-        return Trial(recipe, outcome, expected, check_device(outcome, self.device) or failure, worst)
+        device = "cpu" if part.on == "cpu" else self.device
+        return Trial(recipe, outcome, expected, check_device(outcome, device) or failure, worst)
+
+    def call(
+        self,
+        recipe: Recipe,
+        slots: tuple[Slot, ...],
+        storage: Literal["new", "same"] = "new",
+        decoy_seed: int | None = None,
+        *,
+        carries: tuple[str, ...] = (),
+        part: Part | None = None,
+    ) -> Outcome:
+        """Run the part's function once, the way the part is called."""
+        part = part or self.part
+        return self.session.call(
+            Call(
+                recipe,
+                part.arguments,
+                part.mutates,
+                slots,
+                storage,
+                decoy_seed,
+                carries,
+                on_cpu=part.on == "cpu",
+                tensors=part.tensors,
+                chooses=part.chooses,
+            )
+        )

@@ -9,10 +9,11 @@ from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.causes import Failure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.foreseen import explained, recognised
+from grader.judge.regret import regrets
 from grader.judge.ruling import Ruling
 from grader.judge.stateful import stateful
 from grader.judge.work import works
-from grader.model.exercise import Agrees, Fresh, Launches, Stateful, UsesKernels, WorkModel
+from grader.model.exercise import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
 from grader.record import Cause, Number, Status, clean, number
@@ -22,7 +23,7 @@ from grader.sandbox.outcome import Finished
 _MOST_EXPLAINED = 4
 
 
-def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
+def decide(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one return for every rule
     """Run the check's rule on its planned cases."""
     match planned.check.rule:
         case Agrees():
@@ -31,12 +32,14 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
             return stateful(bench, planned.cases, rule)
         case Fresh():
             return _first_failure(planned.cases, lambda one: fresh(bench, one))
-        case UsesKernels(allowed_operators=allowed):
-            return uses_kernels(bench, planned.cases, allowed)
+        case UsesKernels(allowed_operators=allowed, operations=operations):
+            return uses_kernels(bench, planned.cases, allowed, operations)
         case Launches(most=most):
             return _first_failure(planned.cases, lambda one: launches(bench, one, most))
         case WorkModel() as model:
             return works(bench, planned.cases, model)
+        case Regret() as band:
+            return regrets(bench, planned.cases, band)
         case other:
             raise TypeError(f"a rule must run cases, got {other}")
 
@@ -197,7 +200,9 @@ def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
 # -- technique -------------------------------------------------------------------------------------------------------
 
 
-def uses_kernels(bench: Bench, cases: Sequence[PlannedCase], allowed: Sequence[str]) -> Ruling:
+def uses_kernels(
+    bench: Bench, cases: Sequence[PlannedCase], allowed: Sequence[str], operations: Sequence[str] = ()
+) -> Ruling:
     """The learner's kernels do the work: by what ran in all calls so far, and by calls in which only they can see."""
     passing = list(bench.passed)
     for one in cases:
@@ -209,7 +214,8 @@ def uses_kernels(bench: Bench, cases: Sequence[PlannedCase], allowed: Sequence[s
             passing.append(one)
     failure = next((found for one in passing if (found := _sealed(bench, one))), None)
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
-    return Ruling(_by_evidence(bench.evidence, allowed) or failure, evidence=evidence)
+    found = _by_evidence(bench.evidence, allowed) or _by_operations(bench.evidence, operations)
+    return Ruling(found or failure, evidence=evidence)
 
 
 def _by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
@@ -227,6 +233,23 @@ def _by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failur
                 "library_call",
                 "Something besides your kernels computed",
                 f"For {seen.case.words()} these ran beside your kernels: {listed}.",
+            )
+    return None
+
+
+def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:
+    for seen in evidence:
+        ran = {name for launch in seen.launches for name in launch.constants}
+        if missing := [name for name in wanted if name not in ran]:
+            return Failure(
+                "policy",
+                Cause(
+                    "other_means",
+                    "Right, but not by the means that this part is about",
+                    f"For {seen.case.words()} these operations are nowhere in what ran: {', '.join(missing)}.",
+                    "They are what calls become when a function is traced: cute.make_tiled_mma is called so, "
+                    "thr_mma.partition_A is cute.tiled.mma.partition.",
+                ),
             )
     return None
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from grader.judge.causes import Failure
 from grader.plan import PlannedCase
-from grader.record import Number, Work
+from grader.record import Number, Selection, Work
 
 
 @dataclass(frozen=True)
 class Ruling:
     """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay. `undecided` says why
-    nothing could be decided, where that is so.
+    nothing could be decided, where that is so; `unfit` why this machine cannot. `share` is that of the points.
     """
 
     failure: Failure | None
@@ -21,3 +21,6 @@ class Ruling:
     metrics: dict[str, Number] = field(default_factory=dict)
     work: tuple[Work, ...] = ()
     undecided: str = ""
+    unfit: str = ""
+    selection: Selection | None = None
+    share: float = 1.0

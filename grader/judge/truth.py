@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,20 +49,53 @@ class Truth:
     """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
 
     `device` is the CPU where answers are judged, and the GPU where large timed calls are verified; `keep` is how many
-    cases' outputs are remembered.
+    cases' outputs are remembered. `measured` is the text of the exercise's measured.json; oracle.py finds what it says
+    under the name MEASURED, None where there is none.
     """
 
-    def __init__(self, inputs_source: str, oracle_source: str, device: str = "cpu", keep: int = _MOST_KNOWN) -> None:
+    def __init__(
+        self,
+        inputs_source: str,
+        oracle_source: str,
+        device: str = "cpu",
+        keep: int = _MOST_KNOWN,
+        *,
+        measured: str = "",
+    ) -> None:
         self._device = device
         self._keep = keep
         self._inputs = module_from_text("inputs.py", inputs_source)
         self._oracle = module_from_text("oracle.py", oracle_source)
+        self._oracle.MEASURED = json.loads(measured) if measured else None  # type: ignore[attr-defined]
         self._known: dict[tuple[object, ...], tuple[Expected, ...]] = {}
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """The arguments of a call, bit for bit those that the submission's process builds."""
         builder = _function(self._inputs, recipe.part)
         return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
+
+    @property
+    def has_measurements(self) -> bool:
+        """Whether there is something measured that costs can be looked up in."""
+        return self._oracle.MEASURED is not None
+
+    @property
+    def measured_in(self) -> str:
+        """Where what was measured comes from, in the table's own words."""
+        environment = (self._oracle.MEASURED or {}).get("environment") or {}
+        return ", ".join(f"{name} {value}" for name, value in environment.items())
+
+    def costs(self, part: Part, recipe: Recipe) -> tuple[float, ...]:
+        """What each of the things that a choosing part is given would cost, in their order; NaN where that is unknown.
+
+        Raises GradeError where nothing is known of any of them.
+        """
+        inputs = self.inputs(recipe)
+        costs = tuple(float(cost) for cost in _function(self._oracle, part.name)(*inputs))
+        choices = inputs[part.arguments.index(part.chooses)]
+        if len(costs) != len(choices) or not any(cost > 0 for cost in costs):  # type: ignore[arg-type]
+            raise GradeError(f"oracle.py: {part.name} must give a positive cost for some choice, got {costs[:8]}")
+        return costs
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         """The expected outputs: the returned ones, then the arguments that the part changes in place."""

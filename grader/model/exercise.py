@@ -1,8 +1,9 @@
 """What an exercise is: frozen data that checks itself when it is built.
 
     Exercise ─┬─ Part ─┬─ Check ── one rule: Agrees | Stateful | Fresh | UsesKernels | Launches |
-              │        │           WorkModel | SpeedBand
-              │        └─ Tolerance
+              │        │           WorkModel | Compiles | Regret | SpeedBand
+              │        ├─ Tolerance
+              │        └─ Package
               └─ Limits
 
 A bad specification raises SpecError and names the field. Nobody subclasses anything to add an exercise, and nothing
@@ -18,6 +19,7 @@ from typing import Literal
 from grader.errors import require
 from grader.model.cases import Cases, Size
 from grader.model.formula import evaluate
+from grader.protocol.targets import TARGETS
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,13 @@ class UsesKernels:
 
     Kernels were launched in every call; no ATen operator computed; and with the launches replaced by no-ops the
     answer is wrong and no longer depends on the inputs. `allowed_operators` names ATen operators (such as "aten.sum")
-    that this part permits beyond allocation, fills, views, copies and dtype casts.
+    that this part permits beyond allocation, fills, views, copies and dtype casts. `operations` names operations of
+    CuTe (such as "cute.gemm") that must stand in what a call runs.
     """
 
     cases: Cases
     allowed_operators: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,46 @@ class WorkModel:
             for case in self.cases.named if getattr(self, name) or name == "bytes" else ():
                 least = evaluate(getattr(self, name), case)
                 require(least >= 0, f"WorkModel.{name}", f"be at least 0 for {case.words()}", least)
+
+
+@dataclass(frozen=True)
+class Compiles:
+    """Passes when the kernels that a call launches compile for every target, whether such a GPU is there or not.
+
+    The call is the one that is compiled for the scorecard (grader.compiled.runner.case_for). capabilities: the targets
+    (grader.protocol.targets). Each kernel must fit the target's shared memory and spill no registers; with
+    `tensor_cores`, some kernel must multiply on tensor cores.
+    """
+
+    capabilities: tuple[int, ...]
+    tensor_cores: bool = False
+
+    def __post_init__(self) -> None:
+        known = sorted(TARGETS)
+        for capability in self.capabilities:
+            require(capability in TARGETS, "Compiles.capabilities", f"be among {known}", capability)
+        require(len(self.capabilities) > 0, "Compiles.capabilities", "name at least one target", self.capabilities)
+
+
+@dataclass(frozen=True)
+class Regret:
+    """How much more than the best its choices cost, for a part that chooses one of the things it is given.
+
+    What every possible answer costs is the oracle's to say: `<part>(*arguments)` gives the costs [number of things],
+    NaN for what is not known. A choice's regret is its cost over the least, less 1; over several cases the geometric
+    mean of the ratios counts. All points at a regret of `full` or less, none at `none` or more, linear in between.
+    """
+
+    cases: Cases
+    full: float
+    none: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.full < self.none, "Regret.full", f"lie in 0 … none ({self.none})", self.full)
+
+    def share(self, regret: float) -> float:
+        """The share of the points that a regret earns."""
+        return min(max((self.none - regret) / (self.none - self.full), 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -187,7 +231,7 @@ class SpeedBand:
             require(self.curves.versus in names, "SpeedBand.curves", "name a baseline of the band", self.curves.versus)
 
 
-Rule = Agrees | Stateful | Fresh | UsesKernels | Launches | WorkModel | SpeedBand
+Rule = Agrees | Stateful | Fresh | UsesKernels | Launches | WorkModel | Compiles | Regret | SpeedBand
 
 
 @dataclass(frozen=True)
@@ -216,12 +260,24 @@ class Check:
     def cases(self) -> Cases | None:
         """The cases that the rule runs, or None for a rule that runs none of its own."""
         match self.rule:
-            case (
-                Agrees(cases) | Stateful(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases)
-            ):
+            case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
+                return cases
+            case Stateful(cases=cases) | Regret(cases=cases):
                 return cases
             case _:
                 return None
+
+
+@dataclass(frozen=True)
+class Package:
+    """What a part cannot be judged without: a module, and the command that installs it."""
+
+    module: str
+    command: str
+
+    def __post_init__(self) -> None:
+        require(self.module.isidentifier(), "Package.module", "be a top-level module's name", self.module)
+        require(bool(self.command.strip()), "Package.command", "be a command", self.command)
 
 
 @dataclass(frozen=True)
@@ -229,7 +285,10 @@ class Part:
     """One function of the stub: how it is called, what it is judged by, and three hints from vague to plain.
 
     `mutates` names arguments that the contract changes in place: their contents after the call are outputs, listed
-    after the returned ones. `deterministic` promises equal bits for equal inputs.
+    after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
+    the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
+    CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
+    it returns one. `needs` are packages that an installation may lack.
     """
 
     name: str
@@ -241,6 +300,10 @@ class Part:
     hints: tuple[str, str, str]
     mutates: tuple[str, ...] = ()
     deterministic: bool = True
+    on: Literal["", "cpu", "gpu"] = ""
+    tensors: Literal["torch", "cute"] = "torch"
+    chooses: str = ""
+    needs: tuple[Package, ...] = ()
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
@@ -254,6 +317,8 @@ class Part:
             "name at least one output",
             self.outputs,
         )
+        chosen_from = ("", *self.arguments)
+        require(self.chooses in chosen_from, f"Part {self.name}: chooses", "name an argument", self.chooses)
         require(set(self.mutates) <= set(self.arguments), f"Part {self.name}: mutates", "name arguments", self.mutates)
         require(len(self.hints) == 3 and all(self.hints), f"Part {self.name}: hints", "be three sentences", self.hints)
         require(len(self.checks) > 0, f"Part {self.name}: checks", "hold at least one check", self.checks)

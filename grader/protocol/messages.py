@@ -26,7 +26,8 @@ from grader.protocol.decode import DecodeError, decode
 class Spawn:
     """Ask the fork server for a child; the channel's and the log's descriptors travel with it.
 
-    program: what the child becomes once it is confined, instead of waiting for messages itself.
+    program: what the child becomes once it is confined, instead of waiting for messages itself. packages: what it is to
+    find imported, if installed; the fork server imports it once.
     """
 
     op: Literal["spawn"]
@@ -34,6 +35,7 @@ class Spawn:
     uid: int
     limits: dict[str, float]
     program: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class Reap:
 class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
-    target: of a child that only compiles, what for: a key of grader.protocol.targets.TARGETS.
+    target: of a child that only compiles, what for: a key of grader.protocol.targets.TARGETS. packages: modules beyond
+    torch and triton that some part needs; where one is not installed, its name stands for nothing, so that the file
+    loads all the same.
     """
 
     submission_name: str
@@ -57,6 +61,7 @@ class Start:
     inputs: str
     functions: tuple[str, ...]
     target: int = 0
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,9 @@ class Call:
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
     carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
     decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
-    cannot be read.
+    cannot be read. on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
+    function is given. chooses: the argument that holds the things of which the function returns one; its output is
+    then that thing's place, -1 for something else.
     """
 
     recipe: Recipe
@@ -96,6 +103,9 @@ class Call:
     storage: Literal["new", "same"] = "new"
     decoy_seed: int | None = None
     carries: tuple[str, ...] = ()
+    on_cpu: bool = False
+    tensors: Literal["torch", "cute"] = "torch"
+    chooses: str = ""
     op: Literal["call"] = "call"
 
 
@@ -240,7 +250,9 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch: its name, grid, and the integers it was specialised on (block sizes)."""
+    """One kernel launch: its name, grid, and the integers it was specialised on (block sizes); of a function that the
+    CuTe DSL compiled, how often each of CuTe's operations stands in it.
+    """
 
     kernel: str
     grid: tuple[int, ...]

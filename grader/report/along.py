@@ -26,10 +26,11 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True)
 class Stop:
-    """A size and where it stands on the axis."""
+    """A size and where it stands on the axis; and the one whose calls' memory is known: a replayed graph takes none."""
 
     at: float
     size: SizeTiming
+    with_memory: SizeTiming
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,10 @@ def _places(values: list[Value], *, scaled: bool) -> dict[str, float]:
 
 
 def _panel(group: dict[float, list[SizeTiming]], apart: tuple[str, ...]) -> Panel:
-    stops = tuple(Stop(at, max(sizes, key=_weight)) for at, sizes in sorted(group.items()))
+    stops = tuple(
+        Stop(at, max(sizes, key=_weight), max(sizes, key=lambda size: (size.method == "stream", _weight(size))))
+        for at, sizes in sorted(group.items())
+    )
     return Panel(said.case_words(stops[0].size, apart), stops)
 
 
@@ -141,12 +145,12 @@ def told(speed: Speed) -> Told | None:
         return None
     versus = found.curves.versus
     for at in reversed(found.marks):
-        sizes = [stop.size for panel in found.panels for stop in panel.stops if stop.at == at]
-        faster = [times for size in sizes if (times := _speed_up(size, versus))]
+        stops = [stop for panel in found.panels for stop in panel.stops if stop.at == at]
+        faster = [times for stop in stops if (times := _speed_up(stop.size, versus))]
         if faster:
-            where = said.case_words(sizes[0], [found.curves.over])
+            where = said.case_words(stops[0].size, [found.curves.over])
             text = f"At {where}: {said.span(faster)}× the speed of {versus_title(speed, found.curves)}"
-            taken = [both for size in sizes if (both := peaks(size, versus))]
+            taken = [both for stop in stops if (both := peaks(stop.with_memory, versus))]
             return Told(f"{text}, {_memory_words(taken)}" if taken else text, bool(taken))
     return None
 

@@ -53,6 +53,8 @@ def speeds(speed: Speed, name: str) -> Curve | None:
     panels = every[:MOST_PANELS]
     caption = {"time": "Time of a call", "tflops": "Speed", "tbps": "Speed"}[quantity]
     caption += f" over {axis_words(found)}; {'lower' if quantity == 'time' else 'higher'} is faster."
+    replayed = any(stop.size.method == "graph" for panel in found.panels for stop in panel.stops)
+    caption += " Where launches would rule, CUDA-graph replays." if replayed else ""
     caption += _others(speed, found) + _cut(every)
     unit = _UNITS[quantity]
     drawing = drawn(
@@ -69,8 +71,10 @@ def memory(speed: Speed, name: str) -> Curve | None:
     if found is None or found.curves.versus not in said.baseline_names(speed):
         return None
     versus = found.curves.versus
-    both = [panel for panel in found.panels if sum(peaks(stop.size, versus) is not None for stop in panel.stops) > 1]
-    every = [_lines(panel, [said.OWN, versus], peak) for panel in both]
+    both = [
+        panel for panel in found.panels if sum(peaks(stop.with_memory, versus) is not None for stop in panel.stops) > 1
+    ]
+    every = [_lines(panel, [said.OWN, versus], peak, with_memory=True) for panel in both]
     if not every:
         return None
     alike = len(every) > 1 and all(_alike(every[0], other) for other in every[1:])
@@ -85,14 +89,17 @@ def memory(speed: Speed, name: str) -> Curve | None:
     return Curve(drawing, caption)
 
 
-def _lines(panel: Panel, names: list[str], value: Callable[[Contender], float | None]) -> Lines:
+def _lines(
+    panel: Panel, names: list[str], value: Callable[[Contender], float | None], *, with_memory: bool = False
+) -> Lines:
     lines: dict[str, list[Point]] = {}
     for name in names:
         for stop in panel.stops:
-            one = said.contender(stop.size, name)
+            size = stop.with_memory if with_memory else stop.size
+            one = said.contender(size, name)
             known = value(one) if one else None
             if known:
-                lines.setdefault(name, []).append(Point(stop.at, known, stop.size.judged))
+                lines.setdefault(name, []).append(Point(stop.at, known, size.judged))
     return Lines(panel.words, lines)
 
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
-from grader.report import kernels, picture, view
+from grader.report import chart, kernels, picture, selection, view
 from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.speedcard import SpeedView, speed_view
 from grader.report.status import Look, in_part, look_of
@@ -55,6 +55,7 @@ class CheckView:
     same_as: CheckView | None
     speed: SpeedView | None
     efficiency: EfficiencyView | None = None
+    selection: Markup | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
     found, told, missing = kernels.kernels(part), kernels.told(part), kernels.missing(part)
     if not (found or missing) or not entries:
         return None
-    targets = dict.fromkeys(row.target for kernel in found for row in kernel.rows)
+    # sm_90 goes before sm_100.
+    targets = sorted({row.target for kernel in found for row in kernel.rows}, key=lambda name: (len(name), name))
     counts = [
         "1 kernel" if len(found) == 1 else f"{len(found)} kernels",
         *([", ".join(targets)] if targets else []),
@@ -197,14 +199,22 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             look=look_of(check),
             anchor=_anchor("check", check.id),
             points=view.check_points(check),
-            open=opened or in_part(check) or check.speed is not None,
+            open=opened or in_part(check) or check.speed is not None or check.selection is not None,
             same_as=same_as,
             speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
             efficiency=efficiency_view(check) if limits.cards else None,
+            selection=_selection(check, limits),
         )
         first.setdefault(view.cause_key(check), shown)
         views.append(shown)
     return tuple(views)
+
+
+def _selection(check: CheckResult, limits: _Limits) -> Markup:
+    """The picture of what a check's choices cost; empty where there is none, or nothing to draw it with."""
+    if check.selection is None or not (limits.cards and limits.figures and chart.installed()):
+        return Markup("")
+    return selection.picture(check.selection, _anchor("selection", check.id))
 
 
 def _objectives(checks: list[CheckView]) -> tuple[ObjectiveView, ...]:

@@ -220,7 +220,10 @@ def why(check: CheckResult) -> str:
 def measured(check: CheckResult, most: int = 4) -> str:
     """The first of a check's metrics: "ratio 0.978 · median us 412.5"."""
     entries = list(check.metrics.items())
-    text = " · ".join(f"{line(name, 60).replace('_', ' ')} {number(value, 4)}" for name, value in entries[:most])
+    # Counts in full, measurements in four digits.
+    texts = [f"{value:,}" if isinstance(value, int) else number(value, 4) for _, value in entries[:most]]
+    names = [line(name, 60).replace("_", " ") for name, _ in entries[:most]]
+    text = " · ".join(f"{name} {value}" for name, value in zip(names, texts, strict=True))
     return f"{text} · {len(entries) - most} more" if len(entries) > most else text
 
 

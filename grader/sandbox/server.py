@@ -26,6 +26,16 @@ _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV"
 _ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
 
 
+_SETTINGS = {
+    # Devices are counted as nvidia-smi counts them, here and in the anchor.
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONUNBUFFERED": "1",
+    # The CuTe DSL would keep what it compiles in a folder that all submissions share.
+    "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+}
+
+
 class _Gone(Exception):
     """The server ended; the message is the last line that it wrote."""
 
@@ -44,7 +54,15 @@ class Spawner(Protocol):
 
     mode: Mode
 
-    def spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
+    def spawn(
+        self,
+        scratch: str,
+        uid: int,
+        limits: dict[str, float],
+        program: tuple[str, ...] = (),
+        *,
+        packages: tuple[str, ...] = (),
+    ) -> Spawned:
         """A fresh child, confined and waiting for its first message."""
 
     def reap(self, pid: int, uid: int) -> int:
@@ -87,12 +105,21 @@ class ForkServer:
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
 
-    def spawn(self, scratch: str, uid: int, limits: dict[str, float], program: tuple[str, ...] = ()) -> Spawned:
-        """A fresh child, confined and waiting for its first message; or one that became `program`.
+    def spawn(
+        self,
+        scratch: str,
+        uid: int,
+        limits: dict[str, float],
+        program: tuple[str, ...] = (),
+        *,
+        packages: tuple[str, ...] = (),
+    ) -> Spawned:
+        """A fresh child, confined and waiting for its first message, the packages imported; or one that became
+        `program`.
 
         A server that a submission brought down is replaced once; raises GradeError when that one ends as well.
         """
-        wanted = Spawn("spawn", scratch, uid, limits, program)
+        wanted = Spawn("spawn", scratch, uid, limits, program, packages)
         with contextlib.suppress(_Gone):
             return self._spawn(wanted)
         self._restart()
@@ -170,5 +197,4 @@ def _environment(mode: Mode) -> dict[str, str]:
         kept["CUDA_VISIBLE_DEVICES"] = ""
     if mode == "interpret":
         kept["TRITON_INTERPRET"] = "1"
-    # Devices are counted as nvidia-smi counts them, here and in the anchor.
-    return {**kept, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    return {**kept, **_SETTINGS}

@@ -269,7 +269,9 @@ class Session:
             "processes": self._limits.processes,
             "file_bytes": self._limits.file_bytes,
         }
-        spawned = self._server.spawn(str(self._scratch.folder), self._scratch.uid, limits)
+        spawned = self._server.spawn(
+            str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages
+        )
         self._child = _Child(spawned, self.printed.drain(spawned.log_fd))
         return self._child
 

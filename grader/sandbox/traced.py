@@ -82,7 +82,15 @@ class TracedServer:
         self._started = 0
         self._drains: dict[int, threading.Thread] = {}
 
-    def spawn(self, scratch: str, uid: int, limits: dict[str, float]) -> Spawned:
+    def spawn(
+        self,
+        scratch: str,
+        uid: int,
+        limits: dict[str, float],
+        program: tuple[str, ...] = (),  # noqa: ARG002
+        *,
+        packages: tuple[str, ...] = (),  # noqa: ARG002
+    ) -> Spawned:
         """The tool with the submission's process under it. Raises GradeError when that process does not come."""
         self._started += 1
         path = Path(scratch, _CHANNEL.format(self._started))

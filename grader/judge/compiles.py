@@ -1,0 +1,85 @@
+"""The compile check: what the kernels of a call came to, for GPUs that need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.compiled.kept import Outcome
+from grader.compiled.runner import LATE
+from grader.judge.causes import Failure
+from grader.judge.ruling import Ruling
+from grader.model.exercise import Compiles
+from grader.record import Cause, CompiledKernel, Number
+
+# What makes a kernel unfit; other findings cost speed, which is judged where it can be.
+_FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
+
+
+def compiles(outcomes: Sequence[Outcome], rule: Compiles) -> Ruling:
+    """Every kernel compiles for every target, fits there, and keeps its registers."""
+    metrics: dict[str, Number] = {}
+    for outcome in outcomes:
+        if not outcome.implemented:
+            return Ruling(_not_implemented(outcome))
+        if outcome.why == LATE:
+            return Ruling(None, undecided=f"{outcome.target}: {outcome.why}")
+        if failure := _refused(outcome) or next(filter(None, map(_unfit, outcome.kernels)), None):
+            return Ruling(failure, metrics=metrics)
+        if rule.tensor_cores and not any(sum(kernel.tensor_cores.values()) for kernel in outcome.kernels):
+            return Ruling(_no_tensor_cores(outcome), metrics=metrics)
+        metrics[f"{outcome.target}_registers"] = max(kernel.registers for kernel in outcome.kernels)
+        metrics[f"{outcome.target}_shared_bytes"] = max(kernel.shared_bytes for kernel in outcome.kernels)
+    return Ruling(None, metrics=metrics)
+
+
+def _not_implemented(outcome: Outcome) -> Failure:
+    return Failure("not_implemented", Cause("not_implemented", "Not implemented yet", outcome.why))
+
+
+def _refused(outcome: Outcome) -> Failure | None:
+    if not outcome.why and outcome.kernels:
+        return None
+    if any(finding.kind == "compile_error" for kernel in outcome.kernels for finding in kernel.findings):
+        # The kernel says it better than the launch that it ended.
+        return None
+    said = outcome.why or "no kernel was launched"
+    return Failure(
+        "compile_error",
+        Cause(
+            "compile_error",
+            "There is no kernel to look at",
+            f"For {outcome.target} {said}.",
+            "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler.",
+        ),
+    )
+
+
+def _unfit(kernel: CompiledKernel) -> Failure | None:
+    for finding in kernel.findings:
+        if finding.kind in _FATAL:
+            line = finding.line or kernel.line
+            where = f" (line {line})" if line else ""
+            return Failure(
+                "compile_error" if finding.kind == "compile_error" else "fail",
+                Cause(
+                    finding.kind,
+                    "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
+                    f"For {kernel.target} {kernel.kernel}{where} {finding.text}.",
+                ),
+            )
+    return None
+
+
+def _no_tensor_cores(outcome: Outcome) -> Failure:
+    names = ", ".join(kernel.kernel for kernel in outcome.kernels)
+    return Failure(
+        "fail",
+        Cause(
+            "no_tensor_cores",
+            "The tensor cores are idle",
+            f"For {outcome.target} there is no tensor-core instruction in {names}.",
+            "Which operation is the MMA atom made of? The universal one is a multiply-add of a single thread.",
+            "mma.sync or wgmma",
+            "none",
+        ),
+    )

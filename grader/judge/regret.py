@@ -1,0 +1,138 @@
+"""The regret check: what the submission's choices cost beside the best there were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, isnan, log
+
+from grader.judge.bench import Bench
+from grader.judge.causes import Failure, why_not_finished
+from grader.judge.ruling import Ruling
+from grader.model.exercise import Regret
+from grader.plan import PlannedCase
+from grader.protocol.messages import Recipe, Slot
+from grader.record import Cause, Number, Selection, clean
+from grader.sandbox.outcome import Finished
+
+# The worst choices are what can be learnt from.
+_SHOWN = 3
+_NOTHING_MEASURED = "nothing has been measured yet that choices could be judged by: measured.json is missing"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice: its cost over the least one, what it is in words and how the best one differs from it, and what each
+    thing would have cost over the least.
+    """
+
+    one: PlannedCase
+    ratio: float
+    chosen: str
+    better: str
+    ratios: dict[str, float]
+
+
+def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
+    """Ask for a choice in every case; the geometric mean of the costs over the least ones decides."""
+    if not bench.truth.has_measurements:
+        return Ruling(None, unfit=_NOTHING_MEASURED)
+    choices: list[Choice] = []
+    for one in cases:
+        found = _choice(bench, one)
+        if isinstance(found, Failure):
+            return Ruling(found, one)
+        choices.append(found)
+    mean = mean_regret([choice.ratio for choice in choices])
+    share = band.share(mean)
+    worst = sorted(choices, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
+    evidence = {f"choice for {choice.one.case.words()}": _told(choice) for choice in worst}
+    metrics: dict[str, Number] = {
+        "cases": len(choices),
+        "regret": round(mean, 4),
+        "best": sum(one.ratio == 1 for one in choices),
+    }
+    selection = _selection(choices, bench.truth.measured_in)
+    failure = _too_dear(mean, band, worst) if share == 0 else None
+    return Ruling(failure, worst[0].one, evidence=evidence, metrics=metrics, share=share, selection=selection)
+
+
+def mean_regret(ratios: Sequence[float]) -> float:
+    """The geometric mean of costs over the least ones, less 1."""
+    return exp(sum(map(log, ratios)) / len(ratios)) - 1
+
+
+def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure:
+    part = bench.part
+    recipe = Recipe(part.name, dict(one.case), one.seed)
+    outcome = bench.call(recipe, (Slot("int64", (), 0, 8),))
+    if not isinstance(outcome, Finished):
+        return why_not_finished(outcome, bench.path)
+    things = list(bench.truth.inputs(recipe)[part.arguments.index(part.chooses)])  # type: ignore[call-overload]
+    raw = outcome.outputs[0] if outcome.outputs else None
+    place = int.from_bytes(raw, "little", signed=True) if raw else -1
+    if outcome.answer.changed or not 0 <= place < len(things):
+        kind = clean(outcome.answer.outputs[0].kind, 60) if outcome.answer.outputs else "nothing"
+        return _no_choice(one, part.chooses, kind)
+    costs = bench.truth.costs(part, recipe)
+    known = [cost for cost in costs if not isnan(cost)]
+    # A thing that was not measured cannot have been the best; it counts as the dearest that was.
+    cost = costs[place] if not isnan(costs[place]) else max(known)
+    least = min(known)
+    ratios = {str(thing): -1.0 if isnan(each) else each / least for thing, each in zip(things, costs, strict=True)}
+    return Choice(one, cost / least, str(things[place]), _difference(things[place], things[costs.index(least)]), ratios)
+
+
+def _selection(choices: Sequence[Choice], source: str) -> Selection:
+    """All choices side by side; the things in one order, whatever order each case gave them in."""
+    things = tuple(sorted({thing for choice in choices for thing in choice.ratios}))
+    return Selection(
+        cases=tuple(choice.one.case.words() for choice in choices),
+        things=things,
+        ratios=tuple(tuple(round(choice.ratios.get(thing, -1.0), 4) for thing in things) for choice in choices),
+        chosen=tuple(things.index(choice.chosen) for choice in choices),
+        source=clean(source, 400),
+    )
+
+
+def _told(choice: Choice) -> str:
+    if choice.ratio == 1:
+        return f"{choice.chosen}: the best there is"
+    return f"{choice.chosen}: {choice.ratio:.2f} times the cost of the best: {choice.better}"
+
+
+def _difference(chosen: object, best: object) -> str:
+    """What the best thing has that the chosen one has not: "tile_n=64, schedule='pingpong'"."""
+    fields = getattr(best, "_fields", ())
+    telling = [name for name in fields if getattr(best, name) != getattr(chosen, name)]
+    return ", ".join(f"{name}={getattr(best, name)!r}" for name in telling) or str(best)
+
+
+def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
+    return Failure(
+        "fail",
+        Cause(
+            "no_choice",
+            "The answer is none of the choices",
+            f"For {one.case.words()} the function must return one of {chooses}, got {kind}.",
+            f"Return an element of `{chooses}` itself: not its place, and not a copy with other numbers.",
+            expected=f"one of {chooses}",
+            actual=kind,
+        ),
+    )
+
+
+def _too_dear(mean: float, band: Regret, worst: Sequence[Choice]) -> Failure:
+    told = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
+    return Failure(
+        "fail",
+        Cause(
+            "regret",
+            "The choices cost too much",
+            f"On average they cost {mean:.0%} more than the best; points begin below {band.none:.0%}, and all are "
+            f"earned at {band.full:.0%}. The worst: {told}.",
+            "What does the case that is shown here have that your rule does not look at?",
+            f"below {band.none:.0%}",
+            f"{mean:.0%}",
+        ),
+    )

@@ -1,0 +1,80 @@
+"""What every choice would have cost, by case, as an inline SVG: a grid, darker where nearer to the best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from grader.record import Selection
+from grader.report.drawing import INK, OWN, TEXT, drawn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_CASES = 80
+MOST_THINGS = 40
+# A cell's side, and the room for words beside and above the grid, in points.
+_CELL = 13.0
+_LETTER = 0.55 * (TEXT - 2)
+# At so many times the least cost a cell is empty.
+_FAR = 2.0
+
+
+def picture(selection: Selection, name: str) -> Markup:
+    """One row per case, one column per thing; `name` makes its ids unique. Empty without a case."""
+    cases, things = selection.cases[:MOST_CASES], selection.things[:MOST_THINGS]
+    if not cases or not things:
+        return Markup("")
+    right = sum(min(_known(row)) == row[chosen] for row, chosen in zip(selection.ratios, selection.chosen, strict=True))
+    words = (
+        f"{len(cases)} cases by {len(things)} choices, shaded by cost over the least; "
+        f"the best was chosen in {right} of {len(selection.cases)} cases"
+    )
+    return drawn(lambda figure: _draw(figure, selection, cases, things), name, words)
+
+
+def _known(row: tuple[float, ...]) -> list[float]:
+    return [ratio for ratio in row if ratio > 0] or [1.0]
+
+
+def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: tuple[str, ...]) -> None:
+    from matplotlib.patches import Rectangle
+
+    case_words, thing_words = _common_cut(cases), _common_cut(things)
+    left, above = (_LETTER * max(map(len, words)) + 8 for words in (case_words, thing_words))
+    width, height = left + _CELL * len(things) + 8, above + _CELL * len(cases) + 8
+    figure.set_size_inches(width / 72, height / 72)
+    axes = figure.add_axes((left / width, 8 / height, _CELL * len(things) / width, _CELL * len(cases) / height))
+    axes.set_xlim(0, len(things))
+    axes.set_ylim(len(cases), 0)
+    for row in range(len(cases)):
+        ratios = selection.ratios[row]
+        least = min(_known(ratios))
+        for column in range(len(things)):
+            near = max(0.0, 1 - (ratios[column] - least) / (_FAR - 1)) if ratios[column] > 0 else 0.0
+            if near > 0.02:
+                cell = Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, facecolor=INK, alpha=0.6 * near, linewidth=0)
+                axes.add_patch(cell)
+            if ratios[column] == least:
+                axes.plot(column + 0.5, row + 0.5, marker="x", color=INK, markersize=5)
+        if 0 <= selection.chosen[row] < len(things):
+            column = selection.chosen[row]
+            axes.plot(column + 0.5, row + 0.5, marker="o", color=OWN, markerfacecolor="none", markersize=9)
+    axes.set_xticks([column + 0.5 for column in range(len(things))], thing_words, rotation=90, fontsize=TEXT - 2)
+    axes.set_yticks([row + 0.5 for row in range(len(cases))], case_words, fontsize=TEXT - 2)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _common_cut(names: tuple[str, ...]) -> list[str]:
+    """The names without what all of them say: "a=1, b=2" and "a=1, b=3" are told apart by b alone."""
+    split = [
+        name.partition("(")[2].removesuffix(")").split(", ") if "(" in name else name.split(", ") for name in names
+    ]
+    if len({len(parts) for parts in split}) != 1 or len(names) == 1:
+        return list(names)
+    telling = [place for place in range(len(split[0])) if len({parts[place] for parts in split}) > 1]
+    return [" ".join(parts[place].rpartition("=")[2].strip("'") for place in telling) for parts in split]

@@ -1,0 +1,121 @@
+"""The regret check: what a choice costs beside the best, from a table of three shapes and three things."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import Entry
+from grader.grading import Job, grade
+from grader.judge.regret import mean_regret
+from grader.model.cases import Cases, Choice, Space
+from grader.model.exercise import Regret
+from grader.plan import draw
+from grader.record import CheckResult
+from grader.sandbox.server import ForkServer
+
+SPEC = """
+from grader import Cases, Check, Choice, Exercise, Part, Regret, Space, Tolerance
+
+SIZES = Space({"N": Choice((1, 2, 3))})
+PART = Part(
+    name="pick", title="Pick", arguments=("n", "things"), outputs=("choice",), on="cpu", chooses="things",
+    tolerance=Tolerance(), hints=("a", "b", "c"),
+    checks=(Check("regret", "Picks well", 100, "chooses",
+                  Regret(Cases(SIZES, ({"N": 1}, {"N": 2}, {"N": 3}), generated=0), full=0.1, none=0.5)),),
+)
+EXERCISE = Exercise(title="Picking", version="1", parts=(PART,))
+"""
+INPUTS = """
+import torch
+
+def pick(case, generator):
+    order = torch.randperm(3, generator=generator).tolist()
+    return case["N"], tuple(("a", "b", "c")[place] for place in order)
+"""
+ORACLE = """
+def pick(n, things):
+    return [MEASURED[str(n)].get(thing, float("nan")) for thing in things]
+"""
+# "a" is the best for 1 and 2, "b" for 3; "c" was never measured for 3.
+TABLE = {"1": {"a": 10.0, "b": 12.0, "c": 20.0}, "2": {"a": 5.0, "b": 5.5, "c": 10.0}, "3": {"a": 9.0, "b": 6.0}}
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Entry:
+    folder = tmp_path / "reference" / "ex_91_picking"
+    folder.mkdir(parents=True)
+    for name, text in (("spec.py", SPEC), ("inputs.py", INPUTS), ("oracle.py", ORACLE)):
+        (folder / name).write_text(text)
+    (folder / "measured.json").write_text(json.dumps(TABLE))
+    return Entry(tmp_path, "ex_91_picking")
+
+
+def judged(server: ForkServer, entry: Entry, body: str) -> CheckResult:
+    source = f"def pick(n, things):\n    {body}\n"
+    plan = draw(entry.exercise, 1, gpu=False)
+    return grade(Job(entry, "x.py", source, plan, "", "", shrink=False), server).checks[0]
+
+
+def test_the_best_choice_of_every_case_earns_everything(server: ForkServer, entry: Entry) -> None:
+    result = judged(server, entry, "return 'b' if n == 3 else 'a'")
+    assert (result.status, result.points) == ("pass", 100)
+    assert result.metrics["regret"] == 0
+    assert result.metrics["best"] == 3
+
+
+def test_points_lie_linearly_between_the_two_regrets(server: ForkServer, entry: Entry) -> None:
+    result = judged(server, entry, "return 'a'")
+    regret = 1.5 ** (1 / 3) - 1
+    assert result.metrics["regret"] == pytest.approx(regret, abs=1e-4)
+    assert result.points == pytest.approx(100 * (0.5 - regret) / 0.4, abs=0.01)
+
+
+def test_what_was_not_measured_counts_as_the_dearest_that_was(server: ForkServer, entry: Entry) -> None:
+    result = judged(server, entry, "return 'c'")
+    assert result.status == "fail"
+    assert result.metrics["regret"] == pytest.approx((2 * 2 * 1.5) ** (1 / 3) - 1, abs=1e-4)
+    assert result.cause is not None
+    assert "points begin below 50%" in result.cause.rationale
+
+
+@pytest.mark.parametrize("body", ["return 0", "return 'd'", "return None", "return things", "return ('a',)"])
+def test_an_answer_that_is_none_of_the_things_fails(server: ForkServer, entry: Entry, body: str) -> None:
+    result = judged(server, entry, body)
+    assert result.status == "fail"
+    assert result.cause is not None
+    assert result.cause.kind == "no_choice"
+
+
+def test_an_exception_is_reported_with_its_line(server: ForkServer, entry: Entry) -> None:
+    result = judged(server, entry, "raise KeyError('no')")
+    assert result.status == "crash"
+    assert "line 2" in result.reason
+
+
+def test_without_a_table_nothing_is_judged(server: ForkServer, entry: Entry) -> None:
+    (entry.folder / "measured.json").unlink()
+    result = judged(server, entry, "return 'a'")
+    assert result.status == "skipped_environment"
+    assert "measured.json" in result.reason
+
+
+def test_the_table_is_part_of_what_decides_a_grade(entry: Entry) -> None:
+    before = entry.sha256()
+    (entry.folder / "measured.json").write_text(json.dumps({**TABLE, "4": {}}))
+    assert entry.sha256() != before
+
+
+@pytest.mark.parametrize(("regret", "share"), [(0.0, 1.0), (0.1, 1.0), (0.3, 0.5), (0.5, 0.0), (4.0, 0.0)])
+def test_the_band_is_linear_and_flat_outside(regret: float, share: float) -> None:
+    band = Regret(Cases(Space({"N": Choice((1,))}), ({},), generated=0), full=0.1, none=0.5)
+    assert band.share(regret) == pytest.approx(share)
+
+
+def test_the_mean_is_geometric() -> None:
+    assert mean_regret([1.0, 4.0]) == pytest.approx(1.0)
+    assert mean_regret([2.0, 0.5]) == pytest.approx(0.0)
+    assert math.isclose(mean_regret([1.21]), 0.21)
