@@ -1,0 +1,111 @@
+"""Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from grader.tensors import dtype_of, values, with_row_gap
+
+GAP = 5
+
+
+class Candidate(NamedTuple):
+    """A GEMM kernel that was measured: its tile, its cluster, its stages in shared memory and its schedule.
+
+    schedule: "cooperative" (two warpgroups share a tile) or "pingpong" (each has a tile of its own, and one stores
+    while the other multiplies).
+    """
+
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    cluster_m: int
+    cluster_n: int
+    stages: int
+    schedule: str
+
+
+class Device(NamedTuple):
+    """What it runs on. peak_tflops: of dense float16 and bfloat16 products; peak_tbps: of memory."""
+
+    sm_count: int
+    smem_bytes: int
+    peak_tflops: float
+    peak_tbps: float
+
+
+H200 = Device(sm_count=132, smem_bytes=232448, peak_tflops=989.0, peak_tbps=4.8)
+
+# Operands of 2 bytes in as many stages as leave room for the barriers and for what the result leaves through.
+TILES = (
+    (64, 64, "pingpong"),
+    (64, 128, "pingpong"),
+    (64, 256, "pingpong"),
+    (128, 64, "cooperative"),
+    (128, 128, "pingpong"),
+    (128, 128, "cooperative"),
+    (128, 192, "pingpong"),
+    (128, 256, "cooperative"),
+    (256, 128, "cooperative"),
+)
+TILE_K = 64
+MOST_STAGES = 7
+
+
+def _stages(tile_m: int, tile_n: int) -> int:
+    left = H200.smem_bytes - (33 << 10)
+    return min(MOST_STAGES, left // (2 * TILE_K * (tile_m + tile_n)))
+
+
+CANDIDATES = tuple(
+    Candidate(tile_m, tile_n, TILE_K, cluster_m, cluster_n, _stages(tile_m, tile_n), schedule)
+    for tile_m, tile_n, schedule in TILES
+    for cluster_m, cluster_n in ((1, 1), (2, 1), (1, 2))
+)
+
+
+def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[object, ...]:
+    """mA: [M, K], mB: [N, K], mC: [M, N] of NaN, float32; the tiler; the threads.
+
+    layout: "rows" lie one after another; "columns" do; "sliced" matrices are windows of wider ones. nonfinite: some
+    rows of A hold an inf or a NaN, and B some zeros.
+    """
+    m, n, k = (int(case[axis]) for axis in "MNK")
+    a = values("shifted" if case["values"] == "shifted" else "normal", (m, k), torch.float32, generator)
+    b = values("normal", (n, k), torch.float32, generator)
+    if case["values"] == "nonfinite":
+        a[::3] = values("nonfinite", a[::3].shape, torch.float32, generator)
+        b[b.abs() < 0.1] = 0.0
+    c = torch.full((m, n), torch.nan)
+    matrices = (_laid_out(one, str(case["layout"])) for one in (a, b, c))
+    tiler = tuple(int(case[f"tile_{mode}"]) for mode in "mnk")
+    return *matrices, tiler, tuple(int(case[f"threads_{mode}"]) for mode in "mn")
+
+
+def _laid_out(matrix: Tensor, layout: str) -> Tensor:
+    if layout == "columns":
+        return matrix.T.contiguous().T
+    return with_row_gap(matrix, GAP) if layout == "sliced" else matrix
+
+
+def gemm(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
+    """a: [M, K], b: [K, N], row after row."""
+    m, n, k = (int(case[axis]) for axis in "MNK")
+    dtype = dtype_of(case["dtype"])
+    kind = str(case["values"])
+    a = values("shifted" if kind == "shifted" else "normal", (m, k), dtype, generator)
+    b = values("normal", (k, n), dtype, generator)
+    if kind == "nonfinite":
+        a[::3] = values("nonfinite", a[::3].shape, dtype, generator)
+        b = torch.where(b.abs() < 0.1, torch.zeros_like(b), b)
+    return a, b
+
+
+def select_kernel(case: Mapping[str, object], generator: Generator) -> tuple[object, ...]:
+    """m, n, k; the candidates, or a few of them, in random order; the device."""
+    order = torch.randperm(len(CANDIDATES), generator=generator, device=generator.device).tolist()
+    count = int(case["few"]) or len(CANDIDATES)
+    candidates = tuple(CANDIDATES[place] for place in order[:count])
+    return int(case["M"]), int(case["N"]), int(case["K"]), candidates, H200

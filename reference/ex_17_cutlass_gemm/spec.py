@@ -1,0 +1,422 @@
+"""ex_17: GEMM with CUTLASS's CuTe DSL, and the choice among GEMM kernels.
+
+Axes: blocked_gemm is C [M, N] = A [M, K] · Bᵀ with B [N, K], in tiles of tile_m × tile_n × tile_k, each by
+threads_m × threads_n threads; `layout` says how all three matrices lie in memory (see inputs.py). gemm is a [M, K]
+times b [K, N]. select_kernel chooses for M × N × K, from all candidates or from `few` of them.
+"""
+
+from grader import (
+    Agrees,
+    Case,
+    Cases,
+    Check,
+    Choice,
+    Compiles,
+    Exercise,
+    Fresh,
+    Limits,
+    Package,
+    Part,
+    Regret,
+    Size,
+    Space,
+    SpeedBand,
+    Tolerance,
+    UsesKernels,
+    Value,
+)
+
+LAYOUTS = "thinks in layouts, tiles and partitions"
+TENSOR_CORES = "writes tensor-core kernels with CUTLASS"
+CHOOSES = "chooses a kernel for a problem"
+
+# The DSL, and the driver's interface, which comes with it.
+CUTLASS = tuple(Package(module, "pip install -c constraints.txt -e '.[cutlass]'") for module in ("cutlass", "cuda"))
+
+Named = tuple[dict[str, Value], ...]
+
+# -- blocked_gemm ----------------------------------------------------------------------------------------------------
+
+# The DSL unrolls what one thread multiplies in one step of K: 256 multiply-adds compile in 0.5 s, 4096 in 12 s.
+MOST_PER_THREAD = 256
+
+
+def divides(case: Case) -> bool:
+    """Threads divide the tile, and a thread has little enough to do that it compiles in moments."""
+    rows, columns = int(case["tile_m"]) % int(case["threads_m"]), int(case["tile_n"]) % int(case["threads_n"])
+    per_thread = int(case["tile_m"]) * int(case["tile_n"]) // (int(case["threads_m"]) * int(case["threads_n"]))
+    return rows == 0 and columns == 0 and per_thread * int(case["tile_k"]) <= MOST_PER_THREAD
+
+
+TILES = Choice((8, 4, 12, 16, 32, 64))
+THREADS = Choice((4, 1, 2, 3, 8, 16))
+
+
+def blocked(sides: Size, *, layouts: tuple[str, ...] = ("rows",), values: tuple[str, ...] = ("normal",)) -> Space:
+    """Problems of these sides, in any tiles."""
+    return Space(
+        {
+            "M": sides,
+            "N": sides,
+            "K": sides,
+            "tile_m": TILES,
+            "tile_n": TILES,
+            "tile_k": Choice((4, 1, 2, 8, 16)),
+            "threads_m": THREADS,
+            "threads_n": THREADS,
+            "layout": Choice(layouts),
+            "values": Choice(values),
+        },
+        where=divides,
+    )
+
+
+def tiled(
+    mnk: tuple[int, int, int], tiler: tuple[int, int, int], threads: tuple[int, int], **others: Value
+) -> dict[str, Value]:
+    """A canonical case."""
+    sizes = dict(zip(("M", "N", "K"), mnk, strict=True))
+    tiles = dict(zip(("tile_m", "tile_n", "tile_k"), tiler, strict=True))
+    return {**sizes, **tiles, "threads_m": threads[0], "threads_n": threads[1], **others}
+
+
+RAGGED = Size(1, 70)
+
+BLOCKED_GEMM = Part(
+    name="blocked_gemm",
+    title="Blocked GEMM by layouts",
+    arguments=("mA", "mB", "mC", "tiler_mnk", "threads_mn"),
+    outputs=(),
+    mutates=("mC",),
+    on="cpu",
+    tensors="cute",
+    needs=CUTLASS,
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
+    checks=(
+        Check(
+            "whole_tiles",
+            "Right where tiles divide the problem",
+            6,
+            LAYOUTS,
+            Agrees(
+                Cases(
+                    blocked(Size(0, 64)),
+                    (tiled((16, 8, 12), (8, 8, 4), (4, 4)), tiled((32, 64, 16), (16, 32, 4), (8, 4))),
+                    generated=0,
+                )
+            ),
+        ),
+        Check(
+            "residue",
+            "Right where tiles reach past the problem, in M, N and K",
+            9,
+            LAYOUTS,
+            Agrees(
+                Cases(
+                    blocked(RAGGED),
+                    (
+                        tiled((17, 8, 8), (8, 8, 4), (4, 4)),
+                        tiled((8, 17, 8), (8, 8, 4), (4, 4)),
+                        tiled((8, 8, 9), (8, 8, 4), (4, 4)),
+                        tiled((1, 1, 1), (16, 8, 8), (4, 8)),
+                        tiled((33, 50, 21), (32, 16, 16), (16, 4)),
+                    ),
+                    generated=2,
+                )
+            ),
+        ),
+        Check(
+            "threads",
+            "Right for any tiler and any layout of threads",
+            7,
+            LAYOUTS,
+            Agrees(
+                Cases(
+                    blocked(RAGGED),
+                    (
+                        tiled((20, 14, 6), (4, 8, 2), (1, 1)),
+                        tiled((20, 30, 6), (12, 16, 2), (3, 2)),
+                        tiled((30, 70, 10), (8, 64, 8), (2, 16)),
+                    ),
+                    generated=2,
+                )
+            ),
+        ),
+        Check(
+            "layouts",
+            "Right for matrices that lie in memory in other ways",
+            4,
+            LAYOUTS,
+            Agrees(
+                Cases(
+                    blocked(RAGGED, layouts=("rows", "columns", "sliced")),
+                    (
+                        tiled((13, 20, 9), (8, 8, 4), (2, 4), layout="columns"),
+                        tiled((13, 20, 9), (8, 8, 4), (4, 2), layout="sliced"),
+                    ),
+                    generated=0,
+                )
+            ),
+        ),
+        Check(
+            "precision",
+            "Adds up in float32, and leaves infinities and NaN where they are",
+            3,
+            LAYOUTS,
+            Agrees(
+                Cases(
+                    blocked(Size(1, 300), values=("normal", "shifted", "nonfinite")),
+                    (
+                        tiled((9, 10, 300), (8, 8, 16), (4, 8), values="shifted"),
+                        tiled((18, 10, 21), (8, 8, 4), (4, 8), values="nonfinite"),
+                    ),
+                    generated=0,
+                )
+            ),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call",
+            3,
+            LAYOUTS,
+            Fresh(Cases(blocked(RAGGED), (tiled((20, 12, 8), (8, 8, 4), (4, 4)),), generated=0)),
+        ),
+        Check(
+            "compiled",
+            "The compiled function does the work, by a TiledMma, thread by thread",
+            3,
+            LAYOUTS,
+            UsesKernels(
+                Cases(blocked(RAGGED), (tiled((12, 20, 8), (8, 8, 4), (4, 4)),), generated=0),
+                operations=("cute.make_tiled_mma", "cute.tiled.mma.partition"),
+            ),
+        ),
+    ),
+    hints=(
+        "Print `cute.local_tile(mA, (bM, bK), (m, k))` and `thr_mma.partition_A(gA)` for the small case of the stub: "
+        "which elements does thread 0 see, and which does thread 1?",
+        "For every tile (m, n) and every thread: partition the tile of C, clear an accumulator of that shape, walk "
+        "over the tiles of K, copy this thread's part of A and B into fragments, cute.gemm, and store at the end. Do "
+        "the same to the identity tensor, and you know the coordinate of every element: that is the predicate.",
+        "Fragments start as zeros: `rA.fill(0.0)`, then `if cute.elem_less(tCcA[i], mA.shape): rA[i] = tCgA[i]`. With "
+        "zeros beyond the end of K in *both* operands the last tile of K adds nothing wrong; C is stored under the "
+        "same kind of condition.",
+    ),
+)
+
+# -- gemm ------------------------------------------------------------------------------------------------------------
+
+HALVES = Choice(("float16", "bfloat16"))
+EIGHTS = Size(8, 400, multiple_of=8)
+
+
+def products(sides: Size, values: tuple[str, ...] = ("normal",)) -> Space:
+    """Products whose rows start at multiples of 16 bytes."""
+    return Space({"M": sides, "N": sides, "K": sides, "dtype": HALVES, "values": Choice(values)})
+
+
+def sized(m: int, n: int, k: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
+    """A canonical case."""
+    return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
+
+
+GEMM = Part(
+    name="gemm",
+    title="GEMM on tensor cores",
+    arguments=("a", "b"),
+    outputs=("c",),
+    on="gpu",
+    needs=CUTLASS,
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
+    checks=(
+        Check(
+            "compiles",
+            "Compiles for sm_80 and sm_90, uses tensor cores, fits, and spills nothing",
+            10,
+            TENSOR_CORES,
+            Compiles((80, 90), tensor_cores=True),
+        ),
+        Check(
+            "tiles",
+            "Right where tiles divide the problem",
+            4,
+            TENSOR_CORES,
+            Agrees(Cases(products(EIGHTS), (sized(256, 256, 128), sized(256, 384, 192, "bfloat16")), generated=0)),
+        ),
+        Check(
+            "residue",
+            "Right for every size that is a multiple of 8",
+            6,
+            TENSOR_CORES,
+            Agrees(
+                Cases(
+                    products(EIGHTS),
+                    (
+                        sized(8, 8, 8),
+                        sized(136, 128, 64),
+                        sized(128, 136, 64, "bfloat16"),
+                        sized(128, 128, 72),
+                        sized(8, 264, 400),
+                    ),
+                    generated=6,
+                )
+            ),
+        ),
+        Check(
+            "precision",
+            "Adds up in float32",
+            3,
+            TENSOR_CORES,
+            Agrees(
+                Cases(
+                    products(Size(8, 8000, multiple_of=8), ("normal", "shifted", "nonfinite")),
+                    (
+                        sized(64, 64, 8000, "float16"),
+                        sized(64, 64, 4000, "float16", values="shifted"),
+                        sized(72, 64, 200, "bfloat16", values="nonfinite"),
+                    ),
+                    generated=0,
+                )
+            ),
+        ),
+        Check(
+            "fresh",
+            "Computes anew at every call",
+            3,
+            TENSOR_CORES,
+            Fresh(Cases(products(EIGHTS), (sized(200, 136, 264),), generated=0)),
+        ),
+        Check(
+            "kernels",
+            "Your kernel does the work",
+            3,
+            TENSOR_CORES,
+            UsesKernels(Cases(products(EIGHTS), (sized(136, 264, 72),), generated=0)),
+        ),
+        Check(
+            "speed",
+            "Speed relative to cuBLAS",
+            11,
+            TENSOR_CORES,
+            SpeedBand(
+                "cublas",
+                0.10,
+                0.85,
+                Cases(
+                    products(Size(8, 1 << 16, multiple_of=8)),
+                    (
+                        *(sized(side, side, side, "bfloat16") for side in (2048, 4096, 8192)),
+                        sized(4096, 14336, 4096, "bfloat16"),
+                        sized(8192, 1024, 8192, "float16"),
+                    ),
+                    generated=0,
+                ),
+                bytes="itemsize * (M * K + K * N + M * N)",
+                flops="2 * M * N * K",
+                note="A kernel of mma.sync, as on an A100, ends at about two thirds of what Hopper's wgmma can do.",
+            ),
+        ),
+    ),
+    hints=(
+        "What waits for what? The tensor cores for registers, registers for shared memory, shared memory for global "
+        "memory. Which of these can be under way at the same time?",
+        "Several tiles of A and B in shared memory, in a ring: cp.async fills one while ldmatrix and mma.sync empty "
+        "another; `cp_async_wait_group(stages - 2)` and one barrier per tile of K keep them apart.",
+        "Zeros beyond the end of K: begin with the last, partly filled tile, in a stage that was filled with zeros. "
+        "Rows and columns beyond M and N need no zeros: whatever is computed there is never stored.",
+    ),
+)
+
+# -- select_kernel ---------------------------------------------------------------------------------------------------
+
+# Shapes that were measured (measure.py), [M, N, K]: squares around whole waves, one more than a wave, flat ones, deep
+# ones, those of transformers at several batch sizes, and small ones that leave most of the GPU idle.
+SHAPES = (
+    *((side, side, side) for side in (256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)),
+    *((tokens, 4096, 4096) for tokens in (16, 64, 128, 256, 512, 1024, 2048)),
+    *((tokens, 14336, 4096) for tokens in (16, 128, 512, 2048, 8192)),
+    *((tokens, 4096, 14336) for tokens in (16, 128, 512, 2048, 8192)),
+    *((tokens, 6144, 4096) for tokens in (32, 256, 4096)),
+    *((tokens, 1024, 8192) for tokens in (64, 1024, 4096)),
+    (1408, 1536, 4096),
+    (1536, 1536, 4096),
+    (2176, 2048, 4096),
+    (2112, 2048, 1024),
+    (4224, 4096, 512),
+    (4224, 4224, 2048),
+    (256, 256, 16384),
+    (512, 256, 8192),
+    (128, 128, 32768),
+    (1024, 1024, 128),
+    (4096, 4096, 128),
+    (8192, 8192, 256),
+    (16384, 512, 512),
+    (512, 16384, 512),
+    (32768, 128, 1024),
+    (128, 32768, 1024),
+    (192, 8192, 8192),
+    (8192, 192, 8192),
+    (320, 3072, 1024),
+    (640, 640, 2048),
+)
+
+CHOICES = Space(
+    {
+        **{axis: Choice(tuple(dict.fromkeys(shape[i] for shape in SHAPES))) for i, axis in enumerate("MNK")},
+        "few": Choice((0, 1, 8)),
+    },
+    where=lambda case: (case["M"], case["N"], case["K"]) in SHAPES,
+)
+
+
+# Regret of all points, and what the best kernel costs that is chosen for every shape: no points.
+FULL, NONE = 0.10, 0.16
+
+
+def shapes(*, every: int = 1, few: int = 0) -> Cases:
+    """The measured shapes, or every so-maniest."""
+    return Cases(CHOICES, tuple({"M": m, "N": n, "K": k, "few": few} for m, n, k in SHAPES[::every]), generated=0)
+
+
+SELECT_KERNEL = Part(
+    name="select_kernel",
+    title="Choosing a kernel",
+    arguments=("m", "n", "k", "candidates", "device"),
+    outputs=("choice",),
+    on="cpu",
+    chooses="candidates",
+    tolerance=Tolerance(),
+    checks=(
+        Check(
+            "regret", "Chooses kernels that are nearly the best", 18, CHOOSES, Regret(shapes(), full=FULL, none=NONE)
+        ),
+        Check(
+            "few",
+            "Chooses well among whatever it is given, be it a single one",
+            7,
+            CHOOSES,
+            Regret(
+                Cases(CHOICES, (*shapes(every=12, few=1).canonical, *shapes(every=2, few=8).canonical), generated=0),
+                full=FULL,
+                none=NONE,
+            ),
+        ),
+    ),
+    hints=(
+        "Tiles × waves: how many tiles does the product have, how many can run at the same time, and how full is the "
+        "last wave? What is computed in a tile that reaches past the product?",
+        "Predict the time of each candidate and take the least: waves × the time of one tile, where that is the longer "
+        "of its arithmetic and its loads, plus what comes before and after the loop over K.",
+        "ceil(m / tile_m) · ceil(n / tile_n) tiles over sm_count multiprocessors; arithmetic of tile_m · tile_n · k at "
+        "the share of the peak that such a tile reaches (large ones reach more); loads of (tile_m + tile_n) · k. A "
+        "product with few tiles wants small ones, if only to have enough of them.",
+    ),
+)
+
+EXERCISE = Exercise(
+    title="CUTLASS GEMM",
+    version="1",
+    parts=(BLOCKED_GEMM, GEMM, SELECT_KERNEL),
+    # Compiling takes seconds where other work is done at the same time.
+    limits=Limits(call_s=30.0),
+)

@@ -1,0 +1,5 @@
+"""select_kernel.regret fail: the first of the candidates, which come in any order."""
+
+
+def select_kernel(m, n, k, candidates, device):
+    return candidates[0]
