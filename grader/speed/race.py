@@ -186,8 +186,9 @@ class Race:
             return False
         had_us = self._had_us.get(name, [])
         count = len(self.laps.baselines.get(name, []))
-        too_slow = min(had_us, default=0.0) * _FEWEST > _BESIDE_US
-        return count >= self.beside_rounds or too_slow or (count >= _FEWEST and sum(had_us) > _BESIDE_US)
+        # A first lap may have been spent on compiling.
+        too_slow = len(had_us) >= _WARM_UPS and min(had_us) * _FEWEST > _BESIDE_US
+        return count >= self.beside_rounds or too_slow or (count >= _FEWEST and sum(had_us[_WARM_UPS:]) > _BESIDE_US)
 
     def _baseline_lap(self, name: str, seed: int) -> Clocking | None:
         started = monotonic()
