@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from grader.child import confine
+from grader.child.confinement import confine, system, users
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import Reap, Spawn
@@ -25,7 +25,7 @@ _CHANNEL_FD = 3
 
 def main(control_fd: int) -> None:
     """Serve until the grader closes the control channel, then end every child."""
-    confine.become_subreaper()
+    system.become_subreaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
     _preload()
@@ -97,9 +97,9 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int) -> None:
     os.dup2(channel_fd, _CHANNEL_FD)
     os.closerange(_CHANNEL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    layers = confine.confine(spawn.scratch, spawn.uid, spawn.limits)
+    layers = confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program))
     if spawn.program:
-        confine.hand_on_reading()
+        users.hand_on_reading()
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice
     from grader.child import worker
 

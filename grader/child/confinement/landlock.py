@@ -1,0 +1,99 @@
+"""Landlock: what can be read is named here, and nothing but the scratch folder is written.
+
+An allow-list, so what it hides needs no naming: oracle, solution, other submissions, the user's home. Rights by version
+of the kernel's interface (man 7 landlock): 1 in Linux 5.13, 2 in 5.19, 3 in 6.2, 4 in 6.7, 5 in 6.10, 6 in 6.12.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.child.confinement import system
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION = 1
+_PATH_BENEATH = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
+# Removing and making entries of every kind, bits 4 to 12.
+_CHANGE_DIR = 0x1FF0
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+# What each version added to the rights on files.
+_SINCE = {1: _READ | _WRITE_FILE | _CHANGE_DIR, 2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEVICE}
+_BIND_TCP, _CONNECT_TCP = 1, 2
+_ABSTRACT_SOCKETS, _SIGNALS = 1, 2
+
+# What every program needs that computes: libraries, tools, and what the kernel says about the machine.
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/run/nvidia-persistenced")
+_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_GPU_DEVICES = ("nvidia*", "dxg")
+
+
+def restrict(scratch: str) -> str:
+    """Restrict this process for good; the layer's name, empty where the kernel has no Landlock."""
+    version = system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    if version < 1:
+        return ""
+    handled = 0
+    for since, rights in _SINCE.items():
+        handled |= rights if version >= since else 0
+    ruleset = _ruleset(version, handled)
+    if ruleset < 0:
+        return ""
+    try:
+        for path in _readable():
+            _allow(ruleset, path, _READ & handled)
+        for device in _devices():
+            _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
+        _allow(ruleset, Path(scratch), handled)
+        if system.syscall(_RESTRICT_SELF, ruleset, 0) != 0:
+            return ""
+    finally:
+        os.close(ruleset)
+    return f"Landlock {version}"
+
+
+def _ruleset(version: int, handled: int) -> int:
+    attributes = struct.pack("<Q", handled)
+    if version >= 4:
+        attributes += struct.pack("<Q", _BIND_TCP | _CONNECT_TCP)
+    if version >= 6:
+        attributes += struct.pack("<Q", _ABSTRACT_SOCKETS | _SIGNALS)
+    return system.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    with contextlib.suppress(OSError):
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            allowed = rights if path.is_dir() else rights & _ON_FILES
+            system.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("<Qi", allowed, place), 0)
+        finally:
+            os.close(place)
+
+
+def _readable() -> Iterator[Path]:
+    """The interpreter and what it imports, but not the checkout that the grader may run from: it holds solutions."""
+    package = Path(__file__).resolve().parents[2]
+    checkout = package.parent
+    yield package
+    named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
+    for entry in (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named):
+        # A folder that has the checkout in it would show it.
+        if entry and not checkout.is_relative_to(path := Path(entry).resolve()):
+            yield path
+
+
+def _devices() -> Iterator[Path]:
+    folder = Path("/dev")
+    yield from (folder / name for name in _DEVICES)
+    for pattern in _GPU_DEVICES:
+        yield from folder.glob(pattern)

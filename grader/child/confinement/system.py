@@ -1,0 +1,77 @@
+"""The few things that Python does not say to the kernel by itself."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_KEEPCAPS = 8
+_PR_SET_SECCOMP = 22
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_RAISE = 2
+_SECCOMP_MODE_FILTER = 2
+_SIGKILL = 9
+_CAPABILITY_VERSION_3 = 0x20080522
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> None:
+    """Adopt the orphans of our descendants, so that none can outlive its submission."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+
+
+def never_gain_privileges() -> bool:
+    """Let no program that is started from here have more rights than this process; whether it holds."""
+    return bool(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+
+
+def stay_dumpable() -> None:
+    """A process that changed its user is not dumpable, and may then not even look at its own /proc/self/fd."""
+    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def keep_capabilities() -> None:
+    """Let capabilities survive a change of the user."""
+    _libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+
+
+def set_capabilities(bits: int, *, inheritable: int = 0) -> bool:
+    """Have these capabilities and no others; whether it holds."""
+    header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
+    data = struct.pack("<6I", bits, bits, inheritable, 0, 0, 0)
+    return syscall(_SYS_CAPSET[os.uname().machine], header, data) == 0
+
+
+def raise_ambient(capability: int) -> None:
+    """Hand a capability on to the program that this process becomes."""
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability, 0, 0)
+
+
+def unshare(flags: int) -> bool:
+    """Leave the parent's namespaces of these kinds; whether it holds."""
+    return bool(_libc.unshare(flags) == 0)
+
+
+def filter_calls(program: bytes) -> bool:
+    """Let this seccomp filter, in BPF, decide on every system call from here on; whether it holds."""
+    held = ctypes.create_string_buffer(program, len(program))
+    # struct sock_fprog: the number of instructions, 8 bytes each, and where they are.
+    described = struct.pack("<H6xQ", len(program) // 8, ctypes.addressof(held))
+    return bool(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0) == 0)
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """A system call by its number; -1 where the kernel refuses."""
+    return int(_libc.syscall(ctypes.c_long(number), *arguments))
