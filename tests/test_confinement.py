@@ -110,6 +110,11 @@ def test_what_lies_in_the_home_or_beside_the_scratch_folder_cannot_be_read_or_li
     assert found == ["EACCES", "EACCES", "EACCES"]
 
 
+def test_passwords_cannot_be_read_whoever_may_read_all_files(inside: Tried) -> None:
+    _, found = inside("found = tried(lambda: open('/etc/shadow').read())")
+    assert found == "EACCES"
+
+
 def test_nothing_is_written_but_in_the_scratch_folder(inside: Tried, tmp_path: Path) -> None:
     anyone = tmp_path / "anyone"
     anyone.mkdir()

@@ -21,7 +21,7 @@ def named(path: Path) -> str:
     return path.stem
 
 
-@pytest.mark.parametrize("path", files("faults"), ids=named)
+@pytest.mark.parametrize("path", [*files("faults"), *files("escapes")], ids=named)
 def test_a_fault_gets_its_own_status_and_the_other_part_is_still_judged(path: Path, graded: Grade) -> None:
     status, kind = claim(path)
     record = graded(path, "vector_add", "row_softmax")

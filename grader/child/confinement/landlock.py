@@ -31,7 +31,9 @@ _BIND_TCP, _CONNECT_TCP = 1, 2
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
 # What every program needs that computes: libraries, tools, and what the kernel says about the machine.
-_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/run/nvidia-persistenced")
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/proc", "/sys", "/run/nvidia-persistenced")
+# Of the machine's settings, those that say where libraries are and what users are called; not what is secret.
+_SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "os-release")
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _GPU_DEVICES = ("nvidia*", "dxg")
@@ -85,6 +87,7 @@ def _readable() -> Iterator[Path]:
     package = Path(__file__).resolve().parents[2]
     checkout = package.parent
     yield package
+    yield from (Path("/etc", name) for name in _SETTINGS)
     named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
     for entry in (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named):
         # A folder that has the checkout in it would show it.
