@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.record import Selection
-from grader.report.selection import picture
+from grader.report.selection import axes_words, picture
 
 TWO = Selection(
     cases=("M=1, few=0", "M=2, few=0"),
@@ -25,6 +25,11 @@ def test_names_are_cut_to_what_tells_them_apart() -> None:
     assert ">128<" in drawn
     assert "stages" not in drawn
     assert "few" not in drawn
+
+
+def test_the_axes_say_what_their_numbers_are() -> None:
+    assert axes_words(TWO) == "Rows: M. Columns: tile."
+    assert axes_words(Selection(("first", "second"), ("a", "b"), ((1.0, 2.0), (2.0, 1.0)), (0, 1))) == ""
 
 
 def test_there_is_none_without_a_case() -> None:

@@ -56,6 +56,7 @@ class CheckView:
     speed: SpeedView | None
     efficiency: EfficiencyView | None = None
     selection: Markup | None = None
+    selection_axes: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,7 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
             efficiency=efficiency_view(check) if limits.cards else None,
             selection=_selection(check, limits),
+            selection_axes=selection.axes_words(check.selection) if check.selection else "",
         )
         first.setdefault(view.cause_key(check), shown)
         views.append(shown)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from grader.record import Selection
+from grader.report import view
 from grader.report.drawing import INK, OWN, TEXT, drawn
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ MOST_THINGS = 40
 # A cell's side, and the room for words beside and above the grid, in points.
 _CELL = 13.0
 _LETTER = 0.55 * (TEXT - 2)
+_SEPARATOR = ", "
 # At so many times the least cost a cell is empty.
 _FAR = 2.0
 
@@ -69,12 +71,27 @@ def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: 
         spine.set_visible(False)
 
 
+def axes_words(selection: Selection) -> str:
+    """What the numbers beside and above the grid are: "Rows: M. Columns: tile_m, stages."; empty where none are."""
+    told = []
+    for side, names in (("Rows", selection.cases[:MOST_CASES]), ("Columns", selection.things[:MOST_THINGS])):
+        fields = [field for parts in _telling(names)[:1] for field, _ in parts]
+        if fields and all(fields):
+            told.append(f"{side}: {view.line(_SEPARATOR.join(fields), 200)}.")
+    return " ".join(told)
+
+
 def _common_cut(names: tuple[str, ...]) -> list[str]:
     """The names without what all of them say: "a=1, b=2" and "a=1, b=3" are told apart by b alone."""
-    split = [
-        name.partition("(")[2].removesuffix(")").split(", ") if "(" in name else name.split(", ") for name in names
-    ]
+    telling = _telling(names)
+    return [" ".join(value for _, value in parts) for parts in telling] if telling else list(names)
+
+
+def _telling(names: tuple[str, ...]) -> list[list[tuple[str, str]]]:
+    """Of each name the (field, value) pairs in which the names differ; nothing where they are not alike in form."""
+    inner = [name.partition("(")[2].removesuffix(")") if "(" in name else name for name in names]
+    split = [[part.rpartition("=")[::2] for part in one.split(_SEPARATOR)] for one in inner]
     if len({len(parts) for parts in split}) != 1 or len(names) == 1:
-        return list(names)
+        return []
     telling = [place for place in range(len(split[0])) if len({parts[place] for parts in split}) > 1]
-    return [" ".join(parts[place].rpartition("=")[2].strip("'") for place in telling) for parts in split]
+    return [[(parts[place][0], parts[place][1].strip("'")) for place in telling] for parts in split]
