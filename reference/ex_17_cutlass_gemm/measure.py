@@ -142,6 +142,33 @@ def regret() -> None:
         print(f"{title}: {len(rows)} shapes, regret {mean(costs):.1%}; at least {constant[best]:.1%} with one kernel")
         for cost, (shape, row, one) in sorted(zip(costs, chosen, strict=True), reverse=True)[:5]:
             print(f"  {' x '.join(map(str, shape))}: {cost:.2f} times as long; {one}, not {min(row, key=row.get)}")
+        if importlib.util.find_spec("nvMatmulHeuristics"):
+            estimate = heuristics()
+            costs = [row[min(row, key=lambda one: estimate(shape, one))] / min(row.values()) for shape, row in rows]
+            print(f"  beside: nvidia-matmul-heuristics' model of these kernels has a regret of {mean(costs):.1%}")
+
+
+def heuristics():
+    """Seconds that nvidia-matmul-heuristics expects a candidate to take for a shape, on an H200."""
+    import ctypes
+
+    import nvMatmulHeuristics as library
+
+    layout = library.NvMatmulHeuristicsMatmulLayout.NN_ROW_MAJOR
+    model = library.NvMatmulHeuristicsInterface(library.NvMatmulHeuristicsTarget.CUTLASS3, precision="HSH")
+    device = model.createHardwareDescriptor()
+    model.setHardwarePredefinedGpu(device, library.NvMatmulHeuristicsNvidiaGpu.H200_SXM)
+    model.loadInternalDiscoverySet(layout, device)
+
+    def estimate(shape, one) -> float:
+        problem = model.makeNvMatmulHeuristicsProblem(*shape, layout)
+        kernel = model.nvmmhKernelConfiguration(splitK=1, loadStages=one.stages, gridSwizzle=1)
+        kernel.cta[:], kernel.warp[:], kernel.instr[:] = one[:3], (64, 64, 32), (64, 8, 16)
+        kernel.cluster[:] = one.cluster_m, one.cluster_n
+        place = ctypes.byref(problem), ctypes.byref(kernel)
+        return model.nvMatmulHeuristicsEstimateRuntime(model.handle, b"HSH", ctypes.c_int(model.target), *place, device)
+
+    return estimate
 
 
 def mean(costs: list[float]) -> float:
