@@ -1,0 +1,1 @@
+"""How accurate the grader is: what it catches of model solutions with one change, and what it refuses wrongly."""

@@ -1,0 +1,220 @@
+"""Grades mutants and honest solutions as a learner's file is graded, and beside it by the usual protocol of one shape.
+
+That protocol is what benchmarks of generated kernels do: five random inputs of a single shape, compared with the truth
+by `torch.allclose` at 1e-2 (1e-4 in float32). Here it, too, runs the file in a confined process of its own, where
+outputs are poisoned and accesses outside a tensor are not carried out; of what the guard saw it uses nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from time import monotonic
+
+import torch
+
+from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample
+from benchmarks.accuracy.results import Journal, Result, key_of
+from grader.author import parts_in
+from grader.catalogue import Entry
+from grader.grading import Job, grade
+from grader.judge.bench import Bench
+from grader.judge.compare import tensor_of
+from grader.judge.truth import Expected, Truth, slots_for
+from grader.model.cases import Case
+from grader.model.exercise import Agrees, Part
+from grader.plan import Plan, case_seed, default_seed, draw
+from grader.protocol.messages import Loaded, Recipe, Start
+from grader.record import UNJUDGED, CheckResult
+from grader.sandbox.outcome import Finished
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+
+FIXED_INPUTS = 5
+# Tensors of so many cases are kept for the next file.
+_KNOWN_CASES = 256
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to measure of every exercise: so many mutants, drawn with a seed, and so many seeds of honest gradings."""
+
+    mutants: int
+    seeds: int
+    draw_seed: int = 0
+    jobs: int = 1
+
+
+class _FailedError(Exception):
+    """A check that failed: nothing behind it needs to be judged."""
+
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.id)
+        self.result = result
+
+
+def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal) -> Iterator[Result]:
+    """Every result of an exercise, as it is known: mutants first, then the solution and its honest variants."""
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
+    yield from _of_mutants(entry, server, wanted, journal, truth)
+    yield from _of_honest(entry, server, wanted, journal, truth)
+
+
+def drawn_mutants(entry: Entry, count: int, seed: int) -> tuple[tuple[Mutant, frozenset[str]], ...]:
+    """Mutants of the exercise's solution, each with the parts that its change can be seen in on this machine."""
+    source = entry.solution.read_text(encoding="utf-8")
+    parts = [part.name for part in entry.exercise.parts if _is_judged_here(part)]
+    found = mutants(source, parts)
+    seen = {function: reached_from(source, function, parts) for function in {one.function for one in found}}
+    drawn = sample([one for one in found if seen[one.function]], count, seed)
+    return tuple((one, seen[one.function]) for one in drawn)
+
+
+def _of_mutants(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal, truth: Truth) -> Iterator[Result]:
+    seed = default_seed(entry.id)
+    drawn = drawn_mutants(entry, wanted.mutants, wanted.draw_seed)
+    # Hypothesis draws on one thread only.
+    plans = {parts: draw(entry.exercise, seed, gpu=False, parts=parts) for parts in {parts for _, parts in drawn}}
+    exercise_hash = entry.sha256()
+
+    def result(one: tuple[Mutant, frozenset[str]]) -> Result:
+        mutant, parts = one
+        key = key_of("mutant", exercise_hash, mutant.text, seed)
+        if key in journal.known:
+            return journal.known[key]
+        found = _judged(entry, mutant, plans[parts], server, truth)
+        return replace(found, key=key, parts=tuple(sorted(parts)), seed=seed)
+
+    with ThreadPoolExecutor(wanted.jobs) as pool:
+        for found in pool.map(result, drawn):
+            yield _kept(found, journal)
+
+
+def _of_honest(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal, truth: Truth) -> Iterator[Result]:
+    files = (entry.solution, *entry.honest)
+    trials = [(path, default_seed(entry.id) + i) for i, path in product(range(wanted.seeds), files)]
+    parts = {path: parts_in(path, entry) for path in files}
+    plans = {(path, seed): draw(entry.exercise, seed, gpu=False, parts=parts[path]) for path, seed in trials}
+    exercise_hash = entry.sha256()
+
+    def result(trial: tuple[Path, int]) -> Result:
+        path, seed = trial
+        text = path.read_text(encoding="utf-8")
+        key = key_of("honest", exercise_hash, text, seed)
+        if key in journal.known:
+            return journal.known[key]
+        found = _graded(entry, text, plans[path, seed], server, truth)
+        return replace(found, kind="honest", key=key, file=path.name, seed=seed, parts=tuple(sorted(parts[path])))
+
+    with ThreadPoolExecutor(wanted.jobs) as pool:
+        for found in pool.map(result, trials):
+            yield _kept(found, journal)
+
+
+def _kept(found: Result, journal: Journal) -> Result:
+    if found.key not in journal.known:
+        journal.add(found)
+    return found
+
+
+def _judged(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth: Truth) -> Result:
+    """What both protocols say of a mutant."""
+    fixed = _fixed_shape(entry, mutant.text, plan, server, truth)
+    graded = Result("mutant", "", entry.id, "discarded", why=fixed) if isinstance(fixed, str) else None
+    return replace(
+        graded or _graded(entry, mutant.text, plan, server, truth),
+        operator=mutant.operator,
+        function=mutant.function,
+        line=mutant.line,
+        before=mutant.before,
+        after=mutant.after,
+        fixed=None if isinstance(fixed, str) else fixed,
+    )
+
+
+def _graded(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth) -> Result:
+    """The grade of a text, up to the first check that fails."""
+    job = Job(entry, f"{entry.name}.py", text, plan, "", "", shrink=False, timed=False, compiled=False)
+    blamed: list[CheckResult] = []
+
+    def hear(result: CheckResult) -> None:
+        if result.status == "grader_error":
+            blamed.append(result)
+        elif is_failure(result):
+            raise _FailedError(result)
+
+    started = monotonic()
+    failed: CheckResult | None
+    try:
+        grade(job, server, hear, truth=truth)
+        failed = blamed[0] if blamed else None
+    except _FailedError as stopped:
+        failed = stopped.result
+    seconds = round(monotonic() - started, 3)
+    if failed is None:
+        return Result("mutant", "", entry.id, "pass", seconds=seconds)
+    status = "fewer_points" if failed.status == "pass" else failed.status
+    return Result("mutant", "", entry.id, status, failed.id, failed.reason, seconds)
+
+
+def is_failure(result: CheckResult) -> bool:
+    """Whether a check costs points: it failed, or did not earn all that it can."""
+    if result.status == "pass":
+        return result.points < result.max_points
+    return result.status not in UNJUDGED
+
+
+def _fixed_shape(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth) -> bool | str | None:
+    """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
+    names = tuple(part.name for part in entry.exercise.parts)
+    packages = tuple(dict.fromkeys(package.module for part in entry.exercise.parts for package in part.needs))
+    start = Start(f"{entry.name}.py", text, entry.source("inputs.py"), names, packages=packages)
+    shapes = _shapes(plan)
+    with Session(server, start, entry.exercise.limits) as session:
+        loaded = session.load()
+        if not isinstance(loaded, Loaded):
+            return f"does not load: {loaded}"[:300]
+        for part, case in shapes:
+            bench = Bench(session, truth, part, f"{entry.name}.py", "cpu", 0)
+            for i in range(FIXED_INPUTS):
+                recipe = Recipe(part.name, dict(case), case_seed(plan.seed, f"fixed/{part.name}", i))
+                if not _is_close(bench, recipe):
+                    return True
+    return False if shapes else None
+
+
+def _shapes(plan: Plan) -> list[tuple[Part, Case]]:
+    """Of every part whose outputs have a truth, the first canonical case of its first check, of normal values."""
+    found: dict[str, tuple[Part, Case]] = {}
+    for planned in plan.checks:
+        if isinstance(planned.check.rule, Agrees) and planned.cases and planned.part.name not in found:
+            case = planned.cases[0].case
+            plain = case.changed(values="normal") if "values" in case else case
+            found[planned.part.name] = (planned.part, plain)
+    return list(found.values())
+
+
+def _is_close(bench: Bench, recipe: Recipe) -> bool:
+    expected = bench.truth.expect(bench.part, recipe)
+    outcome = bench.call(recipe, slots_for(expected))
+    return isinstance(outcome, Finished) and all(
+        raw is not None and close(tensor_of(raw, one), one) for raw, one in zip(outcome.outputs, expected, strict=True)
+    )
+
+
+def close(got: torch.Tensor, expected: Expected) -> bool:
+    """What `torch.allclose` says at the usual tolerances; NaN in the same places is right."""
+    want = expected.value.to(expected.dtype)
+    if not expected.dtype.is_floating_point:
+        return torch.equal(got, want)
+    allowed = 1e-4 if expected.dtype == torch.float32 else 1e-2
+    return torch.allclose(got.double(), want.double(), rtol=allowed, atol=allowed, equal_nan=True)
+
+
+def _is_judged_here(part: Part) -> bool:
+    """Whether the interpreter can judge a part."""
+    return part.on != "gpu" and all(importlib.util.find_spec(package.module) for package in part.needs)

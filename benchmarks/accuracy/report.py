@@ -1,0 +1,146 @@
+"""Renders docs/accuracy.md from the results of a run. Pure: text in, text out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from benchmarks.accuracy.results import Result
+
+INTRODUCTION = """\
+# How accurate the grader is
+
+Made by `tox -e accuracy`; do not edit. Every mutant is a model solution with one small change, graded on the CPU with
+the plan that every learner gets. A caught one failed a check, or lost points; grading stops there. Only the parts that
+the change can reach are judged, and nothing is shrunk, timed, or compiled for the record.
+
+*Fixed shape* is the usual protocol for generated kernels: five normal inputs of one shape (the first canonical case of
+the part's first check), and `torch.allclose` at atol = rtol = 1e-2 (1e-4 in float32). That shape is often one that
+every block divides, as shapes of benchmarks are; another would catch more masks and miss something else. Here the truth
+is float64's, outputs are poisoned before the call, and accesses outside a tensor are not carried out: it sees values
+only. Mutants that do not load are not counted.
+
+A survivor is *equivalent* where `benchmarks/accuracy/equivalent.json` says why no answer can tell it from the solution;
+every other one is a gap until somebody explains it. Rates leave equivalent mutants out. The sample is drawn evenly over
+the operators, not in proportion to the mistakes that learners make.
+"""
+
+
+def report(results: Sequence[Result], equivalent: Mapping[str, str]) -> str:
+    """The whole page. `equivalent` says why changes make no difference, by `Result.change`."""
+    mutants = [one for one in results if one.kind == "mutant" and one.status != "discarded"]
+    discarded = sum(one.status == "discarded" for one in results)
+    honest = [one for one in results if one.kind == "honest"]
+    sections = [
+        INTRODUCTION,
+        "## Caught, by exercise\n\n" + _rates("exercise", mutants, equivalent, lambda one: one.exercise),
+        f"{len(mutants)} mutants, {discarded} more discarded. Median grading: {_median(mutants):.1f} s.\n",
+        "## Caught, by operator\n\n" + _rates("operator", mutants, equivalent, lambda one: one.operator),
+        "## Caught, by exercise and operator\n\n"
+        + _rates("exercise, operator", mutants, equivalent, lambda one: f"{one.exercise} {one.operator}"),
+        "## Which check caught them first\n\n" + _checks(mutants),
+        "## Survivors\n\n" + _survivors(mutants, equivalent),
+        "## Honest gradings\n\n" + _honest(honest),
+    ]
+    return "\n".join(sections)
+
+
+def gaps(results: Iterable[Result], equivalent: Mapping[str, str]) -> list[Result]:
+    """The survivors that nobody has explained."""
+    return [one for one in results if _counts(one, equivalent) and not one.caught]
+
+
+def _counts(one: Result, equivalent: Mapping[str, str]) -> bool:
+    """Whether a result is of a mutant that could be caught."""
+    if one.kind != "mutant" or one.status == "discarded":
+        return False
+    return one.caught or one.change not in equivalent
+
+
+def _rates(title: str, mutants: Sequence[Result], equivalent: Mapping[str, str], group: Callable[[Result], str]) -> str:
+    rows = []
+    for name in [*sorted({group(one) for one in mutants}), "all"]:
+        members = [one for one in mutants if name in (group(one), "all")]
+        counted = [one for one in members if _counts(one, equivalent)]
+        compared = [one for one in counted if one.fixed is not None]
+        rows.append(
+            (
+                name,
+                str(len(members)),
+                str(len(members) - len(counted)),
+                _share(sum(one.caught for one in counted), len(counted)),
+                _share(sum(one.fixed is True for one in compared), len(compared)),
+            )
+        )
+    return _table((title, "mutants", "equivalent", "caught by grade", "caught by fixed shape"), rows)
+
+
+def _checks(mutants: Sequence[Result]) -> str:
+    caught = Counter((f"{one.exercise} {one.check}", one.status) for one in mutants if one.caught)
+    missed = Counter(
+        (f"{one.exercise} {one.check}", one.status) for one in mutants if one.caught and one.fixed is False
+    )
+    rows = [
+        (check, status, str(count), str(missed[check, status]))
+        for (check, status), count in sorted(caught.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    return _table(("check", "status", "mutants", "of these missed by fixed shape"), rows)
+
+
+def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str]) -> str:
+    rows = [
+        (
+            f"{one.exercise} {one.function}:{one.line}",
+            one.operator,
+            _code(one.before),
+            _code(one.after),
+            "caught" if one.fixed else "missed",
+            _reason(one, equivalent),
+        )
+        for one in mutants
+        if not one.caught
+    ]
+    return _table(("place", "operator", "before", "after", "fixed shape", "why"), rows) if rows else "None.\n"
+
+
+def _reason(one: Result, equivalent: Mapping[str, str]) -> str:
+    if one.status == "grader_error":
+        return f"the grader failed: {one.why}".replace("|", "\\|")
+    return f"equivalent: {equivalent[one.change]}" if one.change in equivalent else "**a gap**, not explained"
+
+
+def _honest(honest: Sequence[Result]) -> str:
+    if not honest:
+        return "None graded.\n"
+    rows = []
+    for name in sorted({one.exercise for one in honest}):
+        members = [one for one in honest if one.exercise == name]
+        failed = [one for one in members if one.status != "pass"]
+        files, seeds = {one.file for one in members}, {one.seed for one in members}
+        rows.append((name, str(len(files)), str(len(seeds)), str(len(members)), str(len(failed))))
+    listed = "".join(f"- {line}\n" for line in _failures(honest))
+    return _table(("exercise", "files", "seeds", "gradings", "false failures"), rows) + (listed and f"\n{listed}")
+
+
+def _failures(honest: Sequence[Result]) -> Iterator[str]:
+    for one in honest:
+        if one.status != "pass":
+            yield f"{one.exercise} {one.file}, seed {one.seed:#x}: {one.check}: {one.status}: {one.why}"
+
+
+def _median(mutants: Sequence[Result]) -> float:
+    seconds = sorted(one.seconds for one in mutants)
+    return seconds[len(seconds) // 2] if seconds else 0.0
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({part / whole:.0%})" if whole else "–"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
