@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.numerics import correct_numerics
 from grader.child.kernel_code import closure_of
 
@@ -19,6 +20,7 @@ def apply_corrections() -> None:
     for module in (r"triton\.runtime\.interpreter", r"grader\.child\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
     _let_autotuned_kernels_run()
+    _refuse_numbers_of_warps()
     _poison_masked_loads()
     _keep_closures()
     correct_numerics()
@@ -32,6 +34,21 @@ def _let_autotuned_kernels_run() -> None:
         return lambda kernel_call, quantiles=None: [0.0, 0.0, 0.0]
 
     Autotuner.do_bench = property(no_timing)
+
+
+def _refuse_numbers_of_warps() -> None:
+    """Triton compiles for a power of two of warps only, on every GPU; the interpreter has none and looks at none."""
+    kind = kind_of_kernels()
+    run = kind.run
+
+    def checked(kernel: Any, *args: Any, **options: Any) -> Any:
+        given = options.get("num_warps", 1)
+        warps = getattr(given, "value", given)
+        if isinstance(warps, int) and (warps < 1 or warps & (warps - 1)):
+            raise ValueError(f"num_warps must be a power of two, got {warps}")
+        return run(kernel, *args, **options)
+
+    kind.run = checked
 
 
 def _poison_masked_loads() -> None:
