@@ -116,7 +116,7 @@ def grade(
         submission=job.source,
         inputs=job.entry.source("inputs.py"),
         functions=tuple(part.name for part in exercise.parts),
-        packages=tuple(dict.fromkeys(package.module for part in exercise.parts for package in part.needs)),
+        packages=exercise.packages,
     )
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     versions = machine.version("triton"), machine.version("torch")

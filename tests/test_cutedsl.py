@@ -185,6 +185,20 @@ def test_an_answer_without_the_operations_that_are_asked_for_breaks_a_rule(serve
 
 
 @installed
+def test_launch_code_may_use_streams_and_events_of_its_own(server: ForkServer, tmp_path: Path) -> None:
+    streams = RIGHT.replace(
+        "def on_gpu(x):\n",
+        "def on_gpu(x):\n"
+        "    mine, ready = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)\n"
+        "    ready.record(torch.cuda.default_stream())\n"
+        "    mine.wait_event(ready)\n"
+        "    with torch.cuda.stream(mine), torch.cuda.device_of(x):\n"
+        "        assert min(torch.cuda.mem_get_info()) > 0\n",
+    )
+    assert graded(server, tmp_path, streams, "on_gpu").checks[0].status == "pass"
+
+
+@installed
 def test_a_kernel_that_does_not_compile_says_so_with_its_line(server: ForkServer, tmp_path: Path) -> None:
     source = RIGHT.replace(
         "        y[i] = x[i] * 2.0\n\n@cute.jit\ndef launch", "        y[i, 0] = x[i]\n\n@cute.jit\ndef launch"

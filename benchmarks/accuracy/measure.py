@@ -171,8 +171,7 @@ def is_failure(result: CheckResult) -> bool:
 def _fixed_shape(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth) -> bool | str | None:
     """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
     names = tuple(part.name for part in entry.exercise.parts)
-    packages = tuple(dict.fromkeys(package.module for part in entry.exercise.parts for package in part.needs))
-    start = Start(f"{entry.name}.py", text, entry.source("inputs.py"), names, packages=packages)
+    start = Start(f"{entry.name}.py", text, entry.source("inputs.py"), names, packages=entry.exercise.packages)
     shapes = _shapes(plan)
     with Session(server, start, entry.exercise.limits) as session:
         loaded = session.load()

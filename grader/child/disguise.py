@@ -77,6 +77,26 @@ def properties(target: Target) -> dict[str, int]:
     }
 
 
+class _Stream:
+    """A stream that nothing runs on."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
+        self.query = lambda: True
+        self.record_event = lambda event=None: event or _Event()
+
+
+class _Event:
+    """An event that has happened."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.record = self.synchronize = self.wait = lambda *_: None
+        self.query = lambda: True
+        self.elapsed_time = lambda other: 1.0
+
+
 def _answers(target: Target) -> dict[str, Callable[..., Any]]:
     capability = divmod(target.capability, 10)
     described = types.SimpleNamespace(
@@ -93,7 +113,7 @@ def _answers(target: Target) -> dict[str, Callable[..., Any]]:
         shared_memory_per_block_optin=target.shared_bytes_per_program,
         shared_memory_per_multiprocessor=target.shared_bytes,
     )
-    stream = types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
+    stream = _Stream()
     return {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -102,7 +122,14 @@ def _answers(target: Target) -> dict[str, Callable[..., Any]]:
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: target.gpu,
         "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: stream,
+        "stream": lambda stream: nullcontext(),
+        "set_stream": lambda stream: None,
+        "Stream": _Stream,
+        "Event": _Event,
+        "mem_get_info": lambda device=None: (_MEMORY_BYTES, _MEMORY_BYTES),
         "device": lambda device: nullcontext(),
+        "device_of": lambda tensor: nullcontext(),
         "set_device": lambda device: None,
         "synchronize": lambda device=None: None,
         "empty_cache": lambda: None,

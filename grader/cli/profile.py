@@ -98,7 +98,8 @@ def _compiled(
     from grader.compiled.runner import Compiling
 
     functions = tuple(part.name for part in entry.exercise.parts)
-    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions)
+    packages = entry.exercise.packages
+    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions, packages=packages)
     nothing: dict[str, str] = {}
 
     def heard(outcome: Outcome) -> None:

@@ -87,7 +87,8 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 
 def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
     functions = tuple(part.name for part in entry.exercise.parts)
-    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions)
+    packages = entry.exercise.packages
+    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions, packages=packages)
     longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
     asked = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()

@@ -372,6 +372,11 @@ class Exercise:
             for check in part.checks:
                 yield part, check
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The modules that some part needs, each once."""
+        return tuple(dict.fromkeys(package.module for part in self.parts for package in part.needs))
+
     def part(self, name: str) -> Part | None:
         """The part of that name, or None."""
         return next((part for part in self.parts if part.name == name), None)

@@ -67,7 +67,8 @@ class Subject:
     def start(self) -> Start:
         """What the submission's process is told first."""
         functions = tuple(part.name for part in self.entry.exercise.parts)
-        return Start(self.file, self.source, self.entry.source("inputs.py"), functions)
+        packages = self.entry.exercise.packages
+        return Start(self.file, self.source, self.entry.source("inputs.py"), functions, packages=packages)
 
     def parts(self) -> list[tuple[Part, list[_Planned]]]:
         """The planned calls of each part. Checks without cases, such as those on speed, plan none."""
