@@ -70,14 +70,15 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
     """mA: [M, K], mB: [N, K], mC: [M, N] of NaN, float32; the tiler; the threads.
 
     layout: "rows" lie one after another; "columns" do; "sliced" matrices are windows of wider ones. nonfinite: some
-    rows of A hold an inf or a NaN, and B some zeros.
+    rows of A hold an inf or a NaN, and B many zeros, one row of them only zeros.
     """
     m, n, k = (int(case[axis]) for axis in "MNK")
     a = values("shifted" if case["values"] == "shifted" else "normal", (m, k), torch.float32, generator)
     b = values("normal", (n, k), torch.float32, generator)
     if case["values"] == "nonfinite":
         a[::3] = values("nonfinite", a[::3].shape, torch.float32, generator)
-        b[b.abs() < 0.1] = 0.0
+        b[b.abs() < 0.5] = 0.0
+        b[0] = 0.0
     c = torch.full((m, n), torch.nan)
     matrices = (_laid_out(one, str(case["layout"])) for one in (a, b, c))
     tiler = tuple(int(case[f"tile_{mode}"]) for mode in "mnk")
@@ -99,7 +100,7 @@ def gemm(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tens
     b = values("normal", (k, n), dtype, generator)
     if kind == "nonfinite":
         a[::3] = values("nonfinite", a[::3].shape, dtype, generator)
-        b = torch.where(b.abs() < 0.1, torch.zeros_like(b), b)
+        b = torch.where(b.abs() < 0.5, torch.zeros_like(b), b)
     return a, b
 
 
