@@ -22,6 +22,7 @@ from pathlib import Path
 
 from grader.errors import SpecError, UsageError
 from grader.model.exercise import Exercise
+from grader.protocol.messages import Start
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
 
@@ -112,9 +113,14 @@ class Entry:
         digest = hashlib.sha256()
         for file in ("spec.py", "inputs.py", "oracle.py"):
             digest.update(file.encode() + b"\0" + self.source(file).encode() + b"\0")
-        if self.measured:
-            digest.update(self.measured.encode())
+        digest.update(self.measured.encode())
         return digest.hexdigest()
+
+    def start(self, submission: str) -> Start:
+        """What a process is told first that is to run this text as a submission."""
+        functions = tuple(part.name for part in self.exercise.parts)
+        inputs, packages = self.source("inputs.py"), self.exercise.packages
+        return Start(f"{self.name}.py", submission, inputs, functions, packages=packages)
 
 
 def find_root(start: Path | None = None) -> Path:

@@ -111,13 +111,7 @@ def grade(
     torch.set_num_threads(1)
     exercise = job.entry.exercise
     truth = truth or Truth(job.entry.source("inputs.py"), job.entry.source("oracle.py"), measured=job.entry.measured)
-    start = Start(
-        submission_name=f"{job.entry.name}.py",
-        submission=job.source,
-        inputs=job.entry.source("inputs.py"),
-        functions=tuple(part.name for part in exercise.parts),
-        packages=exercise.packages,
-    )
+    start = job.entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     versions = machine.version("triton"), machine.version("torch")
     shelf = shelf_for(job.source, versions) if gpu else None

@@ -17,7 +17,7 @@ import pytest
 from grader.catalogue import Entry
 from grader.model.cases import Cases, Value
 from grader.model.exercise import Part, SpeedBand
-from grader.protocol.messages import Gauged, Start
+from grader.protocol.messages import Gauged
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.speed import race, suite
@@ -50,9 +50,7 @@ def band_of(part: Part, *sizes: dict[str, Value], **changes: Any) -> SpeedBand:
 @contextmanager
 def session_of(server: ForkServer, entry: Entry, submission: str) -> Iterator[Session]:
     """The submission's processes."""
-    functions = tuple(part.name for part in entry.exercise.parts)
-    start = Start(f"{entry.name}.py", submission, entry.source("inputs.py"), functions)
-    with Session(server, start, entry.exercise.limits) as session:
+    with Session(server, entry.start(submission), entry.exercise.limits) as session:
         yield session
 
 

@@ -28,7 +28,7 @@ from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Agrees, Part
 from grader.plan import Plan, case_seed, default_seed, draw
-from grader.protocol.messages import Loaded, Recipe, Start
+from grader.protocol.messages import Loaded, Recipe
 from grader.record import UNJUDGED, CheckResult
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -170,10 +170,8 @@ def is_failure(result: CheckResult) -> bool:
 
 def _fixed_shape(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth) -> bool | str | None:
     """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
-    names = tuple(part.name for part in entry.exercise.parts)
-    start = Start(f"{entry.name}.py", text, entry.source("inputs.py"), names, packages=entry.exercise.packages)
     shapes = _shapes(plan)
-    with Session(server, start, entry.exercise.limits) as session:
+    with Session(server, entry.start(text), entry.exercise.limits) as session:
         loaded = session.load()
         if not isinstance(loaded, Loaded):
             return f"does not load: {loaded}"[:300]

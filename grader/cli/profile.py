@@ -22,7 +22,6 @@ from grader.cli.roofline import Roofline
 from grader.cli.run import terminal_of
 from grader.errors import UsageError
 from grader.model.exercise import Part
-from grader.protocol.messages import Start
 from grader.record import PartInfo, SubmissionInfo, Tool
 from grader.sandbox.server import ForkServer
 
@@ -97,9 +96,7 @@ def _compiled(
     from grader.compiled.kept import Outcome
     from grader.compiled.runner import Compiling
 
-    functions = tuple(part.name for part in entry.exercise.parts)
-    packages = entry.exercise.packages
-    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions, packages=packages)
+    start = entry.start(source)
     nothing: dict[str, str] = {}
 
     def heard(outcome: Outcome) -> None:

@@ -13,7 +13,6 @@ from grader import machine
 from grader.catalogue import Entry
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, WorkModel
-from grader.protocol.messages import Start
 from grader.record import CheckResult, Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
@@ -86,9 +85,7 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 
 
 def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
-    functions = tuple(part.name for part in entry.exercise.parts)
-    packages = entry.exercise.packages
-    start = Start(f"{entry.name}.py", source, entry.source("inputs.py"), functions, packages=packages)
+    start = entry.start(source)
     longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
     asked = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()

@@ -66,9 +66,7 @@ class Subject:
     @property
     def start(self) -> Start:
         """What the submission's process is told first."""
-        functions = tuple(part.name for part in self.entry.exercise.parts)
-        packages = self.entry.exercise.packages
-        return Start(self.file, self.source, self.entry.source("inputs.py"), functions, packages=packages)
+        return self.entry.start(self.source)
 
     def parts(self) -> list[tuple[Part, list[_Planned]]]:
         """The planned calls of each part. Checks without cases, such as those on speed, plan none."""
