@@ -214,6 +214,18 @@ def test_threads_processes_pipes_and_programs_work_as_ever(inside: Tried) -> Non
     assert found == [[1], 7, "hi\n", 1]
 
 
+def test_a_thread_can_be_named_from_another_as_cuda_does_when_it_starts(inside: Tried) -> None:
+    _, found = inside(
+        "free = threading.Event()\n"
+        "thread = threading.Thread(target=free.wait); thread.start()\n"
+        "error = libc.pthread_setname_np(ctypes.c_ulong(thread.ident), b'named')\n"
+        "named = open(f'/proc/self/task/{thread.native_id}/comm').read()\n"
+        "free.set(); thread.join()\n"
+        "found = [error, named]",
+    )
+    assert found == [0, "named\n"]
+
+
 def test_temporary_files_go_to_the_scratch_folder_wherever_they_went_before(inside: Tried) -> None:
     _, found = inside(
         "found = os.path.dirname(tempfile.mkdtemp()) == scratch", before="import tempfile; tempfile.gettempdir()"

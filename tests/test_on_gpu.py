@@ -46,8 +46,8 @@ def test_the_untouched_stub_is_not_implemented_throughout(graded_on_gpu: Grade, 
     assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
 
 
-@pytest.mark.parametrize("path", files("gpu"), ids=lambda path: path.stem)
-def test_a_fault_on_the_device_gets_its_own_status_and_the_other_part_is_still_judged(
+@pytest.mark.parametrize("path", [*files("gpu"), *files("escapes")], ids=lambda path: path.stem)
+def test_a_fault_or_an_escape_on_the_device_gets_its_own_status_and_the_other_part_is_still_judged(
     path: Path, graded_on_gpu: Grade
 ) -> None:
     status, kind = claim(path)

@@ -97,8 +97,7 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int) -> None:
     os.dup2(channel_fd, _CHANNEL_FD)
     os.closerange(_CHANNEL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    gpu = os.environ.get("CUDA_VISIBLE_DEVICES") != ""
-    layers = confine.confine(spawn.scratch, spawn.uid, spawn.limits, gpu=gpu, tool=bool(spawn.program))
+    layers = confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program))
     if spawn.program:
         users.hand_on_reading()
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice

@@ -15,15 +15,12 @@ from pathlib import Path
 from grader.child.confinement import landlock, namespaces, seccomp, system, users
 
 
-def confine(
-    scratch: str, uid: int, limits: Mapping[str, float], *, gpu: bool = False, tool: bool = False
-) -> tuple[str, ...]:
+def confine(scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool = False) -> tuple[str, ...]:
     """Confine this process; returns the names of the layers that hold.
 
     `uid` is a user of the submission's own, given where the grader runs as root (0: keep the user). `limits` holds
-    address_space_bytes (0: unlimited), processes, file_bytes. `gpu`: CUDA will be started, which fails under Landlock
-    (docs/trust-model.md). `tool`: this process becomes a program that looks into the submission's; the layers that
-    would forbid that are left out.
+    address_space_bytes (0: unlimited), processes, file_bytes. `tool`: this process becomes a program that looks into
+    the submission's; the layers that would forbid that are left out.
     """
     os.setsid()
     system.die_with_parent()
@@ -42,10 +39,8 @@ def confine(
         layers.append(namespaces.leave_as_user())
     if system.never_gain_privileges():
         layers.append("no new privileges")
-        if not (tool or gpu):
-            layers.append(landlock.restrict(scratch))
         if not tool:
-            layers.append(seccomp.restrict())
+            layers += [landlock.restrict(scratch), seccomp.restrict()]
     return tuple(filter(None, layers))
 
 

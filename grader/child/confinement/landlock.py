@@ -37,6 +37,8 @@ _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "ns
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _GPU_DEVICES = ("nvidia*", "dxg")
+# The C library names a thread by writing here; CUDA names one when it starts, and does not start where it cannot.
+_OWN_THREADS = Path("/proc/self/task")
 
 
 def restrict(scratch: str) -> str:
@@ -55,6 +57,7 @@ def restrict(scratch: str) -> str:
             _allow(ruleset, path, _READ & handled)
         for device in _devices():
             _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
+        _allow(ruleset, _OWN_THREADS, (_READ | _WRITE_FILE | _TRUNCATE) & handled)
         _allow(ruleset, Path(scratch), handled)
         if system.syscall(_RESTRICT_SELF, ruleset, 0) != 0:
             return ""
