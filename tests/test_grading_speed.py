@@ -15,7 +15,7 @@ from grader.judge.causes import Failure
 from grader.model.exercise import Part
 from grader.record import CheckResult, Record
 from grader.speed.suite import Verdict
-from grader.speed.verify import slowed, tampered
+from grader.speed.verify import tampered
 from tests.conftest import Grade
 from tests.records import samples
 
@@ -187,7 +187,7 @@ def test_a_fault_of_ours_while_a_verdict_is_confirmed_is_not_the_learner_s(
 def test_a_verdict_that_is_not_confirmed_costs_the_points_and_keeps_what_was_measured(
     graded: Grade, ex_15: Entry, timing: Callable[..., None]
 ) -> None:
-    failure = slowed("N=500", 585.0, 500.0)
+    failure = tampered()
     timing(Verdict(SPEED, share=1.0), Verdict(SPEED, failure, share=1.0))
     check = speed_check(graded(ex_15.solution, "vector_add"))
     assert (check.status, check.points, check.cause, check.speed) == ("policy", 0, failure.cause, SPEED)

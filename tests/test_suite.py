@@ -422,23 +422,36 @@ def test_a_baseline_about_as_slow_by_itself_confirms_the_verdict(arena: Arena, a
     assert (confirmed.failure, confirmed.share, confirmed.undecided) == (None, plain.share, "")
 
 
-@pytest.mark.parametrize("alone_us", [934.0, 500.0])
-def test_a_baseline_more_than_seven_per_cent_faster_by_itself_was_slowed_down(arena: Arena, alone_us: float) -> None:
+@pytest.mark.parametrize(("alone_us", "ratio"), [(934.0, 0.934), (500.0, 0.5)])
+def test_a_baseline_more_than_seven_per_cent_faster_by_itself_is_what_counts(
+    arena: Arena, alone_us: float, ratio: float
+) -> None:
     sizes = {500: laps(1000.0, 1000.0), 1000: laps(1000.0, 1000.0)}
-    verdict, _ = arena(sizes, by_itself={500: 1000.0, 1000: alone_us})
-    assert verdict.failure is not None
-    assert (verdict.failure.status, verdict.failure.cause.kind) == ("policy", "baseline_slowed")
-    assert verdict.failure.cause.rationale == (
-        "For N=1000, dtype=float32, values=normal, offset=0 the baseline took 1000 µs in turns with the submission, "
-        f"and {alone_us:.0f} µs once no process of it was left."
+    plain, _ = arena(sizes, floor=0.5, full=1.0)
+    verdict, _ = arena(sizes, by_itself={500: 1000.0, 1000: alone_us}, floor=0.5, full=1.0)
+    kept, compared = speed_of(verdict).sizes
+    assert kept == speed_of(plain).sizes[0]
+    assert compared.submission.ratio == pytest.approx(ratio)
+    assert compared.submission.median_us == 1000.0
+    assert compared.share == pytest.approx(2 * ratio - 1)
+    assert verdict.share == pytest.approx((1 + compared.share) / 2)
+    assert compared.notes == (
+        f"the baseline took 1000 µs in turns with the submission, and {alone_us:.0f} µs once no process of it was left:"
+        " the ratios are to the latter",
     )
-    assert len(speed_of(verdict).sizes) == 2, "what was measured stays in the record"
+    assert speed_of(verdict).ratio == pytest.approx(ratio**0.5, rel=1e-3)
 
 
-def test_a_machine_too_noisy_to_tell_accuses_nobody(arena: Arena) -> None:
+def test_points_that_rest_on_a_slowed_baseline_alone_are_lost(arena: Arena) -> None:
+    verdict, _ = arena({500: laps(1000.0, 1000.0)}, by_itself={500: 400.0}, floor=0.5, full=1.0)
+    assert verdict.failure is not None
+    assert verdict.failure.cause.kind == "too_slow"
+
+
+def test_a_machine_too_noisy_to_tell_changes_nothing(arena: Arena) -> None:
     noisy = [850.0, 1000.0, 1150.0] * 5
     verdict, _ = arena({500: laps(1000.0, 1000.0)}, by_itself={500: noisy})
-    assert verdict.failure is None
+    assert (verdict.failure, speed_of(verdict).sizes[0].notes) == (None, ())
 
 
 def test_only_sizes_that_count_are_timed_again(arena: Arena) -> None:

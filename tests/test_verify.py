@@ -213,12 +213,3 @@ def test_a_skipped_cover_and_an_impossible_time_are_policy() -> None:
     assert (failure.status, failure.cause.kind) == ("policy", "impossible_time")
     assert "the call took 3.1 µs" in failure.cause.rationale
     assert "at least 63.0 µs" in failure.cause.rationale
-
-
-def test_a_slowed_baseline_is_policy_and_says_both_times() -> None:
-    failure = verify.slowed(CASE.words(), 585.4, 500.2)
-    assert (failure.status, failure.cause.kind) == ("policy", "baseline_slowed")
-    assert failure.cause.rationale == (
-        "For N=500, dtype=float32 the baseline took 585 µs in turns with the submission, and 500 µs once no process of "
-        "it was left."
-    )

@@ -110,34 +110,45 @@ class Suite:
             reasons = [size.reason for size in sorted(sizes, key=lambda size: size.floor_us) if size.method == "stream"]
             why = reasons[-1] if reasons else "each needs more memory than this GPU has"
             return Verdict(speed, undecided=f"no size could be judged: {why}")
+        return self._earned(speed)
+
+    def _earned(self, speed: Speed) -> Verdict:
+        judged = [size for size in speed.sizes if size.judged]
         earned = sum(size.share for size in judged) / len(judged)
         return Verdict(speed, None if earned else _too_slow(speed, len(judged)), earned)
 
     def confirm(self, verdict: Verdict) -> Verdict:
-        """The verdict, if the baseline is as slow by itself as it was in turns with the submission, all of whose
-        processes must have ended by now.
+        """The verdict, with sizes whose baseline is faster by itself compared with that. Every process of the
+        submission must have ended by now: what slowed the baseline, whoever it was, is worth nothing.
         """
         if verdict.speed is None or verdict.failure or verdict.undecided:
             return verdict
         with _undisturbed():
-            for size in verdict.speed.sizes:
-                if size.judged and (failure := self._slowed(size)):
-                    return replace(verdict, failure=failure, share=0.0)
-        return verdict
+            sizes = [self._confirmed(size) if size.judged else size for size in verdict.speed.sizes]
+        if sizes == list(verdict.speed.sizes):
+            return verdict
+        return self._earned(self._speed(sizes, verdict.speed.gpu))
 
-    def _slowed(self, size: SizeTiming) -> Failure | None:
-        """Whether the baseline was slower in turns with the submission, by more than both intervals leave open."""
+    def _confirmed(self, size: SizeTiming) -> SizeTiming:
+        """The size as it is; or, where the baseline was slower in turns with the submission by more than both intervals
+        leave open, with the ratios to what it takes by itself.
+        """
         beside = next(one for one in size.contenders if one.name == self.band.baseline)
         case = next(case for case in self.band.suite.named if dict(case) == size.case)
         course = Course(self.part, case, size.method, self._cover_bytes)
         for attempt in range(2):
             if attempt:
-                # A GPU that has rested runs faster for a moment; nobody is accused because of that.
+                # A GPU that has rested runs faster for a moment.
                 heat(course, self.anchor, self.band.baseline)
             by_itself = median(alone(course, self.anchor, self.band.baseline))
             if beside.low_us <= _SLOWED * by_itself.high:
-                return None
-        return verify.slowed(size.words, beside.median_us, by_itself.value)
+                return size
+        factor = by_itself.value / beside.median_us
+        contenders = tuple(_compared(one, factor) for one in size.contenders)
+        ratio = next(one.ratio for one in contenders if one.name == "submission")
+        note = verify.slowed(beside.median_us, by_itself.value)
+        worth = min(size.share, share(ratio, self.band.floor, self.band.full))
+        return replace(size, contenders=contenders, share=worth, notes=(*size.notes, note))
 
     @property
     def _cover_bytes(self) -> int:
@@ -311,6 +322,12 @@ def _contender(name: str, samples: list[float], base: list[Lap], work: Work, pea
         roofline_share=_tidy(max(work.memory_us, work.compute_us) / max(time.value, 1e-3)),
         peak_bytes=peak_bytes,
     )
+
+
+def _compared(one: Contender, factor: float) -> Contender:
+    """The contender, its ratios for a baseline that takes `factor` times as long."""
+    ratio, low, high = (_tidy(each * factor) for each in (one.ratio, one.ratio_low, one.ratio_high))
+    return replace(one, ratio=ratio, ratio_low=low, ratio_high=high)
 
 
 def _tidy(value: float) -> float:

@@ -161,13 +161,11 @@ def tampered() -> Failure:
     )
 
 
-def slowed(words: str, beside_us: float, alone_us: float) -> Failure:
-    """The baseline was slower beside the submission than it is by itself."""
-    return _policy(
-        "baseline_slowed",
-        "The baseline was slowed down",
-        f"For {words} the baseline took {beside_us:.0f} µs in turns with the submission, and {alone_us:.0f} µs once no "
-        "process of it was left.",
+def slowed(beside_us: float, alone_us: float) -> str:
+    """What is noted where the baseline was slower beside the submission than it is by itself."""
+    return (
+        f"the baseline took {beside_us:.0f} µs in turns with the submission, and {alone_us:.0f} µs once no process of "
+        "it was left: the ratios are to the latter"
     )
 
 
