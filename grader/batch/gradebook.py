@@ -1,0 +1,82 @@
+"""The gradebook: what every student earned in every exercise. Derived from records, kept nowhere; no grading here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Student:
+    """Somebody on the roster, or the owner of a submission that no roster names.
+
+    id: names the folder and the records. ids: what platforms call the same person, by platform ("canvas", "sis",
+    "github", …).
+    """
+
+    id: str
+    name: str = ""
+    email: str = ""
+    section: str = ""
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A column: an exercise, and the points that it is worth."""
+
+    id: str
+    title: str
+    max_points: float
+
+
+@dataclass(frozen=True)
+class Override:
+    """Points that somebody set by hand, with the reason; they survive every regrading."""
+
+    points: float
+    reason: str
+    author: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one student has for one exercise.
+
+    status: the record's verdict, or "missing" where nothing was handed in. earned: the record's points; judged: of how
+    many points a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
+    record: the record's path inside OUT_DIR, empty without one. Times are UTC, ISO 8601 with a Z.
+    """
+
+    student: str
+    exercise: str
+    status: str
+    earned: float
+    judged: float
+    max_points: float
+    submitted_at: str = ""
+    days_late: int = 0
+    penalty: float = 0.0
+    override: Override | None = None
+    record: str = ""
+
+    @property
+    def points(self) -> float:
+        """The points that count."""
+        return self.override.points if self.override else max(0.0, self.earned - self.penalty)
+
+
+@dataclass(frozen=True)
+class Gradebook:
+    """All marks of a class: one for every student and exercise, in the order of `students` and `assignments`."""
+
+    assignments: tuple[Assignment, ...]
+    students: tuple[Student, ...]
+    marks: tuple[Mark, ...]
+
+    def mark(self, student: str, exercise: str) -> Mark:
+        """The mark of one student for one exercise. Raises KeyError."""
+        for mark in self.marks:
+            if (mark.student, mark.exercise) == (student, exercise):
+                return mark
+        raise KeyError(student, exercise)
