@@ -22,7 +22,7 @@ from grader.compiled.kept import place_for
 from grader.compiled.runner import Compiling
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
-from grader.judge.compiles import compiles
+from grader.judge.compiles import compiles, compiles_nowhere
 from grader.judge.rules import decide, failure_of, shrinkable
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
@@ -130,13 +130,17 @@ def grade(
         if any(grading.is_compiled(planned) for planned in job.plan.checks):
             compiling.send(lambda: server.beside("compile"))
 
+        def tell(result: CheckResult) -> None:
+            results.append(result)
+            on_result(result)
+
         def hear(found: Iterator[CheckResult]) -> None:
             for result in found:
                 # From the first sign that there is something to compile.
                 if job.compiled and _ran(result):
                     compiling.send(lambda: server.beside("compile"))
-                results.append(result)
-                on_result(result)
+                if not grading.holds(result):
+                    tell(result)
 
         def scout(lock: GpuLock) -> Scout:
             return Scout(server, start, exercise.limits, scratch, lock)
@@ -150,6 +154,8 @@ def grade(
                 sent.recall()
             # Nothing else may be busy while something is timed.
             compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
+        for result in grading.released():
+            tell(result)
         hear(grading.speed(parts))
         isolation = session.ready.isolation if session.ready else ()
     found = {result.id: result for result in results}
@@ -217,6 +223,8 @@ class _Grading:
         self._load_failure: Failure | None = None
         self._statuses: dict[str, Status] = {}
         self._blocked_parts: dict[str, Failure] = {}
+        # Of kernels that were interpreted: decided when it is known whether they compile.
+        self._held: list[tuple[PlannedCheck, CheckResult]] = []
         self._shrink_left_s = _SHRINK_TOTAL_S
 
     def part(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
@@ -252,6 +260,20 @@ class _Grading:
                 yield result
         if blocked is not None:
             self._blocked_parts[part.name] = blocked
+
+    def holds(self, result: CheckResult) -> bool:
+        """Whether a result waits for the compiler: the interpreter runs what no GPU would."""
+        planned = next(one for one in self._job.plan.checks if one.id == result.id)
+        technique = isinstance(planned.check.rule, UsesKernels) and result.status == "pass"
+        if held := technique and self._job.compiled and not self._session.runs_on_gpu:
+            self._held.append((planned, result))
+        return held
+
+    def released(self) -> Iterator[CheckResult]:
+        """The results that waited, as the compiler leaves them."""
+        for planned, result in self._held:
+            nowhere = compiles_nowhere(self._compiling.outcomes(result.part))
+            yield _result(planned, nowhere, duration_s=result.duration_s) if nowhere else result
 
     def speed(self, parts: Sequence[tuple[Part, list[PlannedCheck]]]) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""

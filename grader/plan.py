@@ -84,7 +84,8 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     space = check.cases.space if gpu else check.cases.space.without_gpu()
     kept = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
     drawn = _generate(name, space, check.cases.generated, _digest(f"{seed}/{name}"), without=frozenset(kept))
-    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate([*kept, *drawn]))
+    large = check.cases.named_large if gpu else ()
+    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate([*kept, *drawn, *large]))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 
 
@@ -104,6 +105,8 @@ def _left_out(cases: Cases) -> tuple[str, ...]:
         if isinstance(domain, Choice)
         for value in domain.gpu_only
     ]
+    if cases.large:
+        needing.append("1 large case" if len(cases.large) == 1 else f"{len(cases.large)} large cases")
     return (f"not judged here: {', '.join(needing)} (needs a GPU)",) if needing else ()
 
 
@@ -229,12 +232,13 @@ def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True) -> 
         if check_id(part, check) == token.check:
             if check.cases is None:
                 raise UsageError(f"a replayed check must run cases, got {token.check}")
-            space = check.cases.space
+            space, large = check.cases.space, check.cases.named_large
+            values = {name: _resolve(space, name, value) for name, value in token.case.items()}
             try:
-                case = space.case(**{name: _resolve(space, name, value) for name, value in token.case.items()})
+                case = Case(values) if Case(values) in large else space.case(**values)
             except SpecError as outside:
                 raise UsageError(f"{token.check}: {outside}") from outside
-            if not gpu and space.needs_gpu(case):
+            if not gpu and (case in large or space.needs_gpu(case)):
                 raise MissingEnvironment(f"this case must run on a GPU, got the interpreter for {case.words()}")
             planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
             return Plan(token.seed, (planned,))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from grader.compiled.kept import Outcome, load, place_for
 from grader.compiled.runner import CAPABILITIES, LATE, Compiling, case_for
 from grader.errors import GradeError
 from grader.grading import Job, grade
+from grader.judge.compiles import compiles_nowhere
 from grader.model.cases import Value
 from grader.model.exercise import Agrees, Limits, Part, SpeedBand
 from grader.plan import default_seed, draw
@@ -266,3 +268,45 @@ def test_nor_does_a_grading_that_does_not_want_kernels(recorded: Graded, monkeyp
     monkeypatch.setattr(runner.Compiling, "send", lambda *_: pytest.fail("sent"))
     (part,) = recorded(f"{HEAD}{COPY}{ADD}", "vector_add", compiled=False).parts
     assert (part.kernels, part.uncompiled) == ((), {})
+
+
+HALF_SUM = """
+@triton.jit
+def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), dtype=tl.float16)
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + offsets, mask=offsets < n, other=0.0).to(tl.float32)
+    tl.store(out_ptr, tl.sum(total, 0))
+
+def global_sum(x):
+    out = torch.empty((), dtype=torch.float32, device=x.device)
+    sum_kernel[(1,)](x, out, x.numel(), BLOCK=1024)
+    return out
+"""
+
+
+def test_a_kernel_that_only_the_interpreter_runs_is_no_kernel_that_does_the_work(recorded: Graded) -> None:
+    checks = {check.id: check for check in recorded(f"{HEAD}{HALF_SUM}", "global_sum").checks}
+    assert checks["global_sum.tail"].status == "pass"
+    technique = checks["global_sum.kernels"]
+    assert (technique.status, technique.points) == ("compile_error", 0)
+    assert technique.cause is not None
+    assert technique.cause.title == "The kernel compiles for no GPU"
+    assert "Loop-carried variable total has initial type" in technique.reason
+
+
+def test_the_same_with_types_that_stay_is_one(recorded: Graded) -> None:
+    whole = "total = tl.zeros((BLOCK,), dtype=tl.float32)"
+    text = HALF_SUM.replace("total = tl.zeros((BLOCK,), dtype=tl.float16)", whole)
+    checks = {check.id: check for check in recorded(f"{HEAD}{text}", "global_sum").checks}
+    assert checks["global_sum.kernels"].status == "pass"
+
+
+def test_what_is_not_known_yet_of_some_gpu_costs_nothing() -> None:
+    error = SimpleNamespace(kind="compile_error", line=3, text="does not compile: x")
+    kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,))
+    broken = Outcome("part", "sm_90", (kernel,))
+    assert compiles_nowhere([broken, broken]) is not None
+    assert compiles_nowhere([broken, Outcome("part", "sm_80", why=LATE)]) is None
+    assert compiles_nowhere([]) is None

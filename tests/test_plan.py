@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.catalogue import discover
-from grader.errors import SpecError, UsageError
+from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.model.cases import Case, Cases, Choice, Domain, Size, Space
 from grader.model.exercise import Agrees, Check, Exercise, Part, Rule, SpeedBand, Tolerance
 from grader.plan import (
@@ -274,7 +274,8 @@ def test_generated_cases_lie_in_the_space_and_repeat_nothing(seed: int, gpu: boo
         for check in draw(entry.exercise, seed, gpu=gpu).checks:
             cases = [one.case for one in check.cases]
             assert len(set(cases)) == len(cases)
-            for case in cases:
+            large = check.check.cases.named_large if check.check.cases else ()
+            for case in set(cases) - set(large):
                 assert check.space is not None
                 assert check.space.case(**case) == case
 
@@ -363,3 +364,22 @@ def test_both_strategies_stay_inside_the_contract(drawn: Case, shrunk: Case) -> 
 @given(strategy(Space({"N": Size(16, 512, multiple_of=16)})))
 def test_drawn_sizes_are_multiples_where_multiples_are_asked_for(case: Case) -> None:
     assert case["N"] in range(16, 513, 16)
+
+
+def test_large_cases_run_on_a_gpu_alone_last_and_beyond_the_bounds_of_the_space() -> None:
+    cases = Cases(Space({"N": Size(1, 100)}, lambda case: int(case["N"]) < 50), ({"N": 7},), 3, ({"N": 4096},))
+    with_gpu, without = planned(cases), planned(cases, gpu=False)
+    assert [one.case["N"] for one in with_gpu.cases][-1] == 4096
+    assert with_gpu.cases[:-1] == without.cases
+    assert (with_gpu.notes, without.notes) == ((), ("not judged here: 1 large case (needs a GPU)",))
+    with pytest.raises(SpecError, match="name only the axes N, dtype, values"):
+        Cases(SPACE, large=({"M": 4096},))
+
+
+def test_a_large_case_is_replayed_on_a_gpu_alone() -> None:
+    cases = Cases(Space({"N": Size(1, 100)}), ({"N": 7},), 0, ({"N": 4096},))
+    checked = exercise(Agrees(cases))
+    token = ReplayToken("ex_98", "copy.check_0", Case({"N": 4096}), 5)
+    assert replay_plan(checked, token).checks[0].cases == (PlannedCase(Case({"N": 4096}), 5),)
+    with pytest.raises(MissingEnvironment, match="must run on a GPU"):
+        replay_plan(checked, token, gpu=False)

@@ -115,15 +115,19 @@ class Compiling:
             sleep(0.02)
         return self._outcomes.get(key) or Outcome(*key, why=LATE)
 
+    def outcomes(self, part: str) -> tuple[Outcome, ...]:
+        """What is known so far of a part, for every GPU."""
+        missing = (Outcome(part, target.name, why=LATE) for target in TARGETS.values())
+        return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
+
     def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """The kernels of a part, and for every GPU without them, or without some of them, why."""
         kernels: list[CompiledKernel] = []
         missing: dict[str, str] = {}
-        for target in TARGETS.values():
-            outcome = self._outcomes.get((part, target.name)) or Outcome(part, target.name, why=LATE)
+        for outcome in self.outcomes(part):
             kernels += outcome.kernels
             if outcome.implemented and outcome.why and any(part == one.name for one in self._parts):
-                missing[target.name] = outcome.why
+                missing[outcome.target] = outcome.why
         return tuple(kernels), missing
 
     def _quietly(self, server: ForkServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grader.compiled.kept import Outcome
 from grader.compiled.runner import LATE
@@ -32,6 +33,15 @@ def compiles(outcomes: Sequence[Outcome], rule: Compiles) -> Ruling:
     return Ruling(None, metrics=metrics)
 
 
+def compiles_nowhere(outcomes: Sequence[Outcome]) -> Failure | None:
+    """The failure of a part whose kernels the interpreter runs, but for none of the GPUs the compiler takes."""
+    errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
+    if not errors or errors[0] is None or not all(errors):
+        return None
+    title, told = "The kernel compiles for no GPU", "The interpreter runs it, but no compiler takes it, for no GPU."
+    return replace(errors[0], cause=replace(errors[0].cause, title=title, help=told))
+
+
 def _not_implemented(outcome: Outcome) -> Failure:
     return Failure("not_implemented", Cause("not_implemented", "Not implemented yet", outcome.why))
 
@@ -54,9 +64,13 @@ def _refused(outcome: Outcome) -> Failure | None:
     )
 
 
-def _unfit(kernel: CompiledKernel) -> Failure | None:
+def _error(kernel: CompiledKernel) -> Failure | None:
+    return _unfit(kernel, ("compile_error",))
+
+
+def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | None:
     for finding in kernel.findings:
-        if finding.kind in _FATAL:
+        if finding.kind in fatal:
             line = finding.line or kernel.line
             where = f" (line {line})" if line else ""
             return Failure(
@@ -64,7 +78,7 @@ def _unfit(kernel: CompiledKernel) -> Failure | None:
                 Cause(
                     finding.kind,
                     "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
-                    f"For {kernel.target} {kernel.kernel}{where} {finding.text}.",
+                    f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}.",
                 ),
             )
     return None

@@ -8,6 +8,7 @@ into Hypothesis strategies. The first value of every domain is its simplest: fai
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -166,6 +167,14 @@ class Space:
         }
         return Space(kept, self.where)
 
+    def without_bounds(self) -> Space:
+        """The same axes with sizes of any length, in all combinations."""
+        free = {
+            name: Size(domain.low, sys.maxsize, domain.multiple_of) if isinstance(domain, Size) else domain
+            for name, domain in self.axes.items()
+        }
+        return Space(free)
+
     def needs_gpu(self, case: Case) -> bool:
         """Whether some axis of the case has a value that only a GPU computes correctly."""
         return any(isinstance(domain, Choice) and case[name] in domain.gpu_only for name, domain in self.axes.items())
@@ -173,20 +182,32 @@ class Space:
 
 @dataclass(frozen=True)
 class Cases:
-    """What a check runs: named canonical cases first, then `generated` ones drawn by Hypothesis from the space."""
+    """What a check runs: named canonical cases first, then `generated` ones drawn by Hypothesis from the space; last,
+    and on a GPU only, named cases that are too `large` for an interpreter, and may lie beyond the space's bounds.
+    """
 
     space: Space
     canonical: tuple[Mapping[str, Value], ...] = ()
     generated: int = 6
+    large: tuple[Mapping[str, Value], ...] = ()
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
+    _large: tuple[Case, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
         require(self.generated + len(self.canonical) > 0, "Cases", "hold at least one case", self.generated)
+        require(isinstance(self.large, tuple), "Cases.large", "be a tuple of mappings", self.large)
         object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
+        beyond = self.space.without_bounds()
+        object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
 
     @property
     def named(self) -> tuple[Case, ...]:
         """The canonical cases, completed with the simplest value of every axis they leave open."""
         return self._canonical
+
+    @property
+    def named_large(self) -> tuple[Case, ...]:
+        """The `large` cases, completed in the same way."""
+        return self._large

@@ -77,6 +77,7 @@ def sized(m: int, n: int, k: int, dtype: str = "float32", **others: Value) -> di
     return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
 
 
+FILLING: Named = (sized(128, 128, 128), sized(128, 256, 128, "float16"))
 TAILS: Named = (
     sized(65, 64, 64),
     sized(64, 65, 64, "float16"),
@@ -95,6 +96,11 @@ THIN: Named = (
     sized(16, 150, 100, "float16"),
     sized(5, 3, 2000),
 )
+# As large as products are that have kernels of their own: with tensor memory accelerators, packed operands, a split K.
+LARGE_FULL: Named = (sized(2048, 2048, 2048, "float16"),)
+LARGE_TAILS: Named = (sized(2100, 2056, 2008, "float16"), sized(2047, 2053, 2051, "float16"))
+LARGE_THIN: Named = (sized(16, 520, 8200, "float16"), sized(130, 264, 4096, "bfloat16"))
+LARGE_STRIDED: Named = (sized(2056, 2048, 2064, "float16", a_layout="columns", b_layout="columns"),)
 STRIDED: Named = (
     sized(45, 70, 50, "float16", a_layout="columns"),
     sized(45, 70, 50, b_layout="columns"),
@@ -120,21 +126,21 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Right for sizes that fill every tile",
             points[0],
             WRITES,
-            Agrees(Cases(products(sides=FULL), (sized(128, 128, 128), sized(128, 256, 128, "float16")), generated=0)),
+            Agrees(Cases(products(sides=FULL), FILLING, generated=0, large=LARGE_FULL)),
         ),
         Check(
             "ragged",
             "Right for sizes that do not fill the last tiles, in M, N and K",
             points[1],
             WRITES,
-            Agrees(Cases(products(where=little_work), TAILS, generated=3)),
+            Agrees(Cases(products(where=little_work), TAILS, generated=3, large=LARGE_TAILS)),
         ),
         Check(
             "thin",
             "Right for a single row or column, for K = 1 and for a long K",
             points[2],
             WRITES,
-            Agrees(Cases(products(depth=Size(1, 2000), where=little_work), THIN, generated=0)),
+            Agrees(Cases(products(depth=Size(1, 2000), where=little_work), THIN, generated=0, large=LARGE_THIN)),
         ),
         Check(
             "precision",
@@ -167,7 +173,14 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Right for transposed matrices and for windows of larger ones",
             points[5],
             WRITES,
-            Agrees(Cases(products(sides=Size(1, 80), layouts=LAYOUTS, where=little_work), STRIDED, generated=3)),
+            Agrees(
+                Cases(
+                    products(sides=Size(1, 80), layouts=LAYOUTS, where=little_work),
+                    STRIDED,
+                    generated=3,
+                    large=LARGE_STRIDED,
+                )
+            ),
         ),
         Check(
             "fresh",

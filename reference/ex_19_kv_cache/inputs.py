@@ -108,7 +108,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     keys are equal, and so are all weights. fading: the first slot has most of the weight, and what 64 others have
     together is just less than the last bit of it, in 16 bits; not so what all of them have. cancelling: equal
     weights of values around 200 in the first half of the slots and around -200 in the second: partial sums are large,
-    and o is not.
+    and o is not. sinking: logits around -300, so far below 0 that no exp of them is anything but 0, and nor is any of
+    the logarithms of their sums.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -133,6 +134,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "cancelling":
             k = k[:, :, :1].expand(keys)
             v = v + torch.where(torch.arange(slots, device=v.device) < slots // 2, 200.0, -200.0)[:, None]
+        case "sinking":
+            q[..., 0] = 16.0
+            k[..., 0] = -300.0 * math.sqrt(width) / 16
         case "fading":
             q, v = q / 5, 1.75 + v / 20
             drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))

@@ -41,7 +41,7 @@ WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
 GROUPS = Choice((1, 4, 8, 2, 3))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
-FAMILIES = ("normal", "constant", "peaked", "rising", "shifted", "offset", "fading", "cancelling")
+FAMILIES = ("normal", "constant", "peaked", "rising", "shifted", "offset", "fading", "cancelling", "sinking")
 NONE_UNUSED = Choice((0,))
 
 RAGGED = Size(1, 200)
@@ -289,6 +289,9 @@ LONG_CONTEXTS: Named = (
     sized(1003, group=4),
     sized(701, 2, D=128, lengths="stairs", unused=340),
     sized(907, Hkv=2, unused=885, dtype="bfloat16"),
+    # One sequence has all slots, one has none, and one a single one.
+    ragged(600, 3),
+    sized(700, group=4, values="sinking"),
 )
 UNUSUAL: Named = (
     sized(150, group=4, values="peaked"),
@@ -517,11 +520,14 @@ DECODE_ATTENTION = Part(
                             slots=Size(1, 2000),
                             groups=GROUPS,
                             heads=FEW,
-                            lengths=("equal", "stairs"),
+                            lengths=("equal", "stairs", "ragged"),
                             unused=Size(0, 2000),
+                            values=("normal", "sinking"),
                         ),
                         LONG_CONTEXTS,
                         generated=0,
+                        # More splits than are joined at once.
+                        large=(sized(9000, group=4, values="sinking"), ragged(20000, 3, dtype="bfloat16")),
                     )
                 ),
             ),
