@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import ndiff
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from benchmarks.accuracy.measure import close, is_failure
-from benchmarks.accuracy.mutate import Mutant, is_kernel, mutants, reached_from, sample
+from benchmarks.accuracy.mutate import Mutant, is_kernel, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.report import gaps, report
 from benchmarks.accuracy.results import Journal, Result, key_of, read, write
 from grader.catalogue import resolve
@@ -142,6 +143,35 @@ def test_a_part_reaches_what_it_mentions_through_other_names() -> None:
     assert reached_from(SOURCE, "helper", ("scale", "other")) == {"other"}
 
 
+BRANCHES = """
+def part(x):
+    if x == 1:
+        a = (
+            2
+        )
+    elif x == 2:
+        a = 3
+    else:
+        a = 4
+    return a
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reached_by"), [(3, {1, 2, 3}), (5, {1}), (7, {1, 2, 3}), (8, {2}), (10, {3}), (11, {1, 2, 3})]
+)
+def test_a_trap_stands_in_front_of_the_statement_of_its_line(line: int, reached_by: set[int]) -> None:
+    names: dict[str, Any] = {}
+    exec(trapped(BRANCHES, line), names)
+    found = set()
+    for x in (1, 2, 3):
+        try:
+            names["part"](x)
+        except RuntimeError:
+            found.add(x)
+    assert found == reached_by
+
+
 def test_a_kernel_is_what_calls_tl_in_its_body() -> None:
     functions = [node for node in ast.parse(SOURCE).body if isinstance(node, ast.FunctionDef)]
     assert [one.name for one in functions if is_kernel(one)] == ["kernel"]
@@ -186,10 +216,12 @@ CAUGHT = Result(
 SEEN_BY_BOTH = replace(CAUGHT, key="b", check="add.full", operator="axis", fixed=True)
 SAME = replace(CAUGHT, key="c", status="pass", check="", why="", operator="logic", before="a | b", after="b | a")
 GAP = replace(SAME, key="d", operator="constant", before="x + 1", after="x + 2")
+IDLE = replace(GAP, key="h", status="not_run", operator="mask")
+ON_A_GPU = replace(IDLE, key="i", status="crash", check="add.large", where="gpu", fixed=None)
 USELESS = replace(CAUGHT, key="e", status="discarded", check="", fixed=None)
 HONEST = Result("honest", "f", "ex_15", "pass", file="solution.py", seed=1)
 REFUSED = replace(HONEST, key="g", status="fail", check="add.tail", why="off by 1", file="tiles.py")
-RESULTS = (CAUGHT, SEEN_BY_BOTH, SAME, GAP, USELESS, HONEST, REFUSED)
+RESULTS = (CAUGHT, SEEN_BY_BOTH, SAME, GAP, USELESS, HONEST, REFUSED, IDLE, ON_A_GPU)
 EQUIVALENT = {"ex_15 k: a | b -> b | a": "or is commutative."}
 
 
@@ -207,10 +239,12 @@ def test_a_grader_error_catches_nothing() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "| ex_15 | 4 | 1 | 2 of 3 (67%) | 1 of 3 (33%) |",
-        "| mask | 1 | 0 | 1 of 1 (100%) | 0 of 1 (0%) |",
-        "| ex_15 logic | 1 | 1 | – | – |",
-        "4 mutants, 1 more discarded. Median grading: 0.2 s.",
+        "| ex_15 | 5 | 1 | 1 | 2 of 3 (67%) | 1 of 3 (33%) |",
+        "| mask | 2 | 0 | 1 | 1 of 1 (100%) | 0 of 1 (0%) |",
+        "| logic | 1 | 1 | 0 | – | – |",
+        "| mask | 1 | 0 | 0 | 1 of 1 (100%) | – |",
+        "| ex_15 add.large | crash | 1 | 0 |",
+        "5 mutants, 1 more discarded. Median grading: 0.2 s.",
         "| ex_15 add.tail | fail | 1 | 1 |",
         "| ex_15 k:7 | logic | `a \\| b` | `b \\| a` | missed | equivalent: or is commutative. |",
         "| ex_15 k:7 | constant | `x + 1` | `x + 2` | missed | **a gap**, not explained |",
@@ -223,7 +257,8 @@ def test_the_page_says(line: str) -> None:
 
 
 def test_the_page_of_nothing_is_a_page() -> None:
-    assert "None graded." in report([], {})
+    assert report([], {}).startswith("# How accurate the grader is")
+    assert "None graded." in report([CAUGHT], {})
 
 
 def test_a_journal_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -238,9 +273,9 @@ def test_results_survive_a_round_trip(tmp_path: Path) -> None:
     assert read(tmp_path / "run.json") == RESULTS
 
 
-def test_a_key_depends_on_the_text_the_exercise_and_the_seed() -> None:
-    keys = {key_of("mutant", *rest) for rest in (("e", "t", 1), ("e", "t", 2), ("e", "u", 1), ("f", "t", 1))}
-    assert len(keys) == 4
+def test_a_key_depends_on_the_mode_the_text_the_exercise_and_the_seed() -> None:
+    others = (("gpu", "e", "t", 1), ("gpu", "e", "t", 2), ("gpu", "e", "u", 1), ("gpu", "f", "t", 1))
+    assert len({key_of("mutant", *rest) for rest in (("interpret", "e", "t", 1), *others)}) == 5
 
 
 def test_every_reason_is_of_a_change_that_a_solution_still_has() -> None:

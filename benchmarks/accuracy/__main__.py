@@ -1,4 +1,4 @@
-"""`python -m benchmarks.accuracy`: measure, keep the results, and write the page. Runs on the CPU.
+"""`python -m benchmarks.accuracy`: measure, keep the results, and write the page. Runs on the CPU, or with --gpu.
 
 A run that was stopped goes on where it was: results lie in a journal beside --json, and files that it knows are not
 graded again. Delete the journal after a change of the grader.
@@ -31,11 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = Wanted(options.mutants, options.seeds, options.draw, options.jobs)
     journal = Journal.opened(options.json.with_suffix(".jsonl"))
     results: list[Result] = []
-    with closing(ForkServer("interpret")) as server:
+    with closing(ForkServer("gpu" if options.gpu else "interpret")) as server:
         for entry in entries:
             for result in measured(entry, server, wanted, journal):
                 results.append(result)
                 print(_line(len(results), result), file=sys.stderr, flush=True)
+    results += [one for path in options.also for one in Journal.opened(path).known.values()]
     equivalent = json.loads(EQUIVALENT.read_text(encoding="utf-8"))
     write(options.json, results)
     if options.markdown:
@@ -61,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, default=ROOT / "benchmarks" / "accuracy.json", help="where results go")
     parser.add_argument("--markdown", type=Path, help="where the page goes; none without it")
     parser.add_argument("--jobs", type=int, default=1, help="gradings at a time")
+    parser.add_argument("--gpu", action="store_true", help="judge on the GPU that is here")
+    parser.add_argument("--also", type=Path, action="append", default=[], help="a journal of another machine's results")
     parser.add_argument("--draw", type=int, default=0, help="the seed that mutants are drawn with")
     return parser
 

@@ -17,7 +17,7 @@ from time import monotonic
 
 import torch
 
-from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample
+from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.results import Journal, Result, key_of
 from grader.author import parts_in
 from grader.catalogue import Entry
@@ -37,6 +37,8 @@ from grader.sandbox.session import Session
 FIXED_INPUTS = 5
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
+# Whether a kernel compiles for any GPU is part of its grade, however busy this machine is.
+_COMPILE_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,12 @@ def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal)
     yield from _of_honest(entry, server, wanted, journal, truth)
 
 
-def drawn_mutants(entry: Entry, count: int, seed: int) -> tuple[tuple[Mutant, frozenset[str]], ...]:
+def drawn_mutants(
+    entry: Entry, count: int, seed: int, *, gpu: bool = False
+) -> tuple[tuple[Mutant, frozenset[str]], ...]:
     """Mutants of the exercise's solution, each with the parts that its change can be seen in on this machine."""
     source = entry.solution.read_text(encoding="utf-8")
-    parts = [part.name for part in entry.exercise.parts if _is_judged_here(part)]
+    parts = [part.name for part in entry.exercise.parts if _is_judged_here(part, gpu=gpu)]
     found = mutants(source, parts)
     seen = {function: reached_from(source, function, parts) for function in {one.function for one in found}}
     drawn = sample([one for one in found if seen[one.function]], count, seed)
@@ -75,19 +79,19 @@ def drawn_mutants(entry: Entry, count: int, seed: int) -> tuple[tuple[Mutant, fr
 
 
 def _of_mutants(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal, truth: Truth) -> Iterator[Result]:
-    seed = default_seed(entry.id)
-    drawn = drawn_mutants(entry, wanted.mutants, wanted.draw_seed)
+    seed, gpu = default_seed(entry.id), server.mode == "gpu"
+    drawn = drawn_mutants(entry, wanted.mutants, wanted.draw_seed, gpu=gpu)
     # Hypothesis draws on one thread only.
-    plans = {parts: draw(entry.exercise, seed, gpu=False, parts=parts) for parts in {parts for _, parts in drawn}}
+    plans = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {parts for _, parts in drawn}}
     exercise_hash = entry.sha256()
 
     def result(one: tuple[Mutant, frozenset[str]]) -> Result:
         mutant, parts = one
-        key = key_of("mutant", exercise_hash, mutant.text, seed)
+        key = key_of("mutant", server.mode, exercise_hash, mutant.text, seed)
         if key in journal.known:
             return journal.known[key]
         found = _judged(entry, mutant, plans[parts], server, truth)
-        return replace(found, key=key, parts=tuple(sorted(parts)), seed=seed)
+        return replace(found, key=key, parts=tuple(sorted(parts)), seed=seed, where=server.mode)
 
     with ThreadPoolExecutor(wanted.jobs) as pool:
         for found in pool.map(result, drawn):
@@ -98,17 +102,19 @@ def _of_honest(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journa
     files = (entry.solution, *entry.honest)
     trials = [(path, default_seed(entry.id) + i) for i, path in product(range(wanted.seeds), files)]
     parts = {path: parts_in(path, entry) for path in files}
-    plans = {(path, seed): draw(entry.exercise, seed, gpu=False, parts=parts[path]) for path, seed in trials}
+    gpu = server.mode == "gpu"
+    plans = {(path, seed): draw(entry.exercise, seed, gpu=gpu, parts=parts[path]) for path, seed in trials}
     exercise_hash = entry.sha256()
 
     def result(trial: tuple[Path, int]) -> Result:
         path, seed = trial
         text = path.read_text(encoding="utf-8")
-        key = key_of("honest", exercise_hash, text, seed)
+        key = key_of("honest", server.mode, exercise_hash, text, seed)
         if key in journal.known:
             return journal.known[key]
         found = _graded(entry, text, plans[path, seed], server, truth)
-        return replace(found, kind="honest", key=key, file=path.name, seed=seed, parts=tuple(sorted(parts[path])))
+        named = tuple(sorted(parts[path]))
+        return replace(found, kind="honest", key=key, file=path.name, seed=seed, parts=named, where=server.mode)
 
     with ThreadPoolExecutor(wanted.jobs) as pool:
         for found in pool.map(result, trials):
@@ -124,9 +130,14 @@ def _kept(found: Result, journal: Journal) -> Result:
 def _judged(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth: Truth) -> Result:
     """What both protocols say of a mutant."""
     fixed = _fixed_shape(entry, mutant.text, plan, server, truth)
-    graded = Result("mutant", "", entry.id, "discarded", why=fixed) if isinstance(fixed, str) else None
+    if isinstance(fixed, str):
+        graded = Result("mutant", "", entry.id, "discarded", why=fixed)
+    else:
+        graded = _graded(entry, mutant.text, plan, server, truth)
+    if graded.status == "pass" and not _is_run(entry, mutant, plan, server, truth):
+        graded = replace(graded, status="not_run")
     return replace(
-        graded or _graded(entry, mutant.text, plan, server, truth),
+        graded,
         operator=mutant.operator,
         function=mutant.function,
         line=mutant.line,
@@ -136,9 +147,26 @@ def _judged(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth:
     )
 
 
-def _graded(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth) -> Result:
+def _is_run(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth: Truth) -> bool:
+    """Whether any case of the plan comes to the line that a mutant changes."""
+    trap = trapped(entry.solution.read_text(encoding="utf-8"), mutant.line)
+    return _graded(entry, trap, plan, server, truth, compiled=False).status != "pass"
+
+
+def _graded(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth, *, compiled: bool = True) -> Result:
     """The grade of a text, up to the first check that fails."""
-    job = Job(entry, f"{entry.name}.py", text, plan, "", "", shrink=False, timed=False, compiled=False)
+    job = Job(
+        entry,
+        f"{entry.name}.py",
+        text,
+        plan,
+        "",
+        "",
+        shrink=False,
+        timed=False,
+        compiled=compiled,
+        patience_s=_COMPILE_PATIENCE_S,
+    )
     blamed: list[CheckResult] = []
 
     def hear(result: CheckResult) -> None:
@@ -176,7 +204,8 @@ def _fixed_shape(entry: Entry, text: str, plan: Plan, server: ForkServer, truth:
         if not isinstance(loaded, Loaded):
             return f"does not load: {loaded}"[:300]
         for part, case in shapes:
-            bench = Bench(session, truth, part, f"{entry.name}.py", "cpu", 0)
+            device = session.ready.device if session.ready else "cpu"
+            bench = Bench(session, truth, part, f"{entry.name}.py", device, 0)
             for i in range(FIXED_INPUTS):
                 recipe = Recipe(part.name, dict(case), case_seed(plan.seed, f"fixed/{part.name}", i))
                 if not _is_close(bench, recipe):
@@ -212,6 +241,6 @@ def close(got: torch.Tensor, expected: Expected) -> bool:
     return torch.allclose(got.double(), want.double(), rtol=allowed, atol=allowed, equal_nan=True)
 
 
-def _is_judged_here(part: Part) -> bool:
-    """Whether the interpreter can judge a part."""
-    return part.on != "gpu" and all(importlib.util.find_spec(package.module) for package in part.needs)
+def _is_judged_here(part: Part, *, gpu: bool) -> bool:
+    """Whether this machine can judge a part."""
+    return (gpu or part.on != "gpu") and all(importlib.util.find_spec(package.module) for package in part.needs)

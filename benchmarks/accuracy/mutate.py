@@ -64,6 +64,23 @@ def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[
     return frozenset(part for part in parts if function in _closure(part, mentions))
 
 
+def trapped(source: str, line: int) -> str:
+    """The text with an error in front of the statement that a line belongs to: whoever runs the line runs into it."""
+    tree = ast.parse(source)
+    around = [
+        node
+        for function in _functions(tree)
+        for node in ast.walk(function)
+        if isinstance(node, ast.stmt) and node is not function and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    lines = source.splitlines(keepends=True)
+    # An `elif` has no place in front of it; its `if` has.
+    statements = [node for node in around if not lines[node.lineno - 1].lstrip().startswith("elif")]
+    innermost = max(statements, key=lambda node: (node.lineno, node.col_offset))
+    trap = f'{" " * innermost.col_offset}raise RuntimeError("here")\n'
+    return "".join([*lines[: innermost.lineno - 1], trap, *lines[innermost.lineno - 1 :]])
+
+
 def is_kernel(function: ast.FunctionDef) -> bool:
     """Whether a function speaks Triton's language: something of `tl` is called in its body."""
     calls = (node for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Call))

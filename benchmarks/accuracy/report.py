@@ -10,9 +10,9 @@ from benchmarks.accuracy.results import Result
 INTRODUCTION = """\
 # How accurate the grader is
 
-Made by `tox -e accuracy`; do not edit. Every mutant is a model solution with one small change, graded on the CPU with
-the plan that every learner gets. A caught one failed a check, or lost points; grading stops there. Only the parts that
-the change can reach are judged, and nothing is shrunk, timed, or compiled for the record.
+Made by `tox -e accuracy`; do not edit. Every mutant is a model solution with one small change, graded with the plan
+that every learner gets. A caught one failed a check, or lost points; grading stops there. Only the parts that the
+change can reach are judged, and nothing is shrunk or timed: what is only slower survives.
 
 *Fixed shape* is the usual protocol for generated kernels: five normal inputs of one shape (the first canonical case of
 the part's first check), and `torch.allclose` at atol = rtol = 1e-2 (1e-4 in float32). That shape is often one that
@@ -21,28 +21,36 @@ is float64's, outputs are poisoned before the call, and accesses outside a tenso
 only. Mutants that do not load are not counted.
 
 A survivor is *equivalent* where `benchmarks/accuracy/equivalent.json` says why no answer can tell it from the solution;
-every other one is a gap until somebody explains it. Rates leave equivalent mutants out. The sample is drawn evenly over
-the operators, not in proportion to the mistakes that learners make.
+every other one is a gap until somebody explains it. *Not run* is one that survived, as does an error put in front of
+its line: no case comes there on that machine (solutions have kernels for large problems that a CPU never launches).
+Rates leave both out. The sample is drawn evenly over the operators, not in proportion to the mistakes that learners
+make.
 """
+
+_MACHINES = {"interpret": "On a CPU", "gpu": "On a GPU"}
 
 
 def report(results: Sequence[Result], equivalent: Mapping[str, str]) -> str:
     """The whole page. `equivalent` says why changes make no difference, by `Result.change`."""
-    mutants = [one for one in results if one.kind == "mutant" and one.status != "discarded"]
-    discarded = sum(one.status == "discarded" for one in results)
-    honest = [one for one in results if one.kind == "honest"]
-    sections = [
-        INTRODUCTION,
-        "## Caught, by exercise\n\n" + _rates("exercise", mutants, equivalent, lambda one: one.exercise),
-        f"{len(mutants)} mutants, {discarded} more discarded. Median grading: {_median(mutants):.1f} s.\n",
-        "## Caught, by operator\n\n" + _rates("operator", mutants, equivalent, lambda one: one.operator),
-        "## Caught, by exercise and operator\n\n"
-        + _rates("exercise, operator", mutants, equivalent, lambda one: f"{one.exercise} {one.operator}"),
-        "## Which check caught them first\n\n" + _checks(mutants),
-        "## Survivors\n\n" + _survivors(mutants, equivalent),
-        "## Honest gradings\n\n" + _honest(honest),
-    ]
+    sections = [INTRODUCTION]
+    for where, title in _MACHINES.items():
+        if found := [one for one in results if one.where == where]:
+            sections += [f"## {title}\n", *_machine(found, equivalent)]
     return "\n".join(sections)
+
+
+def _machine(results: Sequence[Result], equivalent: Mapping[str, str]) -> Iterator[str]:
+    """What was found on one kind of machine."""
+    mutants = [one for one in results if one.kind == "mutant" and one.status != "discarded"]
+    discarded = sum(one.kind == "mutant" and one.status == "discarded" for one in results)
+    honest = [one for one in results if one.kind == "honest"]
+    if mutants:
+        yield "### Caught, by exercise\n\n" + _rates("exercise", mutants, equivalent, lambda one: one.exercise)
+        yield f"{len(mutants)} mutants, {discarded} more discarded. Median grading: {_median(mutants):.1f} s.\n"
+        yield "### Caught, by operator\n\n" + _rates("operator", mutants, equivalent, lambda one: one.operator)
+        yield "### Which check caught them first\n\n" + _checks(mutants)
+        yield "### Survivors\n\n" + _survivors(mutants, equivalent)
+    yield "### Honest gradings\n\n" + _honest(honest)
 
 
 def gaps(results: Iterable[Result], equivalent: Mapping[str, str]) -> list[Result]:
@@ -52,7 +60,7 @@ def gaps(results: Iterable[Result], equivalent: Mapping[str, str]) -> list[Resul
 
 def _counts(one: Result, equivalent: Mapping[str, str]) -> bool:
     """Whether a result is of a mutant that could be caught."""
-    if one.kind != "mutant" or one.status == "discarded":
+    if one.kind != "mutant" or one.status in ("discarded", "not_run"):
         return False
     return one.caught or one.change not in equivalent
 
@@ -62,17 +70,19 @@ def _rates(title: str, mutants: Sequence[Result], equivalent: Mapping[str, str],
     for name in [*sorted({group(one) for one in mutants}), "all"]:
         members = [one for one in mutants if name in (group(one), "all")]
         counted = [one for one in members if _counts(one, equivalent)]
+        idle = sum(one.status == "not_run" for one in members)
         compared = [one for one in counted if one.fixed is not None]
         rows.append(
             (
                 name,
                 str(len(members)),
-                str(len(members) - len(counted)),
+                str(len(members) - len(counted) - idle),
+                str(idle),
                 _share(sum(one.caught for one in counted), len(counted)),
                 _share(sum(one.fixed is True for one in compared), len(compared)),
             )
         )
-    return _table((title, "mutants", "equivalent", "caught by grade", "caught by fixed shape"), rows)
+    return _table((title, "mutants", "equivalent", "not run", "caught by grade", "caught by fixed shape"), rows)
 
 
 def _checks(mutants: Sequence[Result]) -> str:
@@ -98,7 +108,7 @@ def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str]) -> str:
             _reason(one, equivalent),
         )
         for one in mutants
-        if not one.caught
+        if not one.caught and one.status != "not_run"
     ]
     return _table(("place", "operator", "before", "after", "fixed shape", "why"), rows) if rows else "None.\n"
 

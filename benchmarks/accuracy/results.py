@@ -16,8 +16,9 @@ Kind = Literal["mutant", "honest"]
 class Result:
     """One grading. `status` and `check` are those of the first check that failed; "pass" and "" where none did.
 
-    key: a hash of what was graded against what. parts: those that were judged. fixed: whether the protocol with one
-    shape caught the mutant, None where it does not apply. status "discarded": the file does not even load.
+    where: the mode of the machine that judged it, "interpret" or "gpu". key: a hash of what was graded against what.
+    parts: those that were judged. fixed: whether the protocol with one shape caught the mutant, None where it does not
+    apply. status "discarded": the file does not even load; "not_run": no case of the plan runs the line.
     """
 
     kind: Kind
@@ -36,6 +37,7 @@ class Result:
     fixed: bool | None = None
     file: str = ""
     seed: int = 0
+    where: str = "interpret"
 
     @property
     def change(self) -> str:
@@ -45,7 +47,7 @@ class Result:
     @property
     def caught(self) -> bool:
         """Whether the grade refused the file."""
-        return self.status not in ("pass", "discarded", "grader_error")
+        return self.status not in ("pass", "not_run", "discarded", "grader_error")
 
 
 @dataclass
@@ -69,9 +71,9 @@ class Journal:
             file.write(json.dumps(asdict(result)) + "\n")
 
 
-def key_of(kind: Kind, exercise_hash: str, text: str, seed: int) -> str:
-    """The hash of a grading: what was graded, against which exercise, with which seed."""
-    return hashlib.sha256("\0".join((kind, exercise_hash, text, str(seed))).encode()).hexdigest()[:24]
+def key_of(kind: Kind, where: str, exercise_hash: str, text: str, seed: int) -> str:
+    """The hash of a grading: what was graded, in which mode, against which exercise, with which seed."""
+    return hashlib.sha256("\0".join((kind, where, exercise_hash, text, str(seed))).encode()).hexdigest()[:24]
 
 
 def decoded(fields: dict[str, Any]) -> Result:
