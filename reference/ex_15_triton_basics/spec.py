@@ -385,7 +385,14 @@ GLOBAL_SUM = Part(
             "Right for vectors of many blocks",
             1,
             WRITES,
-            Agrees(Cases(vectors(("normal",), length=Size(1, 300_000)), ({"N": 200_003}, {"N": 65_536}), generated=0)),
+            Agrees(
+                Cases(
+                    vectors(("normal",), length=Size(1, 300_000)),
+                    ({"N": 200_003}, {"N": 65_536}),
+                    generated=0,
+                    large=({"N": 40_000_003},),
+                )
+            ),
         ),
         one_launch(1, most=2),
         # Partial results, written and read again, are the slack.

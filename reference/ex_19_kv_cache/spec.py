@@ -291,7 +291,9 @@ LONG_CONTEXTS: Named = (
     sized(907, Hkv=2, unused=885, dtype="bfloat16"),
     # One sequence has all slots, one has none, and one a single one.
     ragged(600, 3),
+    # No split knows how small, or how large, the others' sums of exps are.
     sized(700, group=4, values="sinking"),
+    sized(600, values="peaked"),
 )
 UNUSUAL: Named = (
     sized(150, group=4, values="peaked"),
@@ -522,7 +524,7 @@ DECODE_ATTENTION = Part(
                             heads=FEW,
                             lengths=("equal", "stairs", "ragged"),
                             unused=Size(0, 2000),
-                            values=("normal", "sinking"),
+                            values=("normal", "sinking", "peaked"),
                         ),
                         LONG_CONTEXTS,
                         generated=0,
