@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grader.protocol.decode import DecodeError, decode
+from grader.protocol.decode import Bounds, DecodeError, decode
 from grader.protocol.messages import (
     Awake,
     Begin,
@@ -241,6 +241,57 @@ def test_no_nesting_that_the_reader_lets_through_breaks_the_decoder(template: st
             break
         with pytest.raises(DecodeError):
             decode_answer(message)
+
+
+# -- bounds ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"operators": [""] * 1025}, "answer.operators must hold at most 1024 entries, got 1025"),
+        ({"operators": ["x" * 4097]}, "answer.operators[0] must hold at most 4096 characters, got 4097"),
+        (
+            {"launches": [{"kernel": "k", "grid": [2**64], "constants": {}}]},
+            "answer.launches[0].grid[0] must be an int of at most 64 bits, got one of 65",
+        ),
+        (
+            {"launches": [{"kernel": "k", "grid": [], "constants": {"x" * 4097: 1}}]},
+            "a name in answer.launches[0].constants must hold at most 4096 characters, got 4097",
+        ),
+        (
+            {"launches": [{"kernel": "k", "grid": [], "constants": {str(i): i for i in range(1025)}}]},
+            "answer.launches[0].constants must hold at most 1024 entries, got 1025",
+        ),
+        ({"device_us": 1.1e15}, "answer.device_us must lie within ±1e+15, got 1.1e+15"),
+        ({"device_us": -(10**300)}, "answer.device_us must lie within ±1e+15, got -1e+300"),
+        ({"peak_bytes": -(10**300)}, "answer.peak_bytes must be an int of at most 64 bits, got one of 997"),
+    ],
+)
+def test_an_answer_beyond_all_measure_is_refused(fields: dict[str, Any], error: str) -> None:
+    answer = {"answer": "clocked", "device_us": 7, "outputs": [], "launches": [], "operators": []}
+    with pytest.raises(DecodeError) as refused:
+        decode_answer(answer | fields)
+    assert str(refused.value) == error
+
+
+def test_an_answer_may_be_as_large_as_the_bounds() -> None:
+    launches = [{"kernel": "k" * 4096, "grid": [2**64 - 1, -(2**63)], "constants": {"x" * 4096: 1}}] * 1024
+    answer = {"answer": "clocked", "device_us": 1e15, "outputs": [], "launches": launches, "operators": [""] * 1024}
+    assert isinstance(decode_answer(answer), Clocked)
+
+
+def test_a_trusted_value_has_no_bounds() -> None:
+    large = Board("x" * 10_000, heights={str(i): 10**400 for i in range(2000)}, ratio=1e300)
+    assert decode(Board, dataclasses.asdict(large)) == large
+
+
+@given(st.recursive(st.integers() | st.text() | st.floats(), st.lists, max_leaves=17))
+def test_what_is_within_bounds_is_decoded_as_without_them(value: Any) -> None:
+    bounds = Bounds(text=3, entries=2, bits=7, magnitude=100.0)
+    kind: Any = int | str | float | tuple[int | str | float, ...]
+    with contextlib.suppress(DecodeError):
+        assert decode(kind, value, "it", bounds) == decode(kind, value)
 
 
 JSON = st.recursive(

@@ -28,6 +28,8 @@ from grader.protocol.targets import TARGETS, Target
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
 _MOST_TEXT = 600
+# Beyond it, not every reader of JSON takes a number as it is.
+_LARGEST_CONSTANT = 1 << 53
 _INVALID = [float("inf")] * 3
 
 
@@ -386,7 +388,8 @@ def _constants(kernel: Any, constexprs: dict[Any, Any]) -> dict[str, int | bool]
     for place, value in constexprs.items():
         parameter = kernel.params[place[0]]
         plain = getattr(value, "value", value)
-        if len(place) == 1 and parameter.is_constexpr and type(plain) in (int, bool):
+        shown = type(plain) in (int, bool) and abs(plain) < _LARGEST_CONSTANT
+        if len(place) == 1 and parameter.is_constexpr and shown:
             found[str(parameter.name)[:40]] = plain
     return dict(list(found.items())[:24])
 

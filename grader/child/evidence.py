@@ -52,6 +52,8 @@ _SUPPORTING = _ALLOCATING | frozenset(
 # Ways for values to leave a tensor without an ATen operator.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOST_LAUNCHES = 256
+# Block sizes and switches; of what does not fit into a message nothing follows.
+_LARGEST_CONSTANT = 1 << 63
 
 
 @dataclass
@@ -316,6 +318,7 @@ def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
         name: value
         for name, value in plain.items()
         if isinstance(value, int) and not isinstance(value, bool) and "constexpr" in str(hints.get(name, ""))
+        if abs(value) < _LARGEST_CONSTANT
     }
 
 
