@@ -26,6 +26,8 @@ _NUMBERS_MAGIC = b"grd2"
 TRUSTED_BYTES = 16 << 20
 UNTRUSTED_BYTES = 1 << 20
 _WATCHED_S = 0.1
+# So often is whoever waits for a frame asked whether it still wants to.
+_POLL_S = 0.05
 # No message of ours is deeper than a handful of levels.
 _MOST_DEPTH = 32
 
@@ -38,31 +40,49 @@ class Closed(EOFError):
     """The other side closed the channel, between frames or in the middle of one."""
 
 
-def send(channel: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send one message; the descriptors travel with its first byte."""
+def send(
+    channel: socket.socket,
+    message: dict[str, Any],
+    descriptors: Sequence[int] = (),
+    deadline: float | None = None,
+) -> None:
+    """Send one message; the descriptors travel with its first byte. Raises OSError.
+
+    `deadline` (time.monotonic) bounds the whole message: a reader that never reads fills the channel, and would keep
+    the writer for ever. It raises TimeoutError.
+    """
     payload = json.dumps(message).encode()
     data = memoryview(_HEADER.pack(_MAGIC, len(payload)) + payload)
+    timeout = channel.gettimeout()
     if descriptors:
+        _allow_until(channel, deadline)
         sent = socket.send_fds(channel, [data], list(descriptors))
         data = data[sent:]
+    _allow_until(channel, deadline)
     channel.sendall(data)
+    channel.settimeout(timeout)
 
 
 def receive(
-    channel: socket.socket, limit: int, descriptors: int = 0, deadline: float | None = None
+    channel: socket.socket,
+    limit: int,
+    descriptors: int = 0,
+    deadline: float | None = None,
+    watch: Callable[[], None] | None = None,
 ) -> tuple[dict[str, Any], list[int]]:
     """The next message and the descriptors that came with it. Raises Closed, FrameError, or TimeoutError.
 
-    `deadline` (time.monotonic) bounds the whole frame: a writer that dribbles gains nothing.
+    `deadline` (time.monotonic) bounds the whole frame: a writer that dribbles gains nothing. Until then `watch` is
+    called every now and then, before the frame and in the middle of it; what it raises ends the wait.
     """
     timeout = channel.gettimeout()
-    header, received = _read_header(channel, descriptors, deadline)
+    header, received = _read_header(channel, descriptors, deadline, watch)
     magic, length = _HEADER.unpack(header)
     if magic != _MAGIC:
         raise FrameError(f"a frame must start with {_MAGIC!r}, got {magic!r}")
     if length > limit:
         raise FrameError(f"a frame must hold at most {limit} bytes, got {length}")
-    payload = _read(channel, length, deadline)
+    payload = _read(channel, length, deadline, watch)
     channel.settimeout(timeout)
     try:
         message = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
@@ -80,15 +100,17 @@ def send_numbers(channel: socket.socket, numbers: bytes) -> None:
     channel.sendall(_HEADER.pack(_NUMBERS_MAGIC, len(numbers)) + numbers)
 
 
-def receive_numbers(channel: socket.socket, most: int, deadline: float | None = None) -> tuple[int, ...]:
-    """The next frame, of at most `most` integers. Raises Closed, FrameError, or TimeoutError."""
+def receive_numbers(
+    channel: socket.socket, most: int, deadline: float | None = None, watch: Callable[[], None] | None = None
+) -> tuple[int, ...]:
+    """The next frame, of at most `most` integers; as `receive`."""
     timeout = channel.gettimeout()
-    magic, length = _HEADER.unpack(_read(channel, _HEADER.size, deadline))
+    magic, length = _HEADER.unpack(_read(channel, _HEADER.size, deadline, watch))
     if magic != _NUMBERS_MAGIC:
         raise FrameError(f"a frame of numbers must start with {_NUMBERS_MAGIC!r}, got {magic!r}")
     if length > 8 * most or length % 8:
         raise FrameError(f"a frame must hold at most {most} numbers of 8 bytes, got {length} bytes")
-    payload = _read(channel, length, deadline)
+    payload = _read(channel, length, deadline, watch)
     channel.settimeout(timeout)
     return tuple(memoryview(payload).cast("q"))
 
@@ -114,10 +136,12 @@ def await_number(channel: socket.socket, most_s: float = 0.02) -> int:
 def ask_by_the_clock(channel: socket.socket, number: int, read: Callable[[], R]) -> tuple[R, float]:
     """Send one number; what `read` then finds on the channel, and how many microseconds later it began to come.
 
-    The answer is awaited with open eyes for a while; one that takes longer does not mind a few microseconds.
+    The answer is awaited with open eyes for a while; one that takes longer does not mind a few microseconds. Raises
+    BlockingIOError where the other side has read nothing for so long that not even a number finds room.
     """
+    frame = _HEADER.pack(_NUMBERS_MAGIC, 8) + number.to_bytes(8, sys.byteorder, signed=True)
     started = time.perf_counter_ns()
-    send_numbers(channel, number.to_bytes(8, sys.byteorder, signed=True))
+    channel.send(frame, socket.MSG_DONTWAIT)
     answered = await_message(channel, _WATCHED_S)
     found = read()
     if answered - started > _WATCHED_S * 1e9:
@@ -138,6 +162,14 @@ def await_message(channel: socket.socket, most_s: float = 0.02) -> int:
             return now
 
 
+def has_more(channel: socket.socket) -> bool:
+    """Whether bytes lie on the channel that nobody has read yet; False as well where its other side is closed."""
+    try:
+        return bool(channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except OSError:
+        return False
+
+
 def _depth_exceeds(message: object, most: int) -> bool:
     """Whether some value lies deeper; told without recursion, which a submission could exhaust."""
     level = [message]
@@ -153,24 +185,42 @@ def _depth_exceeds(message: object, most: int) -> bool:
     return True
 
 
-def _read_header(channel: socket.socket, descriptors: int, deadline: float | None) -> tuple[bytes, list[int]]:
+def _allow_until(channel: socket.socket, deadline: float | None) -> None:
+    """Let what is done with the channel next last until then. Raises TimeoutError where that is over."""
+    if deadline is None:
+        return
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    channel.settimeout(left)
+
+
+def _read_header(
+    channel: socket.socket, descriptors: int, deadline: float | None, watch: Callable[[], None] | None
+) -> tuple[bytes, list[int]]:
     if not descriptors:
-        return _read(channel, _HEADER.size, deadline), []
+        return _read(channel, _HEADER.size, deadline, watch), []
     start, received, _, _ = socket.recv_fds(channel, _HEADER.size, descriptors)
     if not start:
         raise Closed
-    return start + _read(channel, _HEADER.size - len(start), deadline), list(received)
+    return start + _read(channel, _HEADER.size - len(start), deadline, watch), list(received)
 
 
-def _read(channel: socket.socket, size: int, deadline: float | None) -> bytes:
+def _read(channel: socket.socket, size: int, deadline: float | None, watch: Callable[[], None] | None = None) -> bytes:
     chunks = []
+    watched = time.monotonic()
     while size:
-        if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            channel.settimeout(left)
-        chunk = channel.recv(min(size, 1 << 16))
+        now = time.monotonic()
+        if watch is not None and now - watched >= _POLL_S:
+            watch()
+            watched = now
+        _allow_until(channel, deadline if watch is None or deadline is None else min(deadline, now + _POLL_S))
+        try:
+            chunk = channel.recv(min(size, 1 << 16))
+        except TimeoutError:
+            if deadline is None or time.monotonic() >= deadline:
+                raise
+            continue
         if not chunk:
             raise Closed
         chunks.append(chunk)

@@ -7,14 +7,13 @@ import dataclasses
 import fcntl
 import mmap
 import os
-import select
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from grader.errors import GradeError
 from grader.model.exercise import Limits
@@ -24,6 +23,7 @@ from grader.protocol.frames import (
     Closed,
     FrameError,
     ask_by_the_clock,
+    has_more,
     receive,
     receive_numbers,
     send,
@@ -50,8 +50,8 @@ from grader.sandbox.outcome import Clocking, Died, Finished, Garbled, Outcome, O
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
 
-_POLL_S = 0.05
 _ANNOUNCED_BYTES = 256
+_TOO_EARLY = "an answer must follow its question, got one before it was asked"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -77,7 +77,9 @@ class Printed:
 
     def _read(self, log_fd: int) -> None:
         with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
-            fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
+            # A user's pipes may take up no more than so much; a small one does, and must be drained all the same.
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
             while chunk := log.read(1 << 20):
                 self.total_bytes += len(chunk)
                 room = self._KEPT - len(self._head)
@@ -94,6 +96,14 @@ class Printed:
         """Both ends, joined by a line that says what is missing."""
         middle = f"\n… {self.cut_bytes} bytes cut …\n".encode() if self.cut_bytes else b""
         return bytes(self._head + middle + self._tail).decode(errors="replace")
+
+
+class _Outgrown(Exception):
+    """The child takes up more memory than it may."""
+
+    def __init__(self, resident_bytes: int) -> None:
+        super().__init__(resident_bytes)
+        self.resident_bytes = resident_bytes
 
 
 @dataclass
@@ -152,10 +162,9 @@ class Session:
             self.restart()
             raise GradeError(f"a fresh child must say that it is ready, got {ready}: {self.printed.text[-200:]}")
         self.ready = ready
-        try:
-            send(child.spawned.channel, dataclasses.asdict(self._start))
-        except OSError:
-            return self._bury()
+        refused = self._send(dataclasses.asdict(self._start), (), self._limits.load_s)
+        if refused is not None:
+            return refused
         answer = self._receive(self._limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer
@@ -199,10 +208,15 @@ class Session:
         channel = self._child.spawned.channel
 
         def read() -> tuple[int, ...] | Unanswered:
-            return self._read(lambda deadline: receive_numbers(channel, MOST_SUMS, deadline), limit_s)
+            return self._read(lambda deadline, watch: receive_numbers(channel, MOST_SUMS, deadline, watch), limit_s)
 
+        if has_more(channel):
+            return self._garbled(_TOO_EARLY), 0.0
         try:
             return ask_by_the_clock(channel, seed, read)
+        except BlockingIOError:
+            self.restart()
+            return TimedOut(limit_s), 0.0
         except OSError:
             return self._bury(), 0.0
 
@@ -280,11 +294,25 @@ class Session:
     ) -> T | Raised | Unanswered:
         """Send one message and get its answer."""
         assert self._child is not None
+        # Answers are told apart by their order alone: one too many would pass for that to the next question.
+        if has_more(self._child.spawned.channel):
+            return self._garbled(_TOO_EARLY)
+        refused = self._send(dataclasses.asdict(message), () if memory_fd is None else (memory_fd,), limit_s)
+        if refused is not None:
+            return refused
+        return self._checked(self._receive(limit_s), wanted, type(message).__name__)
+
+    def _send(self, message: dict[str, Any], descriptors: tuple[int, ...], limit_s: float) -> Unanswered | None:
+        """Send one message within the time that its answer has; why it could not be sent, or None."""
+        assert self._child is not None
         try:
-            send(self._child.spawned.channel, dataclasses.asdict(message), () if memory_fd is None else [memory_fd])
+            send(self._child.spawned.channel, message, descriptors, time.monotonic() + limit_s)
+        except TimeoutError:
+            self.restart()
+            return TimedOut(limit_s)
         except OSError:
             return self._bury()
-        return self._checked(self._receive(limit_s), wanted, type(message).__name__)
+        return None
 
     def _checked(self, answer: Answer | Unanswered, wanted: type[T], question: str) -> T | Raised | Unanswered:
         """The answer, if it is one to the question."""
@@ -298,26 +326,27 @@ class Session:
         """The child's next answer."""
         assert self._child is not None
         channel = self._child.spawned.channel
-        return self._read(
-            lambda deadline: decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline)[0]), limit_s
-        )
 
-    def _read(self, read: Callable[[float], R], limit_s: float) -> R | Unanswered:
+        def read(deadline: float, watch: Callable[[], None]) -> Answer:
+            return decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline, watch=watch)[0])
+
+        return self._read(read, limit_s)
+
+    def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
         """What `read` finds on the channel, within the time and the memory that the child has."""
         assert self._child is not None
-        channel, pid = self._child.spawned.channel, self._child.spawned.pid
-        deadline = time.monotonic() + limit_s
-        ceiling = self._child.baseline_bytes + self._limits.memory_bytes
-        while not select.select([channel], [], [], _POLL_S)[0]:
-            if time.monotonic() > deadline:
-                self.restart()
-                return TimedOut(limit_s)
+        pid, ceiling = self._child.spawned.pid, self._child.baseline_bytes + self._limits.memory_bytes
+
+        def watch() -> None:
             resident = _resident_bytes(pid)
             if resident > ceiling:
-                self.restart()
-                return OutOfMemory(self._limits.memory_bytes, resident)
+                raise _Outgrown(resident)
+
         try:
-            return read(deadline)
+            return read(time.monotonic() + limit_s, watch)
+        except _Outgrown as outgrown:
+            self.restart()
+            return OutOfMemory(self._limits.memory_bytes, outgrown.resident_bytes)
         except TimeoutError:
             self.restart()
             return TimedOut(limit_s)
