@@ -12,7 +12,8 @@ from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Part
 from grader.plan import PlannedCase
-from grader.protocol.messages import Call, Launch, Recipe, Slot
+from grader.protocol.messages import Call, Launch, Recipe, Returned, Slot
+from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.session import Session
 
@@ -35,11 +36,24 @@ class Trial:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one returned call did."""
+    """What one returned call did: the kernels that it launched and the operations in them, the operators that it ran.
+
+    Names alone: that of all calls is kept, and the answers themselves may be as large as a frame.
+    """
 
     case: Case
-    launches: tuple[Launch, ...]
+    kernels: tuple[str, ...]
+    operations: frozenset[str]
     operators: tuple[str, ...]
+
+
+def _evidence(case: Case, answer: Returned) -> Evidence:
+    return Evidence(
+        case,
+        tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in answer.launches)),
+        frozenset(clean(name, 80) for launch in answer.launches for name in launch.constants),
+        tuple(dict.fromkeys(clean(name, 80) for name in answer.operators)),
+    )
 
 
 @dataclass
@@ -89,7 +103,7 @@ class Bench:
         expected = self.truth.expect(part, recipe)
         outcome = self.call(recipe, slots_for(expected), storage, decoy_seed, carries=carries, part=part)
         if isinstance(outcome, Finished) and part is self.part:
-            self.evidence.append(Evidence(case, outcome.answer.launches, outcome.answer.operators))
+            self.evidence.append(_evidence(case, outcome.answer))
         failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
         device = "cpu" if part.on == "cpu" else self.device
         return Trial(recipe, outcome, expected, check_device(outcome, device) or failure, worst)

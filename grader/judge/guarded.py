@@ -10,6 +10,7 @@ from grader.record import Cause, clean
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
+_MOST_AXES = 8
 # So far beyond the end, a wrong stride is likelier than a missing mask.
 _FAR = 2
 # Offsets of this size come of a product that did not fit into 32 bits.
@@ -40,7 +41,7 @@ def _outside(found: Finding) -> Cause:
     return Cause(
         "out_of_bounds",
         f"{_noun(found.kind)} outside {name}",
-        f"{_line(found)}: {program} {_verb(found.kind)} {place}, but {name} has the shape {list(found.shape)}"
+        f"{_line(found)}: {program} {_verb(found.kind)} {place}, but {name} has the shape [{_few(found.shape)}]"
         f"{_lanes(found)}.",
         _likely(found),
         _whole(name, found.shape),
@@ -127,7 +128,7 @@ def _met(found: Finding, name: str) -> str:
     where, more = _element(name, found.index), found.lanes - 1
     if more > 0:
         where += f" and {more} more {'element' if more == 1 else 'elements'}"
-    return f"{where} ({name} has the shape {list(found.shape)})" if found.shape else where
+    return f"{where} ({name} has the shape [{_few(found.shape)}])" if found.shape else where
 
 
 def _remedy(found: Finding) -> str:
@@ -160,11 +161,16 @@ def _verb(kind: str) -> str:
 
 
 def _program(place: Sequence[int]) -> str:
-    return f"program {place[0]}" if len(place) == 1 else f"program ({', '.join(map(str, place))})"
+    return f"program {place[0]}" if len(place) == 1 else f"program ({_few(place)})"
 
 
 def _element(name: str, index: Sequence[object]) -> str:
-    return f"{name}[{', '.join(map(str, index))}]" if index else name
+    return f"{name}[{_few(index)}]" if index else name
+
+
+def _few(values: Sequence[object]) -> str:
+    """As many as a tensor has axes, and not as many as a claim may hold."""
+    return ", ".join([*map(str, values[:_MOST_AXES]), *(["…"] if len(values) > _MOST_AXES else [])])
 
 
 def _whole(name: str, shape: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from grader.judge.bench import Bench, Evidence, Trial
@@ -220,7 +220,7 @@ def uses_kernels(
 
 def _by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
     for seen in evidence:
-        if not seen.launches:
+        if not seen.kernels:
             return _policy(
                 "no_kernel",
                 "No kernel was launched",
@@ -239,8 +239,7 @@ def _by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failur
 
 def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:
     for seen in evidence:
-        ran = {name for launch in seen.launches for name in launch.constants}
-        if missing := [name for name in wanted if name not in ran]:
+        if missing := [name for name in wanted if name not in seen.operations]:
             return Failure(
                 "policy",
                 Cause(
@@ -275,13 +274,15 @@ def _policy(kind: str, title: str, rationale: str) -> Failure:
 
 
 def _kernels_seen(evidence: Sequence[Evidence]) -> str:
-    names = dict.fromkeys(clean(launch.kernel, 80) for seen in evidence for launch in seen.launches)
-    return ", ".join(names) or "none"
+    return _listed_once(name for seen in evidence for name in seen.kernels)
 
 
 def _operators_seen(evidence: Sequence[Evidence]) -> str:
-    names = dict.fromkeys(clean(name, 60) for seen in evidence for name in seen.operators)
-    return ", ".join(names) or "none"
+    return _listed_once(name for seen in evidence for name in seen.operators)
+
+
+def _listed_once(names: Iterable[str]) -> str:
+    return clean(", ".join(dict.fromkeys(names)), 2000) or "none"
 
 
 # -- launches --------------------------------------------------------------------------------------------------------
