@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from grader import machine, plan
 from grader.catalogue import Entry, resolve
 from grader.child.traced import alone
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
+from grader.record import clean
 from grader.sandbox.server import ForkServer
 from grader.sanitizer.command import TOOLS, ToolName, command, find
 from grader.sanitizer.findings import Called, Examination, Gathering, Sighting, to_json
@@ -346,6 +350,74 @@ def test_what_the_tool_says_of_itself_is_no_finding(text: str, troubles: tuple[s
 def told(text: str) -> list[Sighting]:
     source = TROUBLES.read_text(encoding="utf-8").splitlines()
     return list(sightings_of(parse(text).accusations, "ex_15_triton_basics.py", source))
+
+
+SCRAPS = st.sampled_from(
+    [
+        *("Invalid __global__ read of size ", "Race reported between Write access at ", "and Read access at ", "at "),
+        *("by thread (", ") in block (", "Uninitialized __shared__ memory read of size ", "ERROR SUMMARY: ", "Error: "),
+        *(
+            " errors were not printed",
+            "Device Frame: ",
+            "k+0x30 in ",
+            "a.py:",
+            "[",
+            " hazards]",
+            "Address 0x7f",
+            "(",
+            ")",
+        ),
+        *(
+            "7",
+            "9" * 5000,
+            ",",
+            "," * 40,
+            "-1",
+            "\u0663",
+            "1,234",
+            " ",
+            " " * 3000,
+            "\x1b[31m",
+            "\x00",
+            "\u2028",
+            "::error::x",
+        ),
+        *("Potential RAW hazard detected at __shared__ 0x0 in block (", "Write Thread (", ") at ", "and is "),
+    ]
+)
+LINES = st.builds(
+    lambda bar, indent, scraps: bar + indent + "".join(scraps),
+    st.sampled_from(["=========", "=", ""]),
+    st.sampled_from([" ", "     ", ""]),
+    st.lists(SCRAPS, max_size=6),
+)
+
+
+@given(st.lists(LINES, max_size=8).map("\n".join))
+@example("========= Invalid __global__ read of size ,")
+@example("========= Invalid __global__ read of size " + "9" * 5000)
+@example("========= Invalid __global__ read of size 4\n=========     at k+0x30 in a.py:" + "9" * 5000)
+@example("========= ERROR SUMMARY: , errors were not printed")
+def test_whatever_a_submission_writes_into_the_report_is_read_without_an_error(text: str) -> None:
+    """It prints into the same pipe as the tool."""
+    report = parse(text)
+    for one in sightings_of(report.accusations, "a.py", ["code"]):
+        said = "".join((one.kernel, one.code, one.title, one.text, one.help, one.place))
+        assert len(said) < 4000
+        assert said == clean(said)
+
+
+@pytest.mark.parametrize("scrap", ["x  ", "[", "[1", "k+0x0 in a:", "(", "at "])
+def test_a_line_without_an_end_takes_no_time(scrap: str) -> None:
+    started = time.process_time()
+    report = parse(f"========= Race reported between Write access at {scrap * 200_000}\n" * 3)
+    assert len(report.accusations) == 3
+    assert time.process_time() - started < 2
+
+
+def test_more_reports_than_anybody_reads_are_counted_only() -> None:
+    report = parse("========= Invalid __global__ read of size 4\n" * 10_007)
+    assert (len(report.accusations), report.unprinted) == (10_000, 7)
 
 
 def test_threads_that_do_the_same_are_one_sighting_with_the_line_of_code() -> None:

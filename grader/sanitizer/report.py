@@ -62,6 +62,13 @@ class Report:
     troubles: tuple[str, ...] = ()
 
 
+# The tool's own lines are shorter, but for the names of templates. A longer one is somebody else's, and some of what is
+# looked for takes time in proportion to its square.
+_MOST_LINE = 2000
+# So many places are more than anybody corrects at once.
+_MOST_ACCUSATIONS = 10_000
+_MOST_DETAILS = 200
+
 _BAR = re.compile(r"^=+(.*)$")
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: [\d,]+ (?:errors?|hazards? displayed)\b(?! were not printed)")
 _UNPRINTED = re.compile(r"SUMMARY: ([\d,]+) (?:errors|hazards) were not (?:printed|displayed)")
@@ -79,7 +86,7 @@ _HAZARD = re.compile(
 _API = re.compile(r"Program hit \S+|Target application |Saved host backtrace|LEAK SUMMARY|COMPUTE-SANITIZER")
 
 _AND_ACCESS = re.compile(r"and (\w+) access at (.+)")
-_COUNT = re.compile(r"\s*\[([\d,]+) hazards?\]\s*$")
+_COUNT = re.compile(r"\[([\d,]+) hazards?\]\s*$")
 _BY_THREAD = re.compile(r"by thread \(([^)]*)\) in block \(([^)]*)\)")
 _HAZARD_THREAD = re.compile(r"(?:Read|Write) Thread \(([^)]*)\) at (.+)")
 _DEVICE_FRAME = re.compile(r"Device Frame: *(.+)")
@@ -99,7 +106,10 @@ def parse(text: str) -> Report:
     summaries = unprinted = 0
     for offset, head, details in _records(text):
         if accusation := _accusation(offset, head, details):
-            found.append(accusation)
+            if len(found) < _MOST_ACCUSATIONS:
+                found.append(accusation)
+            else:
+                unprinted += 1
         elif unsaid := _UNPRINTED.search(head):
             unprinted += _number(unsaid[1])
         elif _SUMMARY.search(head):
@@ -113,13 +123,14 @@ def _records(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """(offset, first line, indented lines behind it) of everything that stands behind the tool's bar."""
     offset, begun, head, details = 0, 0, "", list[str]()
     for line in text.splitlines(keepends=True):
-        barred = _BAR.match(line.rstrip("\r\n"))
+        barred = _BAR.match(line[:_MOST_LINE].rstrip("\r\n"))
         said = barred[1] if barred else ""
         # Details are indented; some lists of them say "and …" at the margin.
         if said.startswith("  ") or said.lstrip().startswith(
             ("and ", "by thread", "at ", "Address 0x", "Device Frame")
         ):
-            details.append(said.strip())
+            if len(details) < _MOST_DETAILS:
+                details.append(said.strip())
         elif said.strip():
             if head:
                 yield begun, head, details
@@ -175,7 +186,7 @@ def _race(offset: int, head: str, first: str, details: Sequence[str]) -> Accusat
     return Accusation(
         offset=offset,
         kind="race",
-        what=_COUNT.sub("", head),
+        what=_COUNT.sub("", head).strip(),
         place=place(_COUNT.sub("", first)),
         memory="shared",
         others=tuple(place(_COUNT.sub("", one[2])) for one in others),
@@ -185,11 +196,11 @@ def _race(offset: int, head: str, first: str, details: Sequence[str]) -> Accusat
 
 def place(text: str) -> Place:
     """A place as the tool writes it, in the forms of its several versions."""
-    text = re.sub(r"\s*\[(?:0x[0-9a-fA-F]+|[\d,]+ hazards?)\]\s*$", "", text.strip())
+    text = re.sub(r"\[(?:0x[0-9a-fA-F]+|[\d,]+ hazards?)\]$", "", text.strip()).rstrip()
     match = _OLDER_PLACE.fullmatch(text) or _PLACE.fullmatch(text)
     if match is None:
         return Place(_bare(text))
-    return Place(_bare(match["kernel"] or ""), match["file"] or "", int(match["line"] or 0))
+    return Place(_bare(match["kernel"] or ""), match["file"] or "", _number(match["line"] or ""))
 
 
 def _bare(kernel: str) -> str:
@@ -198,9 +209,9 @@ def _bare(kernel: str) -> str:
 
 
 def _coordinates(text: str) -> tuple[int, ...]:
-    return tuple(int(one) for one in re.findall(r"\d+", text)[:3])
+    return tuple(_number(one) for one in re.findall(r"\d+", text)[:3])
 
 
 def _number(text: str) -> int:
-    """12,345 as the tool writes it."""
-    return int(text.replace(",", ""))
+    """12,345 as the tool writes it. Of what cannot be a number of this tool's, what is left of it."""
+    return int(text.replace(",", "")[:18] or 0)
