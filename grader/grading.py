@@ -164,10 +164,12 @@ def grade(
         schema=SCHEMA,
         tool=Tool("grade", __version__),
         exercise=ExerciseInfo(job.entry.id, job.entry.name, exercise.title, exercise.version, job.entry.sha256()),
-        submission=SubmissionInfo(job.path, hashlib.sha256(job.source.encode()).hexdigest(), job.student),
+        submission=SubmissionInfo(
+            clean(job.path), hashlib.sha256(job.source.encode()).hexdigest(), clean(job.student, 200)
+        ),
         env=machine.environment(server.mode, isolation, gpu),
         seed=f"{job.plan.seed:#x}",
-        command=job.command,
+        command=clean(job.command),
         verdict=verdict_of(checks),
         score=sum(check.points for check in checks),
         judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),

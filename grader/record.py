@@ -1,7 +1,7 @@
 """The record of one grading, `grade/result/v1`: everything that any renderer or exporter shows.
 
 Documented field by field in docs/record.md. Records are frozen, hold only JSON values, and survive a round trip
-through `to_json` and `from_json`. Text that came from a submission is cleaned here, once.
+through `to_json` and `from_json`. Text that came from a submission is cleaned when it is put in (grader.cleaning).
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader.cleaning import as_json
+from grader.cleaning import clean as clean  # noqa: PLC0414  for whoever writes into a record
 from grader.model.exercise import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
 from grader.protocol.decode import DecodeError, decode
 
@@ -504,22 +505,9 @@ def number(value: float) -> Number:
     return value if math.isfinite(value) else str(value)
 
 
-# C0 and C1 controls except newline and tab, bidirectional overrides, and lone surrogates.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-_])")
-
-
-def clean(text: str, most: int = 4000) -> str:
-    """Text without terminal escapes and control characters; beyond `most` its middle is cut, and that is said."""
-    text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"
-
-
 def to_json(record: Record) -> str:
     """The record as a JSON document; raises ValueError if a number is not finite."""
-    return json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return as_json(dataclasses.asdict(record))
 
 
 def from_json(text: str) -> Record:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cli.files import parse_seed, write
 from grader.cli.run import start_server
+from grader.cli.say import say
 from grader.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _check_one(entry: Entry, server: ForkServer, seed: int | None, write_probe: 
 
 def _print_finding(finding: Finding) -> None:
     mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]
-    print(f"  {mark} {finding.subject:<44} {finding.outcome}", flush=True)
+    say(f"  {mark} {finding.subject:<44} {finding.outcome}", sys.stdout)
 
 
 def _margins(gate: Gate) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from grader import __version__
+from grader.cli.say import say
 from grader.errors import GradeError
 
 app = typer.Typer(
@@ -196,7 +197,7 @@ def dispatch(given: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         said, code = _explain(error)
         if said:
-            print(f"grade: {said}", file=sys.stderr)
+            say(f"grade: {said}", sys.stderr)
     return code
 
 

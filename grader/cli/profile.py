@@ -6,20 +6,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from grader import __version__, machine
 from grader.catalogue import Entry, find_root, resolve
+from grader.cleaning import as_json
 from grader.cli import roofline
 from grader.cli.files import check_writable, read_submission, write_or_print
 from grader.cli.roofline import Roofline
 from grader.cli.run import terminal_of
+from grader.cli.say import say
 from grader.errors import UsageError
 from grader.model.exercise import Part
 from grader.record import PartInfo, SubmissionInfo, Tool
@@ -56,7 +57,7 @@ def profile(wanted: str, submission: str | None, parts: tuple[str, ...], target:
     if target not in (None, "-"):
         check_writable(Path(str(target)))
     if not quiet:
-        print(f"Compiling {path.resolve()} …", file=sys.stderr, flush=True)
+        say(f"Compiling {path.resolve()} …", sys.stderr)
     compiled, why = _compiled(entry, source, chosen, quiet=quiet)
     there = [part for part in chosen if part.name not in why]
     rooflines = roofline.rooflines(entry, str(path.resolve()), source, there, quiet=quiet) if there else ()
@@ -70,8 +71,7 @@ def profile(wanted: str, submission: str | None, parts: tuple[str, ...], target:
         rooflines=rooflines,
     )
     if target is not None:
-        text = json.dumps(dataclasses.asdict(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        write_or_print(target, text)
+        write_or_print(target, as_json(dataclasses.asdict(found)))
     _show(found, why, sys.stderr if target == "-" else sys.stdout)
     if any(kernel.occupancy is not None for part in compiled for kernel in part.kernels):
         return 0
@@ -105,7 +105,7 @@ def _compiled(
         if not quiet:
             count = len(outcome.kernels)
             words = outcome.why if not count else "1 kernel" if count == 1 else f"{count} kernels"
-            print(f"{outcome.target}  {outcome.part}: {words}", file=sys.stderr, flush=True)
+            say(f"{outcome.target}  {outcome.part}: {words}", sys.stderr)
 
     compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S)
     with closing(ForkServer("compile")) as server:
@@ -113,7 +113,7 @@ def _compiled(
     return tuple(PartInfo(part.name, part.title, *compiling.found(part.name)) for part in parts), nothing
 
 
-def _show(found: Profile, nothing: dict[str, str], stream: object) -> None:
+def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:
     """Print every section as this terminal can show it."""
     from grader.report import terminal
 
@@ -121,8 +121,8 @@ def _show(found: Profile, nothing: dict[str, str], stream: object) -> None:
     colour, ascii_only, width = terminal_of(stream)
     shown = [part for part in found.parts if part.name not in nothing]
     if shown:
-        print(show(shown, width=width, colour=colour, ascii_only=ascii_only), file=stream)  # type: ignore[call-overload]
+        print(show(shown, width=width, colour=colour, ascii_only=ascii_only), file=stream)
     if found.rooflines:
         roofline.show(found.rooflines, stream, (colour, ascii_only, width))
     for name, why in nothing.items():
-        print(f"{name}: {why}", file=stream)  # type: ignore[call-overload]
+        say(f"{name}: {why}", stream)

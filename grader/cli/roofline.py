@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from grader import machine
 from grader.catalogue import Entry
+from grader.cli.say import say
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, WorkModel
 from grader.record import CheckResult, Prediction, Work
@@ -44,12 +45,8 @@ class Roofline:
 
 def rooflines(entry: Entry, path: str, source: str, parts: Sequence[Part], *, quiet: bool) -> tuple[Roofline, ...]:
     """Count in the interpreter and predict; on a GPU, also ask Nsight Compute."""
-
-    def say(line: str) -> None:
-        if not quiet:
-            print(line, file=sys.stderr, flush=True)
-
-    say("Counting in the interpreter …")
+    if not quiet:
+        say("Counting in the interpreter …", sys.stderr)
     found = _predicted(entry, path, source, parts)
     if not machine.has_gpu():
         return found
@@ -57,7 +54,8 @@ def rooflines(entry: Entry, path: str, source: str, parts: Sequence[Part], *, qu
     if executable is None:
         why = f"ncu is not installed: {counters.HOW_TO_GET}"
         return tuple(replace(one, counters=Counters(one.part, "", why=why)) for one in found)
-    say("Counting on the GPU …")
+    if not quiet:
+        say("Counting on the GPU …", sys.stderr)
     return _counted_on_gpu(entry, source, executable, found)
 
 

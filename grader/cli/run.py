@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.say import say
 from grader.errors import UsageError
 from grader.model.exercise import SpeedBand, WorkModel
 from grader.record import CheckResult, Record, exit_code, to_json
@@ -73,7 +74,7 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     keeps_card = _can_keep_cards(card, data)
     if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
-        print(f"Checking {path.resolve()} …", file=sys.stderr, flush=True)
+        say(f"Checking {path.resolve()} …", sys.stderr)
     with _processes(entry, cpu=how.cpu) as (server, anchor):
         job = _job(entry, path, source, server, seed, how)
         record = _grade(job, server, anchor, quiet=how.quiet)
@@ -88,7 +89,7 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
             write_or_print(target, render(record))
     show(record, sys.stderr if "-" in outputs.targets else sys.stdout)
     if keeps_card:
-        print(f"Scorecard: {card}", file=sys.stderr)
+        say(f"Scorecard: {card}", sys.stderr)
     if keeps_card and outputs.open_card:
         import webbrowser
 
@@ -102,7 +103,7 @@ def _can_keep_cards(card: Path, data: Path) -> bool:
         check_writable(card)
         check_writable(data)
     except UsageError as refused:
-        print(f"grade: no scorecard is kept: {refused}", file=sys.stderr)
+        say(f"grade: no scorecard is kept: {refused}", sys.stderr)
         return False
     return True
 

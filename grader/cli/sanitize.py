@@ -14,6 +14,7 @@ from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import check_writable, parse_seed, read_submission, write_or_print
 from grader.cli.run import terminal_of
+from grader.cli.say import say
 from grader.errors import MissingEnvironment, UsageError
 from grader.sandbox.server import ForkServer
 from grader.sanitizer.command import HOW_TO_GET, TOOLS, ToolName, command, find
@@ -52,18 +53,18 @@ def sanitize(wanted: str, submission: str | None, how: Manner) -> int:
     if how.json not in (None, "-"):
         check_writable(Path(str(how.json)))
 
-    def say(line: str) -> None:
+    def heard(line: str) -> None:
         if not how.quiet:
-            print(line, file=sys.stderr, flush=True)
+            say(line, sys.stderr)
 
     # Before anything slow: loading torch takes seconds, and silence looks like a hang.
-    say(f"Looking at {path.resolve()} …")
+    heard(f"Looking at {path.resolve()} …")
     gpu = not how.cpu and machine.has_gpu()
 
     def subject(*, on_gpu: bool) -> Subject:
         return _subject(entry, path, source, seed, how, on_gpu=on_gpu, has_gpu=machine.may_have_gpu())
 
-    examined = _examined(subject, tool, say, gpu=gpu)
+    examined = _examined(subject, tool, heard, gpu=gpu)
     from grader.sanitizer import findings, text
 
     stream = sys.stderr if how.json == "-" else sys.stdout
@@ -86,14 +87,14 @@ def _tool(how: Manner) -> ToolName | None:
 
 
 def _examined(
-    subject: Callable[..., Subject], tool: ToolName | None, say: Callable[[str], None], *, gpu: bool
+    subject: Callable[..., Subject], tool: ToolName | None, heard: Callable[[str], None], *, gpu: bool
 ) -> Examination:
     """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
     executable = find() if gpu else None
     note = ""
     if executable is not None:
         try:
-            return _by_tool(subject, executable, tool or "memcheck", say)
+            return _by_tool(subject, executable, tool or "memcheck", heard)
         except MissingEnvironment as missing:
             note = f"{missing}. {_INSTEAD}"
     elif gpu:
@@ -104,19 +105,19 @@ def _examined(
     with closing(ForkServer("interpret")) as server:
         from grader.sanitizer.run import examine_by_guard
 
-        examined = examine_by_guard(subject(on_gpu=False), server, say)
+        examined = examine_by_guard(subject(on_gpu=False), server, heard)
     return replace(examined, notes=(*examined.notes, note)) if note else examined
 
 
 def _by_tool(
-    subject: Callable[..., Subject], executable: str, tool: ToolName, say: Callable[[str], None]
+    subject: Callable[..., Subject], executable: str, tool: ToolName, heard: Callable[[str], None]
 ) -> Examination:
     gpu = machine.find_gpu()
     with closing(ForkServer("gpu")) as server:
         from grader.sanitizer.run import examine_by_tool
 
         lock = GpuLock(gpu.uuid if gpu else "unknown")
-        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, say)
+        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, heard)
 
 
 def _subject(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from grader.record import Speed
 from grader.report import speed as said
 from grader.report import view
-from grader.report.drawing import FORBIDDEN_IN_XML, INK, OWN, SERIES
+from grader.report.drawing import INK, OWN, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -174,5 +174,5 @@ def fixed_ticks(axes: Axes, ticks: list[float], labels: list[str], *, x: bool) -
 
 def short(text: str, most: int = LABEL) -> str:
     """Text as a label of a figure."""
-    text = FORBIDDEN_IN_XML.sub("\ufffd", view.line(text, 200))
+    text = view.line(text, 200)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -16,6 +16,8 @@ from xml.etree.ElementTree import Element
 
 from markupsafe import Markup
 
+from grader.report import view
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -30,7 +32,6 @@ _PAINT = {
     BAND: "var(--band)",
     **{stand_in: f"var(--s{i})" for i, stand_in in enumerate(SERIES, 1)},
 }
-FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def drawn(draw: Callable[[Figure], None], name: str, words: str) -> Markup:
@@ -77,7 +78,7 @@ def _inline(document: str, name: str, words: str) -> Markup:
     bare = _bare(root, name, used)
     _, _, width, height = bare.get("viewBox", "0 0 0 0").split()
     bare.attrib.clear()
-    bare.attrib.update({"class": "plot", "role": "img", "aria-label": FORBIDDEN_IN_XML.sub("\ufffd", words)})
+    bare.attrib.update({"class": "plot", "role": "img", "aria-label": view.line(words, 1000)})
     bare.attrib.update({"viewBox": f"0 0 {width} {height}", "width": width})
     return Markup(ElementTree.tostring(bare, encoding="unicode"))  # noqa: S704 - ElementTree escapes
 

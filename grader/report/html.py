@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from grader.cleaning import disarmed_markup
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
 from grader.report import chart, kernels, picture, selection, view
 from grader.report.efficiency import EfficiencyView, efficiency_view
@@ -94,7 +95,7 @@ def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
     """The whole page. Where it would exceed `most_bytes` it is cut further, and says so."""
     page = ""
     for level, limits in enumerate(_LEVELS):
-        page = _page(record, limits, level)
+        page = disarmed_markup(_page(record, limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
             break
     return page

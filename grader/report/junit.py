@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from grader.cleaning import disarmed_markup
 from grader.record import CheckResult, Record, Status
 from grader.report import view
 from grader.report.status import LOOKS
@@ -30,8 +30,6 @@ CHILDREN: dict[Status, Child | None] = {
     "skipped_environment": "skipped",
     "inconclusive": "skipped",
 }
-
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(record: Record) -> str:
@@ -69,9 +67,10 @@ def render(record: Record) -> str:
     for check in record.checks:
         _case(suite, record, check)
     if record.printed.text:
-        SubElement(suite, "system-out").text = _content(_printed(record))
+        SubElement(suite, "system-out").text = _printed(record)
     ElementTree.indent(root, " ")
-    return "<?xml version='1.0' encoding='UTF-8'?>\n" + ElementTree.tostring(root, encoding="unicode") + "\n"
+    document = disarmed_markup(ElementTree.tostring(root, encoding="unicode"))
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{document}\n"
 
 
 def _case(suite: Element, record: Record, check: CheckResult) -> None:
@@ -95,7 +94,7 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
         SubElement(case, kind, {"message": _attribute(f"{word}: {view.why(check)}" if check.reason else word)})
     else:
         child = SubElement(case, kind, {"type": check.status, "message": _attribute(message or word)})
-        child.text = _content(_details(record, check))
+        child.text = _details(record, check)
 
 
 def _speed(check: CheckResult) -> dict[str, str]:
@@ -150,8 +149,4 @@ def _seconds(value: float) -> str:
 
 
 def _attribute(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", view.line(text, 1000))
-
-
-def _content(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", text)
+    return view.line(text, 1000)

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from grader.record import Selection
 from grader.report import view
+from grader.report.chart import short
 from grader.report.drawing import INK, OWN, TEXT, drawn
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_CASES = 80
 MOST_THINGS = 40
+_MOST_WORDS = 60
 # A cell's side, and the room for words beside and above the grid, in points.
 _CELL = 13.0
 _LETTER = 0.55 * (TEXT - 2)
@@ -43,7 +45,7 @@ def _known(row: tuple[float, ...]) -> list[float]:
 def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: tuple[str, ...]) -> None:
     from matplotlib.patches import Rectangle
 
-    case_words, thing_words = _common_cut(cases), _common_cut(things)
+    case_words, thing_words = ([short(name, _MOST_WORDS) for name in _common_cut(names)] for names in (cases, things))
     left, above = (_LETTER * max(map(len, words)) + 8 for words in (case_words, thing_words))
     width, height = left + _CELL * len(things) + 8, above + _CELL * len(cases) + 8
     figure.set_size_inches(width / 72, height / 72)

@@ -7,7 +7,6 @@ and no printed line can be a workflow command of a CI service.
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from grader.cleaning import clean, disarmed
 from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline
 from grader.report import along, efficiency, efficiency_lines, kernel_lines, kernels, view
 from grader.report import speed as timing
@@ -44,17 +44,16 @@ _SAID_IN_ASCII = str.maketrans(
     {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
     | {"“": '"', "”": '"', "’": "'"}
 )
-_STYLE_CODES = "(?:\x1b\\[[0-9;]*m)*"
-_COMMAND_AT_START = re.compile(f"(?m)^([ \t]*{_STYLE_CODES}[ \t]*{_STYLE_CODES}):(?={_STYLE_CODES}:)")
 
 
 @dataclass(frozen=True)
 class _Ink:
-    """Turns strings into Text, in ASCII where asked."""
+    """Turns strings into Text, in ASCII where asked. Nothing that a terminal would obey comes past it."""
 
     ascii_only: bool
 
     def __call__(self, text: str, style: str = "") -> Text:
+        text = clean(text)
         if self.ascii_only:
             text = text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
         return Text(text, style=style, overflow="fold")
@@ -153,8 +152,7 @@ def _to_text(content: RenderableType, width: int, colour: bool) -> str:
     with console.capture() as capture:
         console.print(content)
     text = "\n".join(entry.rstrip() for entry in capture.get().rstrip("\n").split("\n")) + "\n"
-    # GitHub's runner obeys "::error …" after leading blanks, and its older form "##[error]" anywhere.
-    return _COMMAND_AT_START.sub(r"\1: ", text).replace("##[", "## [")
+    return disarmed(text)
 
 
 def _header(ink: _Ink, record: Record) -> RenderableType:

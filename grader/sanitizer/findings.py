@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader.cleaning import as_json
 from grader.record import Status, Tool
 from grader.sanitizer.report import Kind
 
@@ -142,4 +142,4 @@ def _smallest(seen: Sequence[tuple[Called | None, Sighting]]) -> Found:
 def to_json(examination: Examination) -> str:
     """The examination as one JSON document (docs/sanitize.md)."""
     document = {**dataclasses.asdict(examination), "exit_code": examination.exit_code}
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return as_json(document)

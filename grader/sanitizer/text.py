@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 
+from grader.cleaning import clean, disarmed
 from grader.sanitizer.findings import Examination, Found, Means, Stopped
 
 _HOW: dict[Means, str] = {
@@ -24,15 +24,12 @@ _CLEAN: dict[Means, str] = {
 }
 
 
-# Printed in the log of a CI service, a line that starts so would be a command to it.
-_COMMAND_AT_START = re.compile(r"(?m)^(\s*):(?=:)")
-
-
 def render(examination: Examination, *, width: int = 100, ascii_only: bool = False) -> str:
     """The whole result as text that ends in a newline. Commands stand on lines of their own, whatever their length."""
-    lines = [f"{examination.exercise}: {examination.title}", examination.path, f"Looked at: {_HOW[examination.means]}."]
+    heading = f"{_line(examination.exercise)}: {_line(examination.title)}"
+    lines = [heading, _line(examination.path), f"Looked at: {_HOW[examination.means]}."]
     for number, one in enumerate(examination.findings, 1):
-        lines += ["", f"{number}. {one.sighting.title}", *_found(one, examination.planned, width)]
+        lines += ["", f"{number}. {_line(one.sighting.title)}", *_found(one, examination.planned, width)]
     if examination.remarks:
         lines += ["", "Outside your file, and no fault of it:"]
         lines += [line for one in examination.remarks for line in _wrapped(one.sighting.text, width)]
@@ -41,7 +38,7 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
         lines += [line for one in examination.stopped for line in _stopped(one, width)]
     lines += ["", *_wrapped(_verdict(examination), width, indent="")]
     lines += [line for note in _notes(examination) for line in _wrapped(note, width, indent="")]
-    text = _COMMAND_AT_START.sub(r"\1: ", "\n".join(lines)).replace("##[", "## [") + "\n"
+    text = disarmed("\n".join(lines)) + "\n"
     return text.encode("ascii", "backslashreplace").decode("ascii") if ascii_only else text
 
 
@@ -55,7 +52,7 @@ def _found(one: Found, planned: int, width: int) -> Iterator[str]:
         return
     seen = f"In {one.calls} of {_calls(planned)}; the smallest is {call.part}, {call.words}."
     yield from _wrapped(seen if one.calls > 1 else f"In one of {_calls(planned)}: {call.part}, {call.words}.", width)
-    yield f"   {call.replay}"
+    yield f"   {_line(call.replay)}"
 
 
 def _stopped(one: Stopped, width: int) -> Iterator[str]:
@@ -63,7 +60,7 @@ def _stopped(one: Stopped, width: int) -> Iterator[str]:
     told = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
     yield from _wrapped(told, width)
     if first:
-        yield f"   {one.call.replay}"
+        yield f"   {_line(one.call.replay)}"
 
 
 def _verdict(examination: Examination) -> str:
@@ -75,8 +72,8 @@ def _verdict(examination: Examination) -> str:
         return f"{count} {'finding' if count == 1 else 'findings'}; {looked} came to an end."
     if examination.looked in (0, examination.silent):
         return f"Nothing was looked at: {looked} came to an end, and no kernel of yours was launched."
-    clean = _CLEAN[examination.means]
-    return f"{clean[0].upper()}{clean[1:]} in {looked}."
+    nothing = _CLEAN[examination.means]
+    return f"{nothing[0].upper()}{nothing[1:]} in {looked}."
 
 
 def _notes(examination: Examination) -> Iterator[str]:
@@ -97,4 +94,9 @@ def _calls(count: int) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+    return textwrap.wrap(_line(text), width, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+
+
+def _line(text: str) -> str:
+    """A name or a sentence, whatever is in it, as one line."""
+    return " ".join(clean(text).split())
