@@ -117,6 +117,15 @@ def test_a_scratch_folder_belongs_to_its_user_and_is_gone_in_the_end() -> None:
     assert not scratch.folder.exists()
 
 
+def test_a_folder_that_a_process_closed_is_open_to_the_next_one(server: ForkServer, ex_15: Entry) -> None:
+    with Scratch() as scratch, Session(server, empty(ex_15), ex_15.exercise.limits, scratch) as session:
+        loaded(session)
+        scratch.folder.chmod(0)
+        session.restart()
+        loaded(session)
+        assert scratch.folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_session_takes_its_own_scratch_with_it_and_leaves_a_given_one(server: ForkServer, ex_15: Entry) -> None:
     with session_of(server, ex_15, "") as own:
         folder = Path(os.readlink(f"/proc/{loaded(own)}/cwd"))

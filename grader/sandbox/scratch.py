@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -31,6 +32,13 @@ class Scratch:
             os.chown(self.folder, self.uid, self.uid)
         if shelf is not None:
             kernels.bring(shelf, self.folder / TRITON_CACHE, self.uid)
+
+    def reopen(self) -> None:
+        """Let the next process in, whatever the one before did to the folder's mode: where it cannot even start, that
+        would be the grader's failure.
+        """
+        with contextlib.suppress(OSError):
+            os.fchmod(self._descriptor, 0o700)
 
     def __enter__(self) -> Scratch:
         return self

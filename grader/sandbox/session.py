@@ -277,6 +277,7 @@ class Session:
 
     def _spawn(self) -> _Child:
         self.restart()
+        self._scratch.reopen()
         address_space = 0 if self.runs_on_gpu else self._limits.memory_bytes
         limits: dict[str, float] = {
             "address_space_bytes": address_space,
