@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.sandbox import kernels
 from grader.sandbox.kernels import bring, keep, shelf_for
 
 
@@ -48,6 +49,15 @@ def test_links_pipes_and_odd_names_are_left_behind(scratch: Path, tmp_path: Path
     os.mkfifo(scratch / "triton" / "HASH" / "pipe")
     (scratch / "triton" / "HASH" / "..odd").write_text("odd")
     assert kept(scratch, tmp_path / "shelf") == {"HASH/k.cubin", "HASH/__grp__k.json"}
+
+
+def test_empty_files_without_end_are_not_all_kept(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "_MOST_BYTES", 7 * 4096)
+    for number in range(63):
+        (scratch / "triton" / "HASH" / f"empty{number}").touch()
+    assert len(kept(scratch, tmp_path / "shelf")) == 7
 
 
 @pytest.mark.parametrize("replaced", ["triton", "scratch"])

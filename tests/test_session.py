@@ -117,6 +117,17 @@ def test_a_scratch_folder_belongs_to_its_user_and_is_gone_in_the_end() -> None:
     assert not scratch.folder.exists()
 
 
+def test_a_scratch_folder_goes_however_deep_it_has_become() -> None:
+    with Scratch() as scratch:
+        inner = os.open(scratch.folder, os.O_RDONLY)
+        for _ in range(3000):
+            os.mkdir("d", dir_fd=inner)
+            outer, inner = inner, os.open("d", os.O_RDONLY, dir_fd=inner)
+            os.close(outer)
+        os.close(inner)
+    assert not scratch.folder.exists()
+
+
 def test_a_folder_that_a_process_closed_is_open_to_the_next_one(server: ForkServer, ex_15: Entry) -> None:
     with Scratch() as scratch, Session(server, empty(ex_15), ex_15.exercise.limits, scratch) as session:
         loaded(session)

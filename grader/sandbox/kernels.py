@@ -18,6 +18,8 @@ from pathlib import Path
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}")
 _MOST_BYTES = 256 << 20
+# An empty file is not for nothing either.
+_LEAST_BYTES = 4096
 _MOST_ENTRIES = 100
 # Triton's group files name their members by absolute path.
 _GROUPS = "__grp__"
@@ -74,9 +76,9 @@ def _plain_files(scratch_fd: int, name: str) -> Iterator[tuple[Path, bytes]]:
         for folder in sorted(os.listdir(cache_fd)):
             with contextlib.suppress(OSError), _folder(cache_fd, folder) as folder_fd:
                 for entry in sorted(os.listdir(folder_fd)):
-                    content = _read_plain(folder_fd, entry, left)
+                    content = _read_plain(folder_fd, entry, left) if left > 0 else None
                     if content is not None:
-                        left -= len(content)
+                        left -= max(len(content), _LEAST_BYTES)
                         yield Path(folder, entry), content
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from grader.sandbox import kernels
 
 # Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
 TRITON_CACHE = "triton"
+# What a submission left behind is not worth more time.
+_REMOVE_S = 60.0
 
 
 class Scratch:
@@ -47,4 +50,20 @@ class Scratch:
         if self._shelf is not None:
             kernels.keep(self._shelf, self._descriptor, self.folder / TRITON_CACHE)
         os.close(self._descriptor)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _remove(self.folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, however deep: shutil goes down by recursion, and gives up."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                [shutil.which("rm") or "/bin/rm", "-rf", "--", str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_REMOVE_S,
+                check=False,
+            )
