@@ -1,6 +1,6 @@
 """crash: has answered the next question before it is asked."""
 
-import dataclasses
+import json
 import sys
 
 import torch
@@ -13,8 +13,8 @@ def vector_add(x, y):
         worker.honest_send = worker.send
 
         def twice(channel, answer):
-            worker.honest_send(channel, answer)
-            worker.honest_send(channel, answer)
+            payload = json.dumps(answer).encode()
+            channel.sendall((b"grd1" + len(payload).to_bytes(4, "big") + payload) * 2)
 
         worker.send = twice
     z = torch.empty_like(x)

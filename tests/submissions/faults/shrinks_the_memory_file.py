@@ -1,14 +1,16 @@
-"""fail: unwritten: would cut off the memory that its answer is read from, and punches holes into it."""
+"""fail: zeros: would cut off the memory that its answer is read from, and punches a hole into it."""
 
-import array
 import ctypes
-import mmap
 import os
+import stat
 import sys
 
 import torch
 import triton
 import triton.language as tl
+
+KEPT = []
+
 
 def spoil(descriptor):
     for size in (0, 1 << 40):
@@ -26,13 +28,28 @@ def vector_add(x, y):
         worker.honest_send = worker.send
 
         def spoiled(channel, answer):
-            for name in os.listdir("/proc/self/fd"):
-                if int(name) > 3:
-                    spoil(int(name))
+            while KEPT:
+                spoil(KEPT.pop())
             worker.honest_send(channel, answer)
 
         worker.send = spoiled
-    return torch.full_like(x, float("nan"))
+    # The worker lets go of it before it answers.
+    for descriptor in range(4, 64):
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                KEPT.append(os.dup(descriptor))
+        except OSError:
+            pass
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
+    return z
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(z_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside)
 
 @triton.jit
 def _softmax(x_ptr, p_ptr, stride, n, BLOCK: tl.constexpr):
