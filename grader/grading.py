@@ -58,6 +58,7 @@ from grader.speed.lock import GpuLock
 from grader.speed.scout import Scout
 from grader.speed.stadium import Stadium, Timed, opened, scouted
 from grader.speed.suite import Suite
+from grader.tripwire import sightings
 
 _SHRINK_CHECK_S = 2.0
 _SHRINK_TOTAL_S = 5.0
@@ -181,6 +182,7 @@ def grade(
         ),
         graded_at=job.graded_at,
         duration_s=round(monotonic() - started, 3),
+        sightings=sightings(job.source),
     )
 
 

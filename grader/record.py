@@ -437,6 +437,14 @@ class PrintedOutput:
 
 
 @dataclass(frozen=True)
+class Sighting:
+    """Something in a submission's text that a person may want to look at (grader.tripwire); it decides nothing."""
+
+    line: int
+    what: str
+
+
+@dataclass(frozen=True)
 class Record:
     """One grading of one submission against one exercise."""
 
@@ -457,6 +465,7 @@ class Record:
     graded_at: str
     duration_s: float
     submitted_at: str = ""
+    sightings: tuple[Sighting, ...] = ()
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> Status:

@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.accuracy.measure import Wanted, measured
 from benchmarks.accuracy.report import gaps, report
 from benchmarks.accuracy.results import Journal, Result, write
+from benchmarks.accuracy.sighted import sighted
 from grader.catalogue import discover, resolve
 from grader.sandbox.server import ForkServer
 
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     equivalent = json.loads(EQUIVALENT.read_text(encoding="utf-8"))
     write(options.json, results)
     if options.markdown:
-        options.markdown.write_text(report(results, equivalent), encoding="utf-8")
+        page = f"{report(results, equivalent)}\n{sighted(ROOT)}"
+        options.markdown.write_text(page, encoding="utf-8")
     refused = [one for one in results if one.kind == "honest" and one.status != "pass"]
     unexplained = gaps(results, equivalent)
     print(f"{len(unexplained)} survivors without a reason, {len(refused)} false failures", file=sys.stderr)

@@ -1,0 +1,46 @@
+"""How often the tripwire (grader/tripwire.py) goes off where it should not, and where it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.tripwire import sightings
+
+INTRODUCTION = """\
+## The tripwire
+
+`grader/tripwire.py` reads a submission's text for what no kernel needs. It decides nothing: the card shows it to
+whoever looks on. It should see something in no honest file; it cannot in every hostile one, as nothing that reads can.
+
+"""
+# (what they are, where they lie, what the names of the others begin with); a name of a folder may stand for many.
+_HONEST = (
+    ("solutions and honest variants", "reference/*/solution.py", ""),
+    ("solutions and honest variants", "reference/*/honest/*.py", ""),
+    ("planted mistakes", "reference/*/wrong/*.py", ""),
+    ("honest code that looks odd", "tests/submissions/controls/*.py", ""),
+    ("honest code that looks odd", "tests/submissions/timing/control_*.py", ""),
+    ("honest code that looks odd", "tests/submissions/guard/ok_*.py", ""),
+)
+_HOSTILE = (
+    ("work hidden from the evidence", "tests/submissions/attacks/*.py", ""),
+    ("ways out of the process", "tests/submissions/escapes/*.py", ""),
+    ("attacks on the clock", "tests/submissions/timing/*.py", ("control_", "honest_")),
+)
+
+
+def sighted(root: Path) -> str:
+    """The section of the page: of every kind of file, how many there are, and in how many something was seen."""
+    lines = ["| files | of them | sighted |", "| --- | --- | --- |", *_rows(root)]
+    return INTRODUCTION + "\n".join(lines) + "\n"
+
+
+def _rows(root: Path) -> Iterator[str]:
+    counts: dict[str, list[bool]] = {}
+    for kind, pattern, others in (*_HONEST, *_HOSTILE):
+        for path in sorted(root.glob(pattern)):
+            if not others or not path.name.startswith(others):
+                seen = bool(sightings(path.read_text(encoding="utf-8", errors="replace")))
+                counts.setdefault(kind, []).append(seen)
+    return (f"| {kind} | {len(seen)} | {sum(seen)} ({sum(seen) / len(seen):.0%}) |" for kind, seen in counts.items())
