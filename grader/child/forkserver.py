@@ -21,12 +21,15 @@ from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import Reap, Spawn
 
 _CHANNEL_FD = 3
+# Set where the server runs inside a bubble (grader.sandbox.bubble).
+_IN_BUBBLE = "GRADE_BUBBLE"
 
 
 def main(control_fd: int) -> None:
     """Serve until the grader closes the control channel, then end every child."""
     system.become_subreaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outer = ("bubblewrap",) if os.environ.pop(_IN_BUBBLE, "") else ()
     control = socket.socket(fileno=control_fd)
     _preload()
     # It imports torch, as the worker does.
@@ -41,7 +44,7 @@ def main(control_fd: int) -> None:
             if message.get("op") == "spawn":
                 spawn = decode(Spawn, message)
                 cutedsl.import_all(spawn.packages)
-                pid = _fork(spawn, descriptors)
+                pid = _fork(spawn, descriptors, outer)
                 children[pid] = spawn.uid
                 send(control, {"pid": pid})
             else:
@@ -73,7 +76,7 @@ def _hash_triton() -> None:
         triton_key()
 
 
-def _fork(spawn: Spawn, descriptors: list[int]) -> int:
+def _fork(spawn: Spawn, descriptors: list[int], outer: tuple[str, ...]) -> int:
     channel_fd, log_fd = descriptors
     pid = os.fork()
     if pid:
@@ -81,7 +84,7 @@ def _fork(spawn: Spawn, descriptors: list[int]) -> int:
         os.close(log_fd)
         return pid
     try:
-        _become_child(spawn, channel_fd, log_fd)
+        _become_child(spawn, channel_fd, log_fd, outer)
     except BaseException as failed:
         # The last line before the end of the process: whatever failed, the log is the only place left to say it.
         os.write(2, f"grade: the submission's process could not start: {failed!r}\n".encode())
@@ -89,7 +92,7 @@ def _fork(spawn: Spawn, descriptors: list[int]) -> int:
         os._exit(70)
 
 
-def _become_child(spawn: Spawn, channel_fd: int, log_fd: int) -> None:
+def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, ...]) -> None:
     os.dup2(log_fd, 1)
     os.dup2(log_fd, 2)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -97,7 +100,7 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int) -> None:
     os.dup2(channel_fd, _CHANNEL_FD)
     os.closerange(_CHANNEL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    layers = confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program))
+    layers = outer + confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program))
     if spawn.program:
         users.hand_on_reading()
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice

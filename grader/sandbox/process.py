@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -19,12 +19,19 @@ importlib.import_module(sys.argv[2]).main(int(sys.argv[1]))
 
 
 def start(
-    module: str, channel: socket.socket, environment: Mapping[str, str], errors: IO[bytes]
+    module: str,
+    channel: socket.socket,
+    environment: Mapping[str, str],
+    errors: IO[bytes],
+    around: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda command: command,
 ) -> subprocess.Popen[bytes]:
-    """Run `main(descriptor of channel)` of one of our modules in a process of its own, its output going to `errors`."""
+    """Run `main(descriptor of channel)` of one of our modules in a process of its own, its output going to `errors`.
+
+    `around` makes of the command line the one that is run.
+    """
     descriptor = channel.fileno()
     return subprocess.Popen(
-        command(module, descriptor),
+        around(command(module, descriptor)),
         pass_fds=[descriptor],
         env=dict(environment),
         stdin=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from grader.errors import GradeError
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
 from grader.protocol.messages import Reap, Spawn
-from grader.sandbox import process
+from grader.sandbox import bubble, process
 
 Mode = Literal["interpret", "gpu", "compile"]
 
@@ -99,11 +99,12 @@ class ForkServer:
         self._control, theirs = socket.socketpair()
         self._control.settimeout(_START_TIMEOUT_S)
         with theirs:
-            self._process = process.start("grader.child.forkserver", theirs, _environment(self.mode), self._errors)
+            environment = _environment(self.mode)
+            self._process = process.start("grader.child.forkserver", theirs, environment, self._errors, bubble.around)
         if self.mode == "compile":
-            # What is judged at the same time is waited for by the clock; its children inherit this.
+            # What is judged at the same time is waited for by the clock; all that it starts inherits this.
             with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
+                os.setpriority(os.PRIO_PGRP, self._process.pid, _NICE)
 
     def spawn(
         self,

@@ -1,0 +1,49 @@
+"""A bubble around the fork server, where bubblewrap is installed: nothing but temporary folders can be written in it.
+
+One more layer in front of those that every child puts on for itself (grader.child.confinement). A mount namespace
+needs a program of its own, so it is made once, for the server, and all its children are inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+# What says to the fork server, and to nobody else, that it is inside.
+INSIDE = "GRADE_BUBBLE"
+_TRIED_S = 10.0
+
+
+def around(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command inside a bubble; the command as it is, where there is no bubblewrap or it may make none."""
+    bubble = _bubble()
+    return (*bubble, "--setenv", INSIDE, "1", *command) if bubble else command
+
+
+@functools.cache
+def _bubble() -> tuple[str, ...]:
+    program = shutil.which("bwrap")
+    if program is None:
+        return ()
+    checkout = Path(__file__).resolve().parents[2]
+    solutions = [str(folder) for folder in (checkout / "reference", checkout / "tests") if folder.is_dir()]
+    temporary = str(Path(tempfile.gettempdir()).resolve())
+    bubble: tuple[str, ...] = (
+        program,
+        "--die-with-parent",
+        *("--ro-bind", "/", "/"),
+        # Devices and what the kernel says of processes are as outside: CUDA needs both, and names its threads there.
+        *("--dev-bind", "/dev", "/dev"),
+        *("--dev-bind", "/proc", "/proc"),
+        *("--bind", temporary, temporary),
+    )
+    for folder in solutions:
+        bubble += ("--tmpfs", folder)
+    try:
+        tried = subprocess.run([*bubble, "true"], capture_output=True, timeout=_TRIED_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return bubble if tried.returncode == 0 else ()
