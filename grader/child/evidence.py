@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import FunctionType
 from typing import Any
 
@@ -27,10 +28,12 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
+from grader.child.confinement import system
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import python_in_kernel
 from grader.child.sealing import Sealing
+from grader.child.unaltered import Unaltered
 from grader.protocol.messages import Finding, Launch, Traffic
 
 _ALLOCATING = frozenset(
@@ -52,6 +55,7 @@ _SUPPORTING = _ALLOCATING | frozenset(
 # Ways for values to leave a tensor without an ATen operator.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOST_LAUNCHES = 256
+_MOST_REPLACED = 4
 
 
 @dataclass
@@ -127,6 +131,9 @@ class Probe:
         self._storages = Storages()
         self._trials = 0
         self._examined: dict[Any, list[str]] = {}
+        # On a GPU, the driver and the compiler have threads of their own.
+        self._threads = _native_threads() if interpreted else 0
+        self._unaltered: Unaltered | None = None
 
     def install(self) -> None:
         """Route every Triton launch of this process through this probe."""
@@ -140,6 +147,8 @@ class Probe:
             self._memory.install()
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
+        sys.addaudithook(_refuse_hooks)
+        self._unaltered = Unaltered()
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:
@@ -259,6 +268,9 @@ class Probe:
             suspects += self._python_in(kernel)
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
+            if self._threads and _native_threads() > self._threads:
+                suspects.append("a second thread")
+            suspects += [f"{name}, which was replaced" for name in self._replaced()]
         tensors = _tensors(values)
         self.running += 1
         try:
@@ -272,6 +284,10 @@ class Probe:
             self.running -= 1
             if self._memory and self._memory.strayed:
                 self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
+
+    def _replaced(self) -> list[str]:
+        """What kernels run on and is no longer what it was."""
+        return [*islice(self._unaltered.differences(), _MOST_REPLACED)] if self._unaltered else []
 
     def _python_in(self, kernel: Any) -> list[str]:
         """Python in a kernel; looked for at its first launch, and in sealed calls again, for names can be rebound."""
@@ -337,6 +353,8 @@ def _tensors(values: Any) -> list[Tensor]:
 
 def _suspects(values: Any) -> Iterator[str]:
     """Arguments that could run code of their own while the kernel runs."""
+    if isinstance(values, Tensor) and any(map(callable, vars(values).values())):
+        yield "a tensor with methods of its own"
     if type(values) in (tuple, list, torch.Size) or _is_named_tuple(values):
         for value in values:
             yield from _suspects(value)
@@ -366,6 +384,7 @@ def _is_triton(value: Any) -> bool:
     return getattr(home, kind.__name__, None) is kind
 
 
+_MONITORING_TOOLS = 6
 _KNOBS = ("launch_enter_hook", "launch_exit_hook", "jit_cache_hook", "jit_post_compile_hook", "kernel_load_start_hook")
 
 
@@ -380,16 +399,32 @@ def _onlookers(kernel: Any) -> Iterator[str]:
         yield "a second Python thread"
     if sys.getprofile() or sys.gettrace():
         yield "a profile or trace function"
+    # From Python 3.12 on.
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring and any(monitoring.get_tool(tool) for tool in range(_MONITORING_TOOLS)):
+        yield "a tool of sys.monitoring"
     if gc.callbacks:
         yield "a callback of the garbage collector"
     if any(signal.getitimer(which)[0] for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)):
         yield "a timer that is running"
+    if not system.is_subreaper():
+        yield "processes that nobody adopts"
     with suppress(ChildProcessError):
         os.waitid(os.P_ALL, 0, os.WNOHANG | os.WNOWAIT | os.WEXITED)
         yield "a second process"
     hooks = [getattr(knobs.runtime, name, None) for name in _KNOBS]
     if any(getattr(hook, "calls", hook) for hook in hooks) or getattr(kernel, "launch_metadata", None):
         yield "a hook of triton's that runs with the launch"
+
+
+def _native_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def _refuse_hooks(event: str, _: object) -> None:
+    """Audit hooks cannot be listed, nor taken away: there will be none but this one. Python does without, silently."""
+    if event == "sys.addaudithook":
+        raise RuntimeError("an audit hook would see what runs beside a kernel")
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:
