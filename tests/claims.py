@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SUBMISSIONS = ROOT / "tests" / "submissions"
 REFERENCE = ROOT / "reference"
 _LINK = re.compile(
-    r"^Attack (?P<numbers>\d+(?:, \d+)*)\.(?: On the (?P<device>CPU|GPU)\.)?(?: Twin: (?P<twin>[\w/]+)\.)?$", re.MULTILINE
+    r"^Attack (?P<numbers>\d+(?:, \d+)*)\.(?: On the (?P<device>CPU|GPU)\.)?(?: Twin: (?P<twin>[\w/]+)\.)?$",
+    re.MULTILINE,
 )
 
 
