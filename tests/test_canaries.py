@@ -47,16 +47,13 @@ def _a_connection(place: Path) -> None:
         one.connect(NAME)
 
 
-@pytest.mark.parametrize(
-    "leave",
-    [_a_file, _a_time, _another_file, _a_grader, _a_scratch_folder, _a_connection],
-    ids=lambda one: one.__name__,
-)
-def test_whatever_is_changed_left_or_reached_is_noticed(leave: Callable[[Path], None], tmp_path: Path) -> None:
-    (tmp_path / "grader").mkdir()
-    (tmp_path / "grader" / "judge.py").touch()
+LEFT = (_a_file, _a_time, _another_file, _a_grader, _a_scratch_folder, _a_connection)
+
+
+@pytest.mark.parametrize("leave", LEFT, ids=lambda one: one.__name__)
+def test_whatever_is_changed_left_or_reached_is_noticed(leave: Callable[[Path], None], root: Path) -> None:
     before = tempfile.gettempdir()
-    with watched(tmp_path) as canaries:
+    with watched(root) as canaries:
         place = Path(tempfile.gettempdir()).parent
         (place / "grader").symlink_to(root / "grader")
         with pytest.raises(AssertionError), canaries.untouched():
