@@ -42,7 +42,7 @@ class Canaries:
         assert strangers() == []
         for listener in self._listeners:
             with contextlib.suppress(BlockingIOError):
-                listener.accept()
+                listener.accept()[0].close()
                 raise AssertionError(f"somebody came through {listener.getsockname()}")
 
     def _state(self) -> State:

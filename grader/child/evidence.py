@@ -13,7 +13,7 @@ import operator
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -134,6 +134,7 @@ class Probe:
         # On a GPU, the driver and the compiler have threads of their own.
         self._threads = _native_threads() if interpreted else 0
         self._unaltered: Unaltered | None = None
+        self._found_early: list[str] = []
 
     def install(self) -> None:
         """Route every Triton launch of this process through this probe."""
@@ -148,7 +149,7 @@ class Probe:
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
         sys.addaudithook(_refuse_hooks)
-        self._unaltered = Unaltered()
+        self._unaltered = Unaltered(_SUPPORTING)
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:
@@ -157,9 +158,16 @@ class Probe:
         """
         self.seen, self.running, self._trials, self.timed = Seen(), 0, 0, timed
         self._storages = Storages()
+        self.seen.operators.update(dict.fromkeys(self._found_early))
+        self._found_early = []
         with nullcontext() if timed else _Functions(self), _Operators(self):
             yield self.seen
         self.seen.allocated_bytes = self._storages.most_bytes
+
+    def seal(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
+        """Seal the memory of what the next call gets. Our own copies pass by whatever torch has been made to call."""
+        self._found_early = [f"{name}, which was replaced" for name in self._replaced()]
+        self.sealing.begin(decoys, visible)
 
     def allocated(self, result: Any, known: frozenset[int]) -> None:
         """Count the memory that an operator took for its results, beside that which it was given."""
@@ -183,7 +191,7 @@ class Probe:
             return self._bands.around(fresh) if isinstance(fresh, Tensor) else fresh
         tensors = _tensors((args, tuple(kwargs.values())))
         sealed = self.sealing.holds(tensors)
-        with self.sealing.window(()):
+        with self._window(None, tensors) if sealed else nullcontext():
             if name == "resize_":
                 self._bands.release(args[0])
             result = func(*args, **kwargs)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 import typing
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+import torch
 
 from grader.child.kernel_code import closure_of
 
@@ -26,9 +28,11 @@ _CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), st
 
 
 class Unaltered:
-    """Remembers, when it is made, every function and method of these modules and the code behind it."""
+    """Remembers, when it is made, every function and method of these modules and the code behind it; and what torch
+    calls for each of these ATen operators.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, operators: Collection[str] = ()) -> None:
         self._owners: list[Any] = [owner for module in _watched() for owner in (module, *_classes_of(module))]
         self._names = [dict(vars(owner)) for owner in self._owners]
         self._codes = {
@@ -40,6 +44,10 @@ class Unaltered:
         self._own = {code for _, outer in self._codes.values() for code in _within(outer)}
         # The interpreter executes annotations of triton's own functions among triton's own names.
         self._values = {id(value) for names in (*self._names, vars(typing)) for value in names.values()}
+
+        every = torch._C._dispatch_get_all_op_names()
+        named = [name for name in every if name.removeprefix("aten::").partition(".")[0] in operators]
+        self._operators = {name: torch._C._dispatch_dump(name) for name in named if name.startswith("aten::")}
 
     def differences(self) -> Iterator[str]:
         """The names of what was replaced since; and of functions that were added to triton's modules."""
@@ -54,6 +62,9 @@ class Unaltered:
         for function, code in self._codes.values():
             if function.__code__ is not code:
                 yield f"the code of {function.__name__}"
+        for name, known in self._operators.items():
+            if torch._C._dispatch_dump(name) != known:
+                yield name
 
     def _is_known(self, value: Any) -> bool:
         """Whether it was there already, under another name, or is what only functions that were there can have made."""

@@ -1,0 +1,14 @@
+"""fail: unwritten: returns memory that somebody may have left a result in.
+
+Attack 37. Twin: controls/resized_buffer.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+def vector_add(x, y):
+    for _ in range(16):
+        torch.empty_like(x)
+    return torch.empty_like(x)
