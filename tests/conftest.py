@@ -15,7 +15,11 @@ from grader.model.exercise import Limits
 from grader.plan import default_seed, draw
 from grader.record import Record
 from grader.sandbox.server import ForkServer
-from tests.canaries import Canaries, watched
+
+# Its assertions say what they found.
+pytest.register_assert_rewrite("tests.canaries")
+
+from tests.canaries import Canaries, watched  # noqa: E402
 
 # The same examples in every run, on every machine; no clock decides.
 settings.register_profile("grade", deadline=None, database=None, derandomize=True)
