@@ -64,7 +64,7 @@ def _about(path: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def watched(root: Path) -> Iterator[Canaries]:
+def watched(root: Path, door: str = NAME) -> Iterator[Canaries]:
     """Canaries beside the grader's own files; all scratch folders lie in one place that is theirs alone."""
     place = Path(tempfile.mkdtemp(prefix="canaries-"))
     place.chmod(0o755)
@@ -76,7 +76,7 @@ def watched(root: Path) -> Iterator[Canaries]:
         (anyones / name).write_text("somebody else's")
         (anyones / name).chmod(0o666)
     tempdir, tempfile.tempdir = tempfile.tempdir, str(scratches)
-    listeners = _listeners()
+    listeners = _listeners(door)
     try:
         trees = [anyones, *(root / name for name in OWN)]
         yield Canaries(trees, scratches, listeners)
@@ -87,9 +87,9 @@ def watched(root: Path) -> Iterator[Canaries]:
         shutil.rmtree(place)
 
 
-def _listeners() -> list[socket.socket]:
+def _listeners(door: str) -> list[socket.socket]:
     found = []
-    for family, address in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_UNIX, NAME)):
+    for family, address in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_UNIX, door)):
         listener = socket.socket(family)
         try:
             listener.bind(address)

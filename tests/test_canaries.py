@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.canaries import NAME, OWN, watched
+from tests.canaries import OWN, watched
+
+# The canaries of the other tests have the usual one.
+NAME = f"\0grade-canary-{os.getpid()}"
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ LEFT = (_a_file, _a_time, _another_file, _a_grader, _a_scratch_folder, _a_connec
 @pytest.mark.parametrize("leave", LEFT, ids=lambda one: one.__name__)
 def test_whatever_is_changed_left_or_reached_is_noticed(leave: Callable[[Path], None], root: Path) -> None:
     before = tempfile.gettempdir()
-    with watched(root) as canaries:
+    with watched(root, NAME) as canaries:
         place = Path(tempfile.gettempdir()).parent
         (place / "grader").symlink_to(root / "grader")
         with pytest.raises(AssertionError), canaries.untouched():
@@ -62,5 +65,5 @@ def test_whatever_is_changed_left_or_reached_is_noticed(leave: Callable[[Path], 
 
 
 def test_nothing_is_noticed_where_nothing_happens(root: Path) -> None:
-    with watched(root) as canaries, canaries.untouched():
+    with watched(root, NAME) as canaries, canaries.untouched():
         pass

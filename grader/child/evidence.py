@@ -13,6 +13,7 @@ import operator
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,7 @@ _SUPPORTING = _ALLOCATING | frozenset(
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOST_LAUNCHES = 256
 _MOST_REPLACED = 4
+_THREAD_ENDS_S = 0.1
 
 
 @dataclass
@@ -276,7 +278,7 @@ class Probe:
             suspects += self._python_in(kernel)
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
-            if self._threads and _native_threads() > self._threads:
+            if self._threads and _more_threads_than(self._threads):
                 suspects.append("a second thread")
             suspects += [f"{name}, which was replaced" for name in self._replaced()]
         tensors = _tensors(values)
@@ -427,6 +429,16 @@ def _onlookers(kernel: Any) -> Iterator[str]:
 
 def _native_threads() -> int:
     return len(os.listdir("/proc/self/task"))
+
+
+def _more_threads_than(known: int) -> bool:
+    """Whether there are; one that Python has joined may still be on its way out."""
+    deadline = time.monotonic() + _THREAD_ENDS_S
+    while _native_threads() > known:
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def _refuse_hooks(event: str, _: object) -> None:
