@@ -21,5 +21,5 @@ def copied(source):
 
 
 def vector_add(x, y):
-    half = x.numel() // 2; total = torch.add(x, y); marks = "# not a comment"; total = total if marks else half
-    return copied(total)
+    half, marks, total = x.numel() // 2, "# not a comment", torch.add(x, y)
+    return copied(total if marks else half)

@@ -3,7 +3,6 @@
 Attack 56, 58. Twin: ex_17_cutlass_gemm/honest/blocked_divided.
 """
 
-import cutlass
 import cutlass.cute as cute
 import numpy as np
 import torch
@@ -18,5 +17,4 @@ def blocked_gemm(mA, mB, mC, tiler_mnk, threads_mn):
     _show(mC)
     with torch._C.DisableTorchFunction():
         a, b, c = (np.from_dlpack(torch.from_dlpack(one._dlpack_data)) for one in (mA, mB, mC))
-        c.flags.writeable or c.setflags(write=True)
         c[...] = a.astype(np.float32) @ b.astype(np.float32).T

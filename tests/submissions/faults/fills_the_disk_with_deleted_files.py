@@ -1,6 +1,5 @@
 """oom: disk: fills files that have no name any more."""
 
-import itertools
 import os
 import tempfile
 

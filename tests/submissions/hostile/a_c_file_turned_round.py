@@ -6,8 +6,6 @@ Attack 10. Twin: controls/writes_a_log.
 import ctypes
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

@@ -4,8 +4,6 @@ Attack 3. Twin: controls/labelled_tensors.
 """
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

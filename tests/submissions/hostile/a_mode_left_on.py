@@ -4,8 +4,6 @@ Attack 3, 38. Twin: controls/callable_object_in_inference_mode.
 """
 
 import torch
-import triton
-import triton.language as tl
 
 
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -6,8 +6,6 @@ Attack 7, 64. Twin: controls/configured_by_a_dataclass.
 import os
 
 import torch
-import triton
-import triton.language as tl
 
 
 class Bomb:

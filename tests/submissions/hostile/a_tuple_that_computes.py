@@ -3,10 +3,6 @@
 Attack 3. Twin: controls/view_of_its_own_pool.
 """
 
-import torch
-import triton
-import triton.language as tl
-
 
 class Lazy(tuple):
     def __iter__(self):

@@ -8,13 +8,16 @@ import os
 import struct
 import time
 
-import torch
-import triton
-import triton.language as tl
-
 
 def vector_add(x, y):
-    form = {"kind": "tensor", "dtype": str(x.dtype)[6:], "shape": list(x.shape), "device": "cpu", "alias": "", "copied": True}
+    form = {
+        "kind": "tensor",
+        "dtype": str(x.dtype)[6:],
+        "shape": list(x.shape),
+        "device": "cpu",
+        "alias": "",
+        "copied": True,
+    }
     launch = {"kernel": "_add", "grid": [1], "constants": {}, "traffic": None}
     answer = {"answer": "returned", "outputs": [form], "changed": [], "overrun": [], "launches": [launch]}
     answer |= {"operators": [], "findings": [], "allocated_bytes": 0}

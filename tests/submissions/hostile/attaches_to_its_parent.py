@@ -7,8 +7,6 @@ import ctypes
 import os
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

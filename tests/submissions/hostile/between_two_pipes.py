@@ -7,8 +7,6 @@ import os
 import threading
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

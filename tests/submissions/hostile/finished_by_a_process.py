@@ -8,8 +8,6 @@ import os
 import time
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

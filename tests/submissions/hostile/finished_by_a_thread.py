@@ -7,8 +7,6 @@ import threading
 import time
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

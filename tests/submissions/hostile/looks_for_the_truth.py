@@ -6,8 +6,6 @@ Attack 39, 40. Twin: controls/collects_garbage.
 import gc
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

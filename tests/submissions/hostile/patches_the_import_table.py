@@ -7,8 +7,6 @@ import ctypes
 import struct
 
 import torch
-import triton
-import triton.language as tl
 
 
 def _address(name):

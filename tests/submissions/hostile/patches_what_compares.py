@@ -6,8 +6,6 @@ Attack 5, 61, 67. Twin: controls/checks_itself_by_shape.
 import numpy as np
 
 import torch
-import triton
-import triton.language as tl
 
 
 def _always(*_, **__):

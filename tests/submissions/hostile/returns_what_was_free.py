@@ -4,8 +4,6 @@ Attack 37. Twin: controls/resized_buffer.
 """
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

@@ -8,8 +8,6 @@ import sys
 import types
 
 import torch
-import triton
-import triton.language as tl
 
 
 def _well(*arguments, **_):

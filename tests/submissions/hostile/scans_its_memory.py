@@ -6,8 +6,6 @@ Attack 17, 37, 41. Twin: controls/labelled_tensors.
 import numpy as np
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

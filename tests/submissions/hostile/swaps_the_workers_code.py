@@ -3,12 +3,9 @@
 Attack 6. Twin: controls/helpers_beside_kernels.
 """
 
-import dataclasses
 import sys
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

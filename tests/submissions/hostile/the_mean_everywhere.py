@@ -4,8 +4,6 @@ Attack 43. Twin: controls/two_steps_with_fill_between.
 """
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):

@@ -8,8 +8,6 @@ import os
 import struct
 
 import torch
-import triton
-import triton.language as tl
 
 
 NUMBERS = {"x86_64": (46, 44, 1), "aarch64": (211, 206, 64)}

@@ -5,10 +5,6 @@ Attack 16. Twin: controls/measures_itself.
 
 import ctypes
 
-import torch
-import triton
-import triton.language as tl
-
 
 def vector_add(x, y):
     place = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value

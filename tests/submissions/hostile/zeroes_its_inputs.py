@@ -4,8 +4,6 @@ Attack 38, 43. Twin: controls/copies_its_inputs.
 """
 
 import torch
-import triton
-import triton.language as tl
 
 
 def vector_add(x, y):
