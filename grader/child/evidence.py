@@ -237,12 +237,12 @@ class Probe:
 
     def _around_trial(self, bench: Callable[..., Any]) -> Callable[..., Any]:
         def trial(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-            # An autotuner's trials are not the learner's launches.
-            self._trials += 1
+            # An autotuner's trials are not the learner's launches; in the interpreter, they are no launches at all.
+            self._trials += self._memory is None
             try:
                 return bench(autotuner, *args, **kwargs)
             finally:
-                self._trials -= 1
+                self._trials -= self._memory is None
 
         return trial
 
