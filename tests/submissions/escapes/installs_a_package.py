@@ -13,7 +13,7 @@ import triton.language as tl
 
 def vector_add(x, y):
     where = ["--target", "packages", "--retries", "0", "--timeout", "1"]
-    subprocess.run([sys.executable, "-m", "pip", "install", *where, "six"], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "pip", "install", *where, "six"], check=True, capture_output=True, timeout=1)
     return x + y
 
 
