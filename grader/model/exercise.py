@@ -343,10 +343,12 @@ class Limits:
     processes: int = 64
     file_bytes: int = 1 << 30
     scratch_bytes: int = 2 << 30
+    # More than any compiler makes, and few enough to be removed in seconds.
+    scratch_files: int = 50_000
 
     def __post_init__(self) -> None:
-        for name in ("load_s", "call_s", "memory_bytes", "processes", "file_bytes", "scratch_bytes"):
-            require(getattr(self, name) > 0, f"Limits.{name}", "be positive", getattr(self, name))
+        for name, value in vars(self).items():
+            require(value > 0, f"Limits.{name}", "be positive", value)
 
 
 @dataclass(frozen=True)

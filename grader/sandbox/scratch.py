@@ -13,8 +13,6 @@ from grader.sandbox import clearing, kernels, usage
 
 # Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
 TRITON_CACHE = "triton"
-# As many files as no compiler makes, and as can still be removed in seconds.
-_MOST_ENTRIES = 50_000
 # A folder with less room than this cannot even take a submission's text.
 _LEAST_ROOM_BYTES = 4 << 20
 
@@ -85,10 +83,10 @@ class Scratch:
         """Whether so much less is free than when the folder was new that its content may be the reason."""
         return self._free_bytes - self._free() > limit_bytes // 2
 
-    def used_bytes(self, limit_bytes: int) -> int:
+    def used_bytes(self, limit_bytes: int, most_files: int) -> int:
         """What lies in the folder; more than the limit, too, where it holds too many files."""
-        used, entries = usage.folder_usage(self._descriptor, limit_bytes, _MOST_ENTRIES)
-        return max(used, limit_bytes + 1) if entries > _MOST_ENTRIES else used
+        used, entries = usage.folder_usage(self._descriptor, limit_bytes, most_files)
+        return max(used, limit_bytes + 1) if entries > most_files else used
 
     def _free(self) -> int:
         about = os.fstatvfs(self._descriptor)

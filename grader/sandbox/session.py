@@ -370,7 +370,7 @@ class Session:
         return None
 
     def _used_disk_bytes(self, pid: int, limit: int) -> int:
-        used = self._scratch.used_bytes(limit)
+        used = self._scratch.used_bytes(limit, self._limits.scratch_files)
         # A file that was deleted and is still open has no name to be found by.
         filling = used <= limit and self._scratch.is_filling(limit)
         return used + (usage.deleted_bytes(usage.family(pid, self._scratch.uid)) if filling else 0)
