@@ -16,6 +16,11 @@ from grader.plan import default_seed, draw
 from grader.record import Record
 from grader.sandbox.server import ForkServer
 
+# Its assertions say what they found.
+pytest.register_assert_rewrite("tests.canaries")
+
+from tests.canaries import Canaries, watched  # noqa: E402
+
 # The same examples in every run, on every machine; no clock decides.
 settings.register_profile("grade", deadline=None, database=None, derandomize=True)
 settings.load_profile("grade")
@@ -23,6 +28,8 @@ settings.load_profile("grade")
 ROOT = Path(__file__).resolve().parents[1]
 # Long enough for an honest call on a busy machine, short enough to wait for an endless one.
 SHORT = Limits(load_s=6.0, call_s=4.0, memory_bytes=384 << 20, processes=32)
+# For submissions that misbehave: what waits for its limit is waited for, and what fills its folder does so at once.
+HASTY = replace(SHORT, call_s=2.0, scratch_bytes=64 << 20, scratch_files=4000, file_bytes=32 << 20)
 
 Grade = Callable[..., Record]
 
@@ -59,6 +66,44 @@ def ex_15() -> Entry:
 def graded(server: ForkServer, ex_15: Entry) -> Grade:
     """Grade a text or a file in the interpreter: graded(source, "vector_add", ...) -> Record."""
     return grader_with(server, ex_15)
+
+
+@pytest.fixture(scope="session")
+def canaries() -> Iterator[Canaries]:
+    """What no submission may touch, reach or outlive."""
+    with watched(ROOT) as one:
+        yield one
+
+
+@pytest.fixture
+def briefly(server: ForkServer, ex_15: Entry, canaries: Canaries) -> Grade:
+    """Grade a hostile file by one case each of the checks that are named, briefly(path, "vector_add.fresh", ...), and
+    see that nothing but its verdict is left of it.
+    """
+    return one_case_each(server, ex_15, canaries)
+
+
+@pytest.fixture
+def hastily(server: ForkServer, canaries: Canaries) -> Grade:
+    """The same with limits that are reached soon."""
+    return one_case_each(server, limited(HASTY), canaries)
+
+
+def one_case_each(server: ForkServer, entry: Entry, canaries: Canaries) -> Grade:
+    """A function that grades between canaries, by the first case of each of some checks."""
+    whole = draw(entry.exercise, default_seed(entry.id), gpu=False)
+
+    def run(path: Path, *checks: str) -> Record:
+        wanted = [replace(one, cases=one.cases[:1]) for one in whole.checks if one.id in checks]
+        plan = replace(whole, checks=tuple(wanted))
+        told = "/learner/ex_15.py", path.read_text(encoding="utf-8"), plan, "grade ex_15", ""
+        job = Job(entry, *told, shrink=False, timed=False, compiled=False)
+        with canaries.untouched():
+            record = grade(job, server)
+        assert not any(check.status == "grader_error" for check in record.checks), record.checks
+        return record
+
+    return run
 
 
 def limited(limits: Limits) -> Entry:

@@ -1,7 +1,8 @@
 """Work that kernels did not do is told from work that they did, however it hides; honest code that looks odd passes.
 
-An attack says in its first line which cause the check `kernels` must name. Its values are right: they earn their
-points, and the technique's are lost.
+attacks/ say in their first line which cause the check `kernels` must name. Their values are right: they earn their
+points, and the technique's are lost. hostile/ attack whatever else there is, and say what the first check that they
+fail must come to.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 from tests.claims import claim, files, statuses
 from tests.conftest import Grade
 
+CHECKS = tuple(f"vector_add.{name}" for name in ("full_blocks", "tail", "fresh", "kernels"))
 MORE_WORK = {
     "two_steps_with_fill_between": {"vector_add.launches", "vector_add.traffic"},
     "kept_workspace_and_final_cast": {"vector_add.traffic"},
@@ -20,17 +22,24 @@ MORE_WORK = {
 
 
 @pytest.mark.parametrize("path", files("attacks"), ids=lambda path: path.stem)
-def test_work_outside_the_kernels_is_noticed(path: Path, graded: Grade) -> None:
+def test_work_outside_the_kernels_is_noticed(path: Path, briefly: Grade) -> None:
     status, kind = claim(path)
-    record = graded(path, "vector_add")
+    record = briefly(path, *CHECKS)
     technique = next(check for check in record.checks if check.id == "vector_add.kernels")
     assert (technique.status, technique.cause and technique.cause.kind) == (status, kind), technique
     assert technique.points == 0
 
 
+@pytest.mark.parametrize("path", files("hostile"), ids=lambda path: path.stem)
+def test_what_attacks_the_grader_comes_to_what_it_says(path: Path, briefly: Grade) -> None:
+    failed = [check for check in briefly(path, *CHECKS).checks if check.status != "pass"]
+    assert failed
+    assert (failed[0].status, failed[0].cause and failed[0].cause.kind) == claim(path), failed[0]
+
+
 @pytest.mark.parametrize("path", files("controls"), ids=lambda path: path.stem)
-def test_honest_code_that_looks_odd_passes(path: Path, graded: Grade) -> None:
-    record = graded(path, "vector_add")
+def test_honest_code_that_looks_odd_passes(path: Path, briefly: Grade) -> None:
+    record = briefly(path, *CHECKS, *(f"vector_add.{name}" for name in ("values", "slices", "launches", "traffic")))
     failed = [check for check in record.checks if check.status not in ("pass", "skipped_environment")]
     # Two launches, or a copy in float32, are honest work, though more of it than the part asks for.
     assert {check.id for check in failed} <= MORE_WORK.get(path.stem, set()), failed

@@ -305,7 +305,7 @@ def test_a_seed_is_not_written_to_a_full_channel(monkeypatch: pytest.MonkeyPatch
 
 def test_half_a_frame_does_not_hide_how_a_process_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = iter([1 << 20, 1 << 20, 2 << 30])
-    monkeypatch.setattr(sandbox, "_resident_bytes", lambda pid: next(sizes))
+    monkeypatch.setattr(sandbox.usage, "resident_bytes", lambda pid: next(sizes))
     (found,) = asked(Impostor(script(READY, LOADED, said(RETURNED)[:17])), call)
     assert found == OutOfMemory(1 << 30, 2 << 30)
 

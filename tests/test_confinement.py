@@ -179,6 +179,7 @@ def test_other_processes_get_no_signal_no_limit_and_no_look(inside: Tried) -> No
     [
         *((one, "EPERM") for one in ("ptrace", "process_vm_readv", "bpf", "keyctl", "mount", "perf_event_open")),
         *((one, "EPERM") for one in ("unshare", "setns", "userfaultfd", "pidfd_getfd", "open_by_handle_at")),
+        *((one, "EPERM") for one in ("shmget", "shmat")),
         *((one, "ENOSYS") for one in ("io_uring_setup", "clone3")),
     ],
 )
@@ -188,6 +189,15 @@ def test_system_calls_that_lead_out_fail(inside: Tried, name: str, error: str) -
         before="numbers = seccomp._table(seccomp._NUMBERS[os.uname().machine] + seccomp._EVERYWHERE)",
     )
     assert found == error
+
+
+def test_orphans_stay_where_they_are_adopted(inside: Tried) -> None:
+    _, found = inside(
+        "found = [called(numbers['prctl'], 36, value, 0, 0, 0) for value in (0, 1)]"
+        " + [called(numbers['prctl'], 15, ctypes.c_char_p(b'named'), 0, 0, 0)]",
+        before="numbers = seccomp._table(seccomp._NUMBERS[os.uname().machine])",
+    )
+    assert found == ["EPERM", "EPERM", "done"]
 
 
 def test_a_process_of_new_namespaces_cannot_be_made_by_clone_either(inside: Tried) -> None:

@@ -10,7 +10,7 @@ import pytest
 from grader.catalogue import Entry
 from grader.model.exercise import Limits
 from grader.sandbox.server import ForkServer
-from tests.claims import claim, files, statuses
+from tests.claims import claim, files, link, statuses
 from tests.conftest import Grade, grader_with, limited
 
 pytestmark = pytest.mark.gpu
@@ -67,15 +67,13 @@ def test_honest_code_that_looks_odd_passes_on_the_device(path: Path, graded_on_g
     assert failed <= allowed, [check.reason for check in record.checks]
 
 
-# NumPy cannot look at the memory of a GPU, and Python cannot run inside a kernel there: these need no defence.
-ONLY_INTERPRETED = ("numpy", "python_in_the_kernel", "notices", "a_profiler", "stores_to_a_bare")
+def runs_here(path: Path) -> bool:
+    """NumPy cannot look at the memory of a GPU, and Python cannot run inside a kernel there: those need no defence."""
+    found = link(path)
+    return found is None or found.device != "CPU"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in files("attacks") if not path.stem.startswith(ONLY_INTERPRETED)],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", [*filter(runs_here, files("attacks"))], ids=lambda path: path.stem)
 def test_work_outside_the_kernels_is_noticed_on_the_device(path: Path, graded_on_gpu: Grade) -> None:
     status, kind = claim(path)
     record = graded_on_gpu(path, "vector_add")

@@ -311,7 +311,7 @@ def test_what_is_no_plain_tensor_has_no_bytes(function: Callable[..., Any], kind
 def test_a_tensor_with_attributes_of_its_own_is_no_plain_tensor() -> None:
     watch = stopwatch()
     run(watch, 17, attributed)
-    assert watch.report().outputs == (Form("Tensor"),)
+    assert watch.report().outputs == (Form("tensor with attributes of its own"),)
 
 
 def test_nothing_returned_is_no_output() -> None:

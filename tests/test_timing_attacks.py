@@ -32,7 +32,7 @@ from grader.plan import default_seed, draw
 from grader.record import CheckResult, Speed
 from grader.sandbox.server import ForkServer
 from grader.speed.anchor import Anchor
-from tests.claims import SUBMISSIONS, files
+from tests.claims import SUBMISSIONS, files, link
 from tests.conftest import limited
 from tests.racing import anchored, band_of, hurry, judge
 
@@ -41,7 +41,7 @@ FILES = files("timing")
 # How an attack on a clock may end as well.
 WORTH_NOTHING = ("impossible_time", "too_slow")
 # Streams, graphs, events and the addresses of a device's allocator.
-ONLY_ON_A_GPU = {"cached_by_pointer", "event_query_patched", "replays_a_stale_graph", "side_stream_not_joined"}
+ONLY_ON_A_GPU = {found.path.stem for found in map(link, FILES) if found and found.device == "GPU"}
 
 
 def claims(path: Path) -> tuple[str, set[str]]:

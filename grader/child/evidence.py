@@ -13,9 +13,11 @@ import operator
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import FunctionType
 from typing import Any
 
@@ -27,10 +29,12 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
+from grader.child.confinement import system
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import python_in_kernel
 from grader.child.sealing import Sealing
+from grader.child.unaltered import Unaltered
 from grader.protocol.messages import Finding, Launch, Traffic
 
 _ALLOCATING = frozenset(
@@ -54,6 +58,8 @@ _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOST_LAUNCHES = 256
 # Block sizes and switches; of what does not fit into a message nothing follows.
 _LARGEST_CONSTANT = 1 << 63
+_MOST_REPLACED = 4
+_THREAD_ENDS_S = 0.1
 
 
 @dataclass
@@ -129,6 +135,10 @@ class Probe:
         self._storages = Storages()
         self._trials = 0
         self._examined: dict[Any, list[str]] = {}
+        # On a GPU, the driver and the compiler have threads of their own.
+        self._threads = _native_threads() if interpreted else 0
+        self._unaltered: Unaltered | None = None
+        self._found_early: list[str] = []
 
     def install(self) -> None:
         """Route every Triton launch of this process through this probe."""
@@ -142,6 +152,8 @@ class Probe:
             self._memory.install()
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
+        sys.addaudithook(_refuse_hooks)
+        self._unaltered = Unaltered(_SUPPORTING)
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:
@@ -150,9 +162,16 @@ class Probe:
         """
         self.seen, self.running, self._trials, self.timed = Seen(), 0, 0, timed
         self._storages = Storages()
+        self.seen.operators.update(dict.fromkeys(self._found_early))
+        self._found_early = []
         with nullcontext() if timed else _Functions(self), _Operators(self):
             yield self.seen
         self.seen.allocated_bytes = self._storages.most_bytes
+
+    def seal(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
+        """Seal the memory of what the next call gets. Our own copies pass by whatever torch has been made to call."""
+        self._found_early = [f"{name}, which was replaced" for name in self._replaced()]
+        self.sealing.begin(decoys, visible)
 
     def allocated(self, result: Any, known: frozenset[int]) -> None:
         """Count the memory that an operator took for its results, beside that which it was given."""
@@ -176,7 +195,7 @@ class Probe:
             return self._bands.around(fresh) if isinstance(fresh, Tensor) else fresh
         tensors = _tensors((args, tuple(kwargs.values())))
         sealed = self.sealing.holds(tensors)
-        with self.sealing.window(()):
+        with self._window(None, tensors) if sealed else nullcontext():
             if name == "resize_":
                 self._bands.release(args[0])
             result = func(*args, **kwargs)
@@ -220,12 +239,12 @@ class Probe:
 
     def _around_trial(self, bench: Callable[..., Any]) -> Callable[..., Any]:
         def trial(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-            # An autotuner's trials are not the learner's launches.
-            self._trials += 1
+            # An autotuner's trials are not the learner's launches; in the interpreter, they are no launches at all.
+            self._trials += self._memory is None
             try:
                 return bench(autotuner, *args, **kwargs)
             finally:
-                self._trials -= 1
+                self._trials -= self._memory is None
 
         return trial
 
@@ -261,6 +280,9 @@ class Probe:
             suspects += self._python_in(kernel)
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
+            if self._threads and _more_threads_than(self._threads):
+                suspects.append("a second thread")
+            suspects += [f"{name}, which was replaced" for name in self._replaced()]
         tensors = _tensors(values)
         self.running += 1
         try:
@@ -274,6 +296,10 @@ class Probe:
             self.running -= 1
             if self._memory and self._memory.strayed:
                 self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
+
+    def _replaced(self) -> list[str]:
+        """What kernels run on and is no longer what it was."""
+        return [*islice(self._unaltered.differences(), _MOST_REPLACED)] if self._unaltered else []
 
     def _python_in(self, kernel: Any) -> list[str]:
         """Python in a kernel; looked for at its first launch, and in sealed calls again, for names can be rebound."""
@@ -340,6 +366,8 @@ def _tensors(values: Any) -> list[Tensor]:
 
 def _suspects(values: Any) -> Iterator[str]:
     """Arguments that could run code of their own while the kernel runs."""
+    if isinstance(values, Tensor) and any(map(callable, vars(values).values())):
+        yield "a tensor with methods of its own"
     if type(values) in (tuple, list, torch.Size) or _is_named_tuple(values):
         for value in values:
             yield from _suspects(value)
@@ -369,6 +397,7 @@ def _is_triton(value: Any) -> bool:
     return getattr(home, kind.__name__, None) is kind
 
 
+_MONITORING_TOOLS = 6
 _KNOBS = ("launch_enter_hook", "launch_exit_hook", "jit_cache_hook", "jit_post_compile_hook", "kernel_load_start_hook")
 
 
@@ -383,16 +412,42 @@ def _onlookers(kernel: Any) -> Iterator[str]:
         yield "a second Python thread"
     if sys.getprofile() or sys.gettrace():
         yield "a profile or trace function"
+    # From Python 3.12 on.
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring and any(monitoring.get_tool(tool) for tool in range(_MONITORING_TOOLS)):
+        yield "a tool of sys.monitoring"
     if gc.callbacks:
         yield "a callback of the garbage collector"
     if any(signal.getitimer(which)[0] for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)):
         yield "a timer that is running"
+    if not system.is_subreaper():
+        yield "processes that nobody adopts"
     with suppress(ChildProcessError):
         os.waitid(os.P_ALL, 0, os.WNOHANG | os.WNOWAIT | os.WEXITED)
         yield "a second process"
     hooks = [getattr(knobs.runtime, name, None) for name in _KNOBS]
     if any(getattr(hook, "calls", hook) for hook in hooks) or getattr(kernel, "launch_metadata", None):
         yield "a hook of triton's that runs with the launch"
+
+
+def _native_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def _more_threads_than(known: int) -> bool:
+    """Whether there are; one that Python has joined may still be on its way out."""
+    deadline = time.monotonic() + _THREAD_ENDS_S
+    while _native_threads() > known:
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def _refuse_hooks(event: str, _: object) -> None:
+    """Audit hooks cannot be listed, nor taken away: there will be none but this one. Python does without, silently."""
+    if event == "sys.addaudithook":
+        raise RuntimeError("an audit hook would see what runs beside a kernel")
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:

@@ -100,6 +100,8 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, 
     os.dup2(channel_fd, _CHANNEL_FD)
     os.closerange(_CHANNEL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # What it starts and lets go of stays in its own sight: sealed memory is not opened beside another process.
+    system.become_subreaper()
     layers = outer + confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program))
     if spawn.program:
         users.hand_on_reading()

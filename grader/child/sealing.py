@@ -2,19 +2,28 @@
 
 In a sealed call the function gets tensors whose bytes are those of a decoy. When a kernel starts, the true bytes are
 put in their place; when it ends, they are taken out again, and with them everything that the kernel could have
-written. Only when the function has returned are the results uncovered. An answer to the true inputs can then have come
-about in no other way than through the kernels: whatever else looks at the memory, in Python, in C, in a thread, before,
-between or after the launches, sees the decoy or NaN.
+written. When the function has returned, the results are copied from where their true bytes lie; the memory itself is
+uncovered with the next call. An answer to the true inputs can then have come about in no other way than through the
+kernels: whatever else looks at the memory, in Python, in C, in a thread, before, between or after the launches, or when
+the result is looked at, sees the decoy or NaN.
+
+While it is open, Python runs nothing that was not called: no signal handler, no finaliser of garbage, no callback of
+NumPy's, no stream or formatter of the submission's.
 
 Integer inputs stay visible: a launcher may need lengths and tables to choose its grid.
 """
 
 from __future__ import annotations
 
+import gc
+import io
+import signal
+import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
@@ -54,12 +63,17 @@ class Sealing:
         self._visible_inputs = {tensor.untyped_storage().data_ptr() for tensor in visible}
 
     def end(self) -> None:
-        """Uncover everything; the memory holds what the kernels left there."""
+        """Uncover everything: the memory holds what the kernels left there. Only behind the answer."""
         with _unobserved():
             for place in self._places.values():
                 place.memory.copy_(place.hidden)
         self._places, self._visible_inputs = {}, set()
         self._active, self._open = False, 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a sealed call has begun, and no other one since."""
+        return self._active
 
     @property
     def is_open(self) -> bool:
@@ -76,6 +90,10 @@ class Sealing:
         if not self._active or self._open:
             yield
             return
+        with _undisturbed():
+            yield from self._opened(touched)
+
+    def _opened(self, touched: Iterable[Tensor]) -> Iterator[None]:
         with _unobserved():
             for place in self._places.values():
                 place.memory.copy_(place.hidden)
@@ -92,6 +110,18 @@ class Sealing:
                     place.hidden.copy_(place.memory)
                     place.memory.copy_(place.shown)
             _synchronise()
+
+    def content(self, tensor: Tensor) -> Tensor:
+        """A tensor with the true elements of this one, wherever they lie."""
+        start, size = tensor.data_ptr(), tensor.element_size()
+        for address, place in self._places.items():
+            offset = start - address
+            if 0 <= offset < place.memory.numel() and offset % size == 0:
+                with _unobserved(), torch.inference_mode(False):
+                    hidden = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                    storage = place.hidden.untyped_storage()
+                    return hidden.set_(storage, offset // size, tensor.shape, tensor.stride())
+        return tensor
 
     def cover(self, tensors: Iterable[Tensor]) -> None:
         """Seal what holds copies of sealed bytes."""
@@ -115,6 +145,28 @@ def _unobserved() -> Iterator[None]:
     """Our own copies of hidden bytes pass by no torch mode: one of them may be the submission's."""
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         yield
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Nothing of the submission's runs here by itself."""
+    collecting = gc.isenabled()
+    gc.disable()
+    # Handlers of signals that have come already run in this very call.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        with (
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+            np.errstate(all="ignore"),
+            np.printoptions(formatter=None),
+        ):
+            yield
+    finally:
+        if collecting:
+            gc.enable()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _synchronise() -> None:

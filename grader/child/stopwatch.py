@@ -273,8 +273,10 @@ def form_of(output: object, alias: str = "") -> Form:
 
     A subclass, or a tensor with attributes, could compute only when it is looked at.
     """
-    if type(output) is not Tensor or vars(output):
+    if type(output) is not Tensor:
         return Form(type(output).__name__[:80])
+    if vars(output):
+        return Form("tensor with attributes of its own")
     if output.layout is not torch.strided:
         return Form(f"tensor with layout {output.layout}")
     dtype = str(output.dtype).removeprefix("torch.")

@@ -153,6 +153,8 @@ class Worker:
 
     def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Answer:
         """Do what a message of the grader's asks for."""
+        # The answer to a sealed call has gone: now its memory may be looked at.
+        self._probe.sealing.end()
         try:
             match message.get("op"):
                 case Timed.op:
@@ -221,15 +223,17 @@ class Worker:
         if call.tensors == "cute":
             arguments = cutedsl.handed_over(arguments)
         try:
-            with self._sealed(call, placed), self._probe.watch() as seen:
+            self._seal(call, placed)
+            with self._probe.watch() as seen:
                 result = self._called(function, arguments)
                 self._synchronise()
             if call.chooses:
                 result = _place_of(result, values[call.arguments.index(call.chooses)])
-            returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
+            returned = _items_of(result)
             outputs = [*returned, *(placed.tensor(name) for name in call.mutates)]
             forms = self._copy_out(outputs, call.slots, memory_fd, len(returned), "cpu" if call.on_cpu else "")
-            changed, overrun = placed.disturbed(call.mutates)
+            # Arguments that are sealed still show the decoy.
+            changed, overrun = ((), ()) if self._probe.sealing.is_active else placed.disturbed(call.mutates)
             overrun += self._probe.overrun()
         except BaseException as raised:
             return self._raised(raised, loading=False)
@@ -247,18 +251,11 @@ class Worker:
                 raise
             raise better from None
 
-    @contextmanager
-    def _sealed(self, call: Call, placed: Arguments) -> Iterator[None]:
+    def _seal(self, call: Call, placed: Arguments) -> None:
         """In a sealed call, the arguments show the values of another seed to everything but the kernels."""
-        if call.decoy_seed is None:
-            yield
-            return
-        decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
-        self._probe.sealing.begin(*placed.decoys(self._build(decoy)))
-        try:
-            yield
-        finally:
-            self._probe.sealing.end()
+        if call.decoy_seed is not None:
+            decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
+            self._probe.seal(*placed.decoys(self._build(decoy)))
 
     def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)
@@ -274,11 +271,13 @@ class Worker:
         forms = []
         memory = mmap.mmap(memory_fd, 0) if slots else None
         for i, output in enumerate(outputs[:16]):
-            alias = self._alias(output) if i < returned else ""
-            form = form_of(output, alias)
+            form = form_of(output)
+            if form.kind == "tensor" and i < returned:
+                form = dataclasses.replace(form, alias=self._alias(output))
             if memory is not None and i < len(slots) and self._fits(form, slots[i], device):
                 assert isinstance(output, Tensor)
-                raw = output.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
+                true = self._probe.sealing.content(output)
+                raw = true.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
                 memory[slots[i].offset : slots[i].offset + slots[i].nbytes] = raw.tobytes()
                 form = dataclasses.replace(form, copied=True)
             forms.append(form)
@@ -338,6 +337,15 @@ class Worker:
     def _in_submission(self, raised: BaseException) -> bool:
         entries = traceback.extract_tb(raised.__traceback__)
         return bool(entries) and entries[-1].filename == self._path
+
+
+def _items_of(result: object) -> tuple[object, ...]:
+    """What was returned, one after another. An iterator of the result's own could compute while it is asked."""
+    if isinstance(result, tuple):
+        return (*tuple.__iter__(result),)
+    if isinstance(result, list):
+        return (*list.__iter__(result),)
+    return () if result is None else (result,)
 
 
 def _place_of(chosen: object, things: Any) -> Tensor | object:

@@ -17,7 +17,7 @@ from grader.model.formula import evaluate
 from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
 from grader.protocol.targets import TARGETS
 from grader.record import CompiledKernel, clean
-from grader.sandbox.outcome import Died, Garbled, OutOfMemory, TimedOut, Unanswered
+from grader.sandbox.outcome import Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -204,6 +204,8 @@ def _why_not(answer: object, announced: str) -> str:
             return f"the process {answer.how}{during}"
         case OutOfMemory():
             return f"more than {answer.limit_bytes >> 20} MiB of memory were used{during}"
+        case OutOfSpace():
+            return f"more than {answer.limit_bytes >> 20} MiB of files were written{during}"
         case Garbled():
             return "the process sent something that is no answer"
     raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")

@@ -13,7 +13,7 @@ from grader.judge.guarded import cause_of
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Raised
 from grader.record import Cause, Status, clean
-from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
+from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 
 _MOST_FRAMES = 6
 
@@ -26,7 +26,7 @@ class Failure:
     cause: Cause
 
 
-def why_not_finished(outcome: Raised | Died | TimedOut | OutOfMemory | Garbled, path: str) -> Failure:
+def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:
     """The failure behind an outcome without an answer. `path` is the learner's file, for the traceback."""
     match outcome:
         case Raised():
@@ -45,6 +45,10 @@ def why_not_finished(outcome: Raised | Died | TimedOut | OutOfMemory | Garbled, 
                 f"The process grew to {_gib(peak_bytes)}; {_gib(limit_bytes)} beyond its start are allowed.",
                 "Which temporary is larger than the inputs and outputs together?",
             )
+        case OutOfSpace(limit_bytes):
+            said = f"The files in the submission's folder grew beyond {_gib(limit_bytes)}, or beyond all count."
+            help_text = "Nothing that a kernel needs has to be written to files."
+            return Failure("oom", Cause("disk", "Too much on the disk", said, help_text))
         case Died(how):
             return _stopped(
                 "crash",

@@ -335,17 +335,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission process may use; a call beyond its time ends as `timeout`, beyond its memory as `oom`."""
+    """What one submission may use; a call beyond its time ends as `timeout`, beyond its memory or its disk as `oom`."""
 
     load_s: float = 20.0
     call_s: float = 10.0
     memory_bytes: int = 4 << 30
     processes: int = 64
     file_bytes: int = 1 << 30
+    scratch_bytes: int = 2 << 30
+    # More than any compiler makes, and few enough to be removed in seconds.
+    scratch_files: int = 50_000
 
     def __post_init__(self) -> None:
-        for name in ("load_s", "call_s", "memory_bytes", "processes", "file_bytes"):
-            require(getattr(self, name) > 0, f"Limits.{name}", "be positive", getattr(self, name))
+        for name, value in vars(self).items():
+            require(value > 0, f"Limits.{name}", "be positive", value)
 
 
 @dataclass(frozen=True)

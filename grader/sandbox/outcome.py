@@ -50,11 +50,18 @@ class OutOfMemory:
 
 
 @dataclass(frozen=True)
+class OutOfSpace:
+    """The submission's files grew beyond the limit; its processes were ended, and its files removed."""
+
+    limit_bytes: int
+
+
+@dataclass(frozen=True)
 class Garbled:
     """The process sent something that is no answer."""
 
     why: str
 
 
-Unanswered = Died | TimedOut | OutOfMemory | Garbled
+Unanswered = Died | TimedOut | OutOfMemory | OutOfSpace | Garbled
 Outcome = Finished | Raised | Unanswered

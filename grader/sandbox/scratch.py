@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
-from grader.sandbox import kernels
+from grader.errors import MissingEnvironment
+from grader.sandbox import clearing, kernels, usage
 
 # Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
 TRITON_CACHE = "triton"
-# What a submission left behind is not worth more time.
-_REMOVE_S = 60.0
+# A folder with less room than this cannot even take a submission's text.
+_LEAST_ROOM_BYTES = 4 << 20
 
 
 class Scratch:
@@ -27,21 +26,11 @@ class Scratch:
     def __init__(self, shelf: Path | None = None) -> None:
         # A grader that runs as root gives every submission a user of its own, far from any real one.
         self.uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
-        self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
-        self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._make()
         self._shelf = shelf
         self.has_kernels = shelf is not None and shelf.is_dir()
-        if self.uid:
-            os.chown(self.folder, self.uid, self.uid)
         if shelf is not None:
             kernels.bring(shelf, self.folder / TRITON_CACHE, self.uid)
-
-    def reopen(self) -> None:
-        """Let the next process in, whatever the one before did to the folder's mode: where it cannot even start, that
-        would be the grader's failure.
-        """
-        with contextlib.suppress(OSError):
-            os.fchmod(self._descriptor, 0o700)
 
     def __enter__(self) -> Scratch:
         return self
@@ -49,21 +38,66 @@ class Scratch:
     def __exit__(self, *_: object) -> None:
         if self._shelf is not None:
             kernels.keep(self._shelf, self._descriptor, self.folder / TRITON_CACHE)
+        self._remove()
+
+    def _make(self) -> None:
+        base = tempfile.gettempdir()
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
+        except OSError as refused:
+            raise MissingEnvironment(f"a submission's folder must fit into {base}, got: {refused}") from refused
+        self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if self.uid:
+            os.chown(self.folder, self.uid, self.uid)
+        self._free_bytes = self._free()
+        if self._free_bytes < _LEAST_ROOM_BYTES:
+            self._remove()
+            raise MissingEnvironment(_no_room(self._free_bytes))
+
+    def _remove(self) -> None:
+        """Remove the folder and all in it; where its name leads by now is not looked at."""
+        clearing.empty(self._descriptor)
+        if self._is_in_place():
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
         os.close(self._descriptor)
-        _remove(self.folder)
+
+    def renew(self) -> None:
+        """See that the folder is there and can be entered, for a process that is to start in it."""
+        if not self._is_in_place():
+            self._remove()
+            self._make()
+        elif self._free() < _LEAST_ROOM_BYTES:
+            # Perhaps it was the submission that took the room.
+            self.clear()
+            if self._free() < _LEAST_ROOM_BYTES:
+                raise MissingEnvironment(_no_room(self._free()))
+        with contextlib.suppress(OSError):
+            os.fchmod(self._descriptor, 0o700)
+
+    def clear(self) -> None:
+        """Remove everything that the submission's processes wrote; they must have ended."""
+        clearing.empty(self._descriptor)
+
+    def is_filling(self, limit_bytes: int) -> bool:
+        """Whether so much less is free than when the folder was new that its content may be the reason."""
+        return self._free_bytes - self._free() > limit_bytes // 2
+
+    def used_bytes(self, limit_bytes: int, most_files: int) -> int:
+        """What lies in the folder; more than the limit, too, where it holds too many files."""
+        used, entries = usage.folder_usage(self._descriptor, limit_bytes, most_files)
+        return max(used, limit_bytes + 1) if entries > most_files else used
+
+    def _free(self) -> int:
+        about = os.fstatvfs(self._descriptor)
+        return about.f_bavail * about.f_frsize
+
+    def _is_in_place(self) -> bool:
+        with contextlib.suppress(OSError):
+            return os.path.samestat(self.folder.lstat(), os.fstat(self._descriptor))
+        return False
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, however deep: shutil goes down by recursion, and gives up."""
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(
-                [shutil.which("rm") or "/bin/rm", "-rf", "--", str(folder)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=_REMOVE_S,
-                check=False,
-            )
+def _no_room(free_bytes: int) -> str:
+    wanted = f"{_LEAST_ROOM_BYTES >> 20} MiB of a submission's files"
+    return f"{tempfile.gettempdir()} must have room for {wanted}, got {free_bytes >> 10} KiB"

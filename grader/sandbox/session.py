@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from grader.errors import GradeError
@@ -46,13 +45,25 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.spans import MOST_SUMS
-from grader.sandbox.outcome import Clocking, Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut, Unanswered
+from grader.sandbox import usage
+from grader.sandbox.outcome import (
+    Clocking,
+    Died,
+    Finished,
+    Garbled,
+    Outcome,
+    OutOfMemory,
+    OutOfSpace,
+    TimedOut,
+    Unanswered,
+)
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
 
 _ANNOUNCED_BYTES = 256
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# How often what all processes of a submission take up together is looked at.
+_LOOK_S = 0.5
 
 
 T = TypeVar("T", bound=Answer)
@@ -98,12 +109,12 @@ class Printed:
         return bytes(self._head + middle + self._tail).decode(errors="replace")
 
 
-class _Outgrown(Exception):
-    """The child takes up more memory than it may."""
+class _Exceeded(Exception):
+    """The submission was beyond a limit, and its processes have ended."""
 
-    def __init__(self, resident_bytes: int) -> None:
-        super().__init__(resident_bytes)
-        self.resident_bytes = resident_bytes
+    def __init__(self, limit: OutOfMemory | OutOfSpace) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 @dataclass
@@ -168,7 +179,7 @@ class Session:
         answer = self._receive(self._limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer
-            child.baseline_bytes = _resident_bytes(child.spawned.pid)
+            child.baseline_bytes = usage.resident_bytes(child.spawned.pid)
         elif isinstance(answer, Raised | Unanswered):
             self.restart()
         else:
@@ -277,7 +288,10 @@ class Session:
 
     def _spawn(self) -> _Child:
         self.restart()
-        self._scratch.reopen()
+        self._scratch.renew()
+        if self._scratch.is_filling(self._limits.scratch_bytes):
+            # What an earlier process left there is not this one's fault.
+            self._scratch.clear()
         address_space = 0 if self.runs_on_gpu else self._limits.memory_bytes
         limits: dict[str, float] = {
             "address_space_bytes": address_space,
@@ -293,8 +307,14 @@ class Session:
     def _exchange(
         self, message: Call | Timed | Open | Compile, wanted: type[T], limit_s: float, memory_fd: int | None = None
     ) -> T | Raised | Unanswered:
-        """Send one message and get its answer."""
+        """Send one message and get its answer. What earlier ones left behind is looked at first: they may have been
+        over sooner than anybody looked.
+        """
         assert self._child is not None
+        if not isinstance(message, Timed | Open):
+            filling = self._scratch.is_filling(self._limits.scratch_bytes)
+            if exceeded := self._exceeded(thoroughly=filling):
+                return exceeded
         # Answers are told apart by their order alone: one too many would pass for that to the next question.
         if has_more(self._child.spawned.channel):
             return self._garbled(_TOO_EARLY)
@@ -336,18 +356,20 @@ class Session:
     def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
         """What `read` finds on the channel, within the time and the memory that the child has."""
         assert self._child is not None
-        pid, ceiling = self._child.spawned.pid, self._child.baseline_bytes + self._limits.memory_bytes
+        looked = time.monotonic()
 
         def watch() -> None:
-            resident = _resident_bytes(pid)
-            if resident > ceiling:
-                raise _Outgrown(resident)
+            nonlocal looked
+            thoroughly = time.monotonic() - looked > _LOOK_S
+            if exceeded := self._exceeded(thoroughly=thoroughly):
+                raise _Exceeded(exceeded)
+            # Looking at many processes takes time, which is not to become all of it.
+            looked = time.monotonic() if thoroughly else looked
 
         try:
             return read(time.monotonic() + limit_s, watch)
-        except _Outgrown as outgrown:
-            self.restart()
-            return OutOfMemory(self._limits.memory_bytes, outgrown.resident_bytes)
+        except _Exceeded as exceeded:
+            return exceeded.limit
         except TimeoutError:
             self.restart()
             return TimedOut(limit_s)
@@ -355,6 +377,32 @@ class Session:
             return self._bury()
         except (FrameError, DecodeError) as broken:
             return self._garbled(str(broken))
+
+    def _exceeded(self, *, thoroughly: bool) -> OutOfMemory | OutOfSpace | None:
+        """Which limit the submission is beyond, and then its processes have ended; None while it is within all.
+
+        Looked at thoroughly: what all of its processes hold together, and what lies in its folder.
+        """
+        assert self._child is not None
+        pid, limit = self._child.spawned.pid, self._limits.memory_bytes
+        used = usage.resident_bytes(pid)
+        if thoroughly and used <= self._child.baseline_bytes + limit:
+            used = usage.memory_bytes(usage.family(pid, self._scratch.uid))
+        if used > self._child.baseline_bytes + limit:
+            self.restart()
+            return OutOfMemory(limit, used)
+        limit = self._limits.scratch_bytes
+        if thoroughly and self._used_disk_bytes(pid, limit) > limit:
+            self.restart()
+            self._scratch.clear()
+            return OutOfSpace(limit)
+        return None
+
+    def _used_disk_bytes(self, pid: int, limit: int) -> int:
+        used = self._scratch.used_bytes(limit, self._limits.scratch_files)
+        # A file that was deleted and is still open has no name to be found by.
+        filling = used <= limit and self._scratch.is_filling(limit)
+        return used + (usage.deleted_bytes(usage.family(pid, self._scratch.uid)) if filling else 0)
 
     def _bury(self) -> Died:
         status = self.restart()
@@ -396,9 +444,3 @@ def _signal_name(number: int) -> str:
     except ValueError:
         # Real-time signals but the first and the last have no name.
         return f"signal {number}"
-
-
-def _resident_bytes(pid: int) -> int:
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-    return 0

@@ -20,7 +20,8 @@ _NUMBERS = {
     chroot 161  setns 308  unshare 272  init_module 175  finit_module 313  delete_module 176  kexec_load 246
     kexec_file_load 320  open_by_handle_at 304  reboot 169  swapon 167  swapoff 168  acct 163  quotactl 179
     settimeofday 164  clock_settime 227  adjtimex 159  clock_adjtime 305  sethostname 170  setdomainname 171
-    vhangup 153  iopl 172  ioperm 173  clone 56  socket 41  ioctl 16  prlimit64 302
+    vhangup 153  iopl 172  ioperm 173  shmget 29  shmat 30  clone 56  socket 41  ioctl 16  prlimit64 302
+    prctl 157
     """,
     "aarch64": """
     ptrace 117  process_vm_readv 270  process_vm_writev 271  kcmp 272  perf_event_open 241  bpf 280
@@ -28,7 +29,7 @@ _NUMBERS = {
     chroot 51  setns 268  unshare 97  init_module 105  finit_module 273  delete_module 106  kexec_load 104
     kexec_file_load 294  open_by_handle_at 265  reboot 142  swapon 224  swapoff 225  acct 89  quotactl 60
     settimeofday 170  clock_settime 112  adjtimex 171  clock_adjtime 266  sethostname 161  setdomainname 162
-    vhangup 58  clone 220  socket 198  ioctl 29  prlimit64 261
+    vhangup 58  shmget 194  shmat 196  clone 220  socket 198  ioctl 29  prlimit64 261  prctl 167
     """,
 }
 _EVERYWHERE = """
@@ -37,7 +38,7 @@ _EVERYWHERE = """
 """
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # Those of these that are looked at more closely than by their number.
-_BY_ARGUMENT = ("clone", "socket", "ioctl", "prlimit64")
+_BY_ARGUMENT = ("clone", "socket", "ioctl", "prlimit64", "prctl")
 # C libraries fall back to clone, whose flags a filter can see.
 _NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
@@ -45,6 +46,8 @@ _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX, _AF_NETLINK = 1, 16
 # Typing into somebody's terminal.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+# Whose orphans it adopts is settled before: who could change that could lose a process from sight.
+_PR_SET_CHILD_SUBREAPER = 36
 _X32 = 0x40000000
 
 # BPF: the instructions, and where struct seccomp_data holds what.
@@ -81,6 +84,7 @@ def _program(machine: str) -> Iterator[Instruction]:
     yield from _where(numbers["ioctl"], 1, requests)
     # A process's own limits alone.
     yield from _where(numbers["prlimit64"], 0, ((_EQUAL, 1, 0, 0), _fail(errno.EPERM)))
+    yield from _where(numbers["prctl"], 0, ((_EQUAL, 0, 1, _PR_SET_CHILD_SUBREAPER), _fail(errno.EPERM)))
     yield (_RETURN, 0, 0, _ALLOW)
 
 

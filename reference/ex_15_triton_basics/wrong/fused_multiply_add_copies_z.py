@@ -1,4 +1,7 @@
-"""fused_multiply_add.full_blocks fail: the product is never added, the kernel copies z."""
+"""fused_multiply_add.full_blocks fail: the product is never added, the kernel copies z.
+
+Attack 44. Twin: ex_15_triton_basics/honest/fma_instruction.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""global_sum.full_blocks fail: the kernel stores zero instead of the sum."""
+"""global_sum.full_blocks fail: the kernel stores zero instead of the sum.
+
+Attack 43. Twin: ex_15_triton_basics/honest/strided_sum.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.tail fail: exponentials, sum and quotient are kept in float16 instead of float32."""
+"""row_softmax.tail fail: exponentials, sum and quotient are kept in float16 instead of float32.
+
+Attack 46. Twin: ex_15_triton_basics/honest/exp2_softmax.
+"""
 
 import torch
 import triton

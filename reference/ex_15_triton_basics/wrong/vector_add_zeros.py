@@ -1,4 +1,7 @@
-"""vector_add.full_blocks fail: the kernel stores zeros instead of the sum."""
+"""vector_add.full_blocks fail: the kernel stores zeros instead of the sum.
+
+Attack 43. Twin: ex_15_triton_basics/honest/tiny_blocks.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul_bias_silu.fresh fail: results are remembered by shape and dtype, so new values go unseen."""
+"""matmul_bias_silu.fresh fail: results are remembered by shape and dtype, so new values go unseen.
+
+Attack 30. Twin: ex_16_triton_gemm/honest/autotuned.
+"""
 
 import torch
 import triton

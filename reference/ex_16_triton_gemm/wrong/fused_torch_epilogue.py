@@ -1,4 +1,7 @@
-"""matmul_bias_silu.kernels policy: a kernel multiplies, but torch adds the bias and applies silu."""
+"""matmul_bias_silu.kernels policy: a kernel multiplies, but torch adds the bias and applies silu.
+
+Attack 56. Twin: ex_16_triton_gemm/honest/cast_by_torch.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.full_tiles fail: the kernel copies what it loads of a and multiplies nothing."""
+"""matmul.full_tiles fail: the kernel copies what it loads of a and multiplies nothing.
+
+Attack 44. Twin: ex_16_triton_gemm/honest/backwards.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.fresh fail: every call returns the same buffer, so an earlier result changes with the next call."""
+"""matmul.fresh fail: every call returns the same buffer, so an earlier result changes with the next call.
+
+Attack 31, 34. Twin: ex_16_triton_gemm/honest/split_k_reduction.
+"""
 
 import torch
 import triton

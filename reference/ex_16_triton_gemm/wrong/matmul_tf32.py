@@ -1,4 +1,7 @@
-"""matmul.precision fail: tl.dot cuts float32 to TF32's 10 bits, as it does unless told not to."""
+"""matmul.precision fail: tl.dot cuts float32 to TF32's 10 bits, as it does unless told not to.
+
+Attack 46. Twin: ex_16_triton_gemm/honest/without_dot.
+"""
 
 import torch
 import triton

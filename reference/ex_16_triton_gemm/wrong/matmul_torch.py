@@ -1,4 +1,7 @@
-"""matmul.kernels policy: torch multiplies the matrices, no kernel is launched."""
+"""matmul.kernels policy: torch multiplies the matrices, no kernel is launched.
+
+Attack 56. Twin: ex_16_triton_gemm/honest/cast_by_torch.
+"""
 
 import torch
 

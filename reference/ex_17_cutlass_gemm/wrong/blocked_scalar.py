@@ -1,4 +1,7 @@
-"""blocked_gemm.compiled policy: three loops over elements; no tiles, no threads."""
+"""blocked_gemm.compiled policy: three loops over elements; no tiles, no threads.
+
+Attack 71. Twin: ex_17_cutlass_gemm/honest/blocked_unrolled.
+"""
 
 import cutlass
 import cutlass.cute as cute

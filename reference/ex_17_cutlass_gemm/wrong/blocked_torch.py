@@ -1,4 +1,7 @@
-"""blocked_gemm.compiled policy: torch multiplies, behind the tensors that it was given."""
+"""blocked_gemm.compiled policy: torch multiplies, behind the tensors that it was given.
+
+Attack 56. Twin: ex_17_cutlass_gemm/honest/blocked_divided.
+"""
 
 import torch
 

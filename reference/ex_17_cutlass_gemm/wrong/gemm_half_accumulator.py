@@ -1,4 +1,7 @@
-"""gemm.precision fail: sums are float16 (and bfloat16 has no such instruction)."""
+"""gemm.precision fail: sums are float16 (and bfloat16 has no such instruction).
+
+Attack 46. Twin: ex_17_cutlass_gemm/honest/gemm_eight_warps.
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

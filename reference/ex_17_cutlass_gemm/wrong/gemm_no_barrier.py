@@ -1,4 +1,7 @@
-"""gemm.tiles fail: no barrier between writing a stage and reading it."""
+"""gemm.tiles fail: no barrier between writing a stage and reading it.
+
+Attack 60. Twin: ex_17_cutlass_gemm/honest/gemm_eight_warps.
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

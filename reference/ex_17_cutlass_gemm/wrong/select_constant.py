@@ -1,4 +1,7 @@
-"""select_kernel.regret fail: one kernel for everything, the best of them on average."""
+"""select_kernel.regret fail: one kernel for everything, the best of them on average.
+
+Attack 47, 48. Twin: ex_17_cutlass_gemm/honest/select_simulated.
+"""
 
 
 def select_kernel(m, n, k, candidates, device):

@@ -1,4 +1,7 @@
-"""attention_backward.kernels policy: torch's autograd does the work."""
+"""attention_backward.kernels policy: torch's autograd does the work.
+
+Attack 56. Twin: ex_18_flash_attention/honest/two_kernels_backward.
+"""
 
 import torch
 

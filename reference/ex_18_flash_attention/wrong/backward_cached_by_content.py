@@ -1,4 +1,7 @@
-"""attention_backward.fresh fail: results are remembered by content, so a repeated call computes nothing."""
+"""attention_backward.fresh fail: results are remembered by content, so a repeated call computes nothing.
+
+Attack 29. Twin: ex_18_flash_attention/honest/gradients_per_head.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.fresh fail: results are remembered by the addresses of the inputs, whose bytes may change."""
+"""attention_forward.fresh fail: results are remembered by the addresses of the inputs, whose bytes may change.
+
+Attack 28. Twin: ex_18_flash_attention/honest/autotuned.
+"""
 
 import torch
 import triton

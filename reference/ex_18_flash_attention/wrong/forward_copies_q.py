@@ -1,4 +1,7 @@
-"""attention_forward.full_tiles fail: o is a copy of q."""
+"""attention_forward.full_tiles fail: o is a copy of q.
+
+Attack 44. Twin: ex_18_flash_attention/honest/tiles_of_32.
+"""
 
 import torch
 

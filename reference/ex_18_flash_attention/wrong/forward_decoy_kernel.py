@@ -1,4 +1,7 @@
-"""attention_forward.kernels policy: a kernel computes o and lse, and torch computes those that are returned."""
+"""attention_forward.kernels policy: a kernel computes o and lse, and torch computes those that are returned.
+
+Attack 58. Twin: ex_18_flash_attention/honest/autotuned.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.values fail: o is added up in the dtype of the inputs."""
+"""attention_forward.values fail: o is added up in the dtype of the inputs.
+
+Attack 46. Twin: ex_18_flash_attention/honest/split_keys.
+"""
 
 import torch
 import triton

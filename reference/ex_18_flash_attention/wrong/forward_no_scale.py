@@ -1,4 +1,7 @@
-"""attention_forward.full_tiles fail: the logits are not scaled."""
+"""attention_forward.full_tiles fail: the logits are not scaled.
+
+Attack 45. Twin: ex_18_flash_attention/honest/keys_backwards.
+"""
 
 import torch
 import triton

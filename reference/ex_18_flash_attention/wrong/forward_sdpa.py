@@ -1,4 +1,7 @@
-"""attention_forward.kernels policy: torch's own attention does the work."""
+"""attention_forward.kernels policy: torch's own attention does the work.
+
+Attack 56. Twin: ex_18_flash_attention/honest/split_keys.
+"""
 
 import torch
 

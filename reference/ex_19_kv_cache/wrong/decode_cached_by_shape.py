@@ -1,4 +1,7 @@
-"""decode_attention.fresh fail: results are remembered by the shapes of the inputs."""
+"""decode_attention.fresh fail: results are remembered by the shapes of the inputs.
+
+Attack 30. Twin: ex_19_kv_cache/honest/four_splits.
+"""
 
 import torch
 import triton

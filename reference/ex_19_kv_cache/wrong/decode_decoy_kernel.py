@@ -1,4 +1,7 @@
-"""decode_attention.kernels policy: a kernel computes, on values that torch made ready."""
+"""decode_attention.kernels policy: a kernel computes, on values that torch made ready.
+
+Attack 58. Twin: ex_19_kv_cache/honest/four_splits.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.values fail: products are added up in the input's dtype."""
+"""decode_attention.values fail: products are added up in the input's dtype.
+
+Attack 46. Twin: ex_19_kv_cache/honest/unnormalised_splits.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.ragged fail: the newest token of a sequence is left out."""
+"""decode_attention.ragged fail: the newest token of a sequence is left out.
+
+Attack 49. Twin: ex_19_kv_cache/honest/four_splits.
+"""
 
 import torch
 import triton

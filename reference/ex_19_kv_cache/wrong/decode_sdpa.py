@@ -1,4 +1,7 @@
-"""decode_attention.kernels policy: torch's attention over the padded cache."""
+"""decode_attention.kernels policy: torch's attention over the padded cache.
+
+Attack 56. Twin: ex_19_kv_cache/honest/four_splits.
+"""
 
 import torch
 

@@ -1,4 +1,7 @@
-"""paged_decode_attention.full fail: the result is all zeros."""
+"""paged_decode_attention.full fail: the result is all zeros.
+
+Attack 43. Twin: ex_19_kv_cache/honest/pages_backwards.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""policy: library_call: a torch mode of the submission's own is active while the kernel runs."""
+"""policy: library_call: a torch mode of the submission's own is active while the kernel runs.
+
+Attack 56, 58. Twin: controls/callable_object_in_inference_mode.
+"""
 
 from torch.overrides import TorchFunctionMode
 

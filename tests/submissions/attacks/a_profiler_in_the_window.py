@@ -1,4 +1,7 @@
-"""policy: library_call: a profile function computes while a kernel runs."""
+"""policy: library_call: a profile function computes while a kernel runs.
+
+Attack 56, 58. On the CPU. Twin: controls/measures_itself.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""policy: library_call: an argument whose data_ptr() method does the work while the kernel starts."""
+"""policy: library_call: an argument whose data_ptr() method does the work while the kernel starts.
+
+Attack 3, 58. Twin: controls/enumeration_as_constant.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""policy: no_kernel: an honest kernel for long vectors, torch for the rest."""
+"""policy: no_kernel: an honest kernel for long vectors, torch for the rest.
+
+Attack 54. Twin: controls/chosen_by_size.
+"""
 
 import torch
 import triton

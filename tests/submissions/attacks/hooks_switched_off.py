@@ -1,4 +1,7 @@
-"""policy: outside_kernels: takes the grader's modes off torch's stack, adds, and copies."""
+"""policy: outside_kernels: takes the grader's modes off torch's stack, adds, and copies.
+
+Attack 56. Twin: controls/callable_object_in_inference_mode.
+"""
 
 from torch.utils._python_dispatch import _disable_current_modes
 

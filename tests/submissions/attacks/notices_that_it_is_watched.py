@@ -1,4 +1,7 @@
-"""policy: outside_kernels: sets a flag by a kernel, and computes in NumPy only if that worked."""
+"""policy: outside_kernels: sets a flag by a kernel, and computes in NumPy only if that worked.
+
+Attack 50, 58. On the CPU. Twin: controls/two_steps_with_fill_between.
+"""
 
 import ctypes
 

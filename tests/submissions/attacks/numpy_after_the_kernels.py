@@ -1,4 +1,7 @@
-"""policy: outside_kernels: kernels copy both inputs, NumPy adds the copies afterwards."""
+"""policy: outside_kernels: kernels copy both inputs, NumPy adds the copies afterwards.
+
+Attack 56, 58. On the CPU. Twin: controls/grid_by_numpy.
+"""
 
 import ctypes
 

@@ -1,4 +1,7 @@
-"""policy: outside_kernels: kernels only copy: in, and out again what NumPy made of the copies."""
+"""policy: outside_kernels: kernels only copy: in, and out again what NumPy made of the copies.
+
+Attack 56, 58. On the CPU. Twin: controls/two_steps_with_fill_between.
+"""
 
 import ctypes
 

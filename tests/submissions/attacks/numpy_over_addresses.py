@@ -1,4 +1,7 @@
-"""policy: outside_kernels: NumPy adds over raw addresses; a kernel copies the sum."""
+"""policy: outside_kernels: NumPy adds over raw addresses; a kernel copies the sum.
+
+Attack 56. On the CPU. Twin: controls/grid_by_numpy.
+"""
 
 import ctypes
 

@@ -1,4 +1,7 @@
-"""policy: library_call: a kernel stores its input to an address that came as a number; NumPy adds there."""
+"""policy: library_call: a kernel stores its input to an address that came as a number; NumPy adds there.
+
+Attack 58. On the CPU. Twin: controls/view_of_its_own_pool.
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""policy: library_call: torch adds in a hook that runs with the launch."""
+"""policy: library_call: torch adds in a hook that runs with the launch.
+
+Attack 56. Twin: controls/default_block_and_grid_function.
+"""
 
 import torch
 import triton

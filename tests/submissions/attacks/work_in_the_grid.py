@@ -1,4 +1,7 @@
-"""policy: library_call: torch adds in the function that chooses the grid."""
+"""policy: library_call: torch adds in the function that chooses the grid.
+
+Attack 56. Twin: controls/default_block_and_grid_function.
+"""
 
 import torch
 import triton

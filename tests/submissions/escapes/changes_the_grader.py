@@ -1,4 +1,7 @@
-"""crash: adds a line to the grader."""
+"""crash: adds a line to the grader.
+
+Attack 59. Twin: controls/writes_a_log.
+"""
 
 import sys
 

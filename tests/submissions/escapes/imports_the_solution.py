@@ -1,4 +1,7 @@
-"""crash: takes the model solution from the grader's checkout."""
+"""crash: takes the model solution from the grader's checkout.
+
+Attack 53. Twin: controls/helpers_beside_kernels.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""crash: writes where the next submission would look."""
+"""crash: writes where the next submission would look.
+
+Attack 32, 72. Twin: controls/writes_a_log.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""crash: takes the descriptors of the process that started it away."""
+"""crash: takes the descriptors of the process that started it away.
+
+Attack 73. Twin: controls/starts_a_program.
+"""
 
 import os
 import resource

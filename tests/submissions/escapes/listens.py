@@ -1,4 +1,7 @@
-"""crash: waits for somebody to connect."""
+"""crash: waits for somebody to connect.
+
+Attack 63, 73. Twin: controls/starts_a_program.
+"""
 
 import socket
 

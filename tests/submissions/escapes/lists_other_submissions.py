@@ -1,4 +1,7 @@
-"""crash: looks for the scratch folders of others."""
+"""crash: looks for the scratch folders of others.
+
+Attack 72. Twin: controls/writes_a_log.
+"""
 
 import glob
 import os

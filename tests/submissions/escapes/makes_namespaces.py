@@ -1,4 +1,7 @@
-"""crash: becomes root in a user namespace of its own."""
+"""crash: becomes root in a user namespace of its own.
+
+Attack 63. Twin: controls/starts_a_program.
+"""
 
 import ctypes
 import os

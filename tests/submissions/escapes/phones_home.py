@@ -1,4 +1,7 @@
-"""crash: opens a connection."""
+"""crash: opens a connection.
+
+Attack 63. Twin: controls/starts_a_program.
+"""
 
 import socket
 

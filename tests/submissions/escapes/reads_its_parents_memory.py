@@ -1,4 +1,7 @@
-"""crash: reads the memory of the process that started it."""
+"""crash: reads the memory of the process that started it.
+
+Attack 13. Twin: controls/starts_a_program.
+"""
 
 import os
 

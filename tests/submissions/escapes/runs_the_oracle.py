@@ -1,4 +1,7 @@
-"""crash: asks the oracle's file."""
+"""crash: asks the oracle's file.
+
+Attack 53, 55. Twin: controls/helpers_beside_kernels.
+"""
 
 import sys
 from pathlib import Path

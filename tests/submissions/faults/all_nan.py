@@ -1,4 +1,7 @@
-"""fail: unwritten: returns NaN."""
+"""fail: unwritten: returns NaN.
+
+Attack 39. Twin: controls/kept_workspace_and_final_cast.
+"""
 
 import torch
 import triton

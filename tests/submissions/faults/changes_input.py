@@ -1,4 +1,7 @@
-"""fail: input_changed: writes its result over x."""
+"""fail: input_changed: writes its result over x.
+
+Attack 38. Twin: controls/copies_its_inputs.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""crash: ends the process with success."""
+"""crash: ends the process with success.
+
+Attack 25. Twin: controls/writes_a_log.
+"""
 
 import os
 

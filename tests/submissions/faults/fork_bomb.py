@@ -1,4 +1,7 @@
-"""crash: starts processes until it may not."""
+"""crash: starts processes until it may not.
+
+Attack 73. Twin: controls/starts_a_program.
+"""
 
 import os
 import time

@@ -1,4 +1,7 @@
-"""fail: zeros: prints a gigabyte, then returns zeros."""
+"""fail: zeros: prints a gigabyte, then returns zeros.
+
+Attack 26. Twin: controls/prints_and_asserts.
+"""
 
 import sys
 

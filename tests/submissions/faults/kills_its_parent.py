@@ -1,4 +1,7 @@
-"""crash: kills the process that started it."""
+"""crash: kills the process that started it.
+
+Attack 73. Twin: controls/starts_a_program.
+"""
 
 import os
 import signal

@@ -1,4 +1,7 @@
-"""crash: prints what a passing run might print, then ends."""
+"""crash: prints what a passing run might print, then ends.
+
+Attack 25, 26. Twin: controls/prints_and_asserts.
+"""
 
 import os
 import sys

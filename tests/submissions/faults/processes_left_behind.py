@@ -1,4 +1,7 @@
-"""fail: zeros: leaves detached processes behind."""
+"""fail: zeros: leaves detached processes behind.
+
+Attack 2. Twin: controls/starts_a_program.
+"""
 
 import os
 import time

@@ -1,4 +1,7 @@
-"""crash: raises SystemExit."""
+"""crash: raises SystemExit.
+
+Attack 25. Twin: controls/reraises.
+"""
 
 import sys
 

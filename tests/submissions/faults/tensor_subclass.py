@@ -1,4 +1,7 @@
-"""fail: wrong_type: returns a lazy tensor subclass."""
+"""fail: wrong_type: returns a lazy tensor subclass.
+
+Attack 3. Twin: controls/labelled_tensors.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""fail: zeros: leaves a thread running."""
+"""fail: zeros: leaves a thread running.
+
+Attack 2. Twin: controls/helper_thread_finished.
+"""
 
 import threading
 import time

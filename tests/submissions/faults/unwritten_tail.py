@@ -1,4 +1,7 @@
-"""fail: unwritten: the last element is never stored."""
+"""fail: unwritten: the last element is never stored.
+
+Attack 52, 66. Twin: controls/default_block_and_grid_function.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""crash: answers in the place of the worker, with nonsense."""
+"""crash: answers in the place of the worker, with nonsense.
+
+Attack 8. Twin: controls/writes_a_log.
+"""
 
 import os
 

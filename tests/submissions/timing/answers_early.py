@@ -1,4 +1,7 @@
-"""refused changed_after_timing: answers on the channel before it computes."""
+"""refused changed_after_timing: answers on the channel before it computes.
+
+Attack 24. Twin: timing/control_workspace_kept.
+"""
 
 import os
 import struct

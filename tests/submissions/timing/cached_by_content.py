@@ -1,4 +1,7 @@
-"""refused library_call: looks at the first elements to know inputs again."""
+"""refused library_call: looks at the first elements to know inputs again.
+
+Attack 29. Twin: controls/memoised_configuration.
+"""
 
 import torch
 import triton

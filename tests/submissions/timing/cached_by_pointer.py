@@ -1,4 +1,7 @@
-"""refused wrong_when_timed or stale_result: knows inputs again by their addresses."""
+"""refused wrong_when_timed or stale_result: knows inputs again by their addresses.
+
+Attack 28. On the GPU. Twin: controls/memoised_configuration.
+"""
 
 import torch
 import triton

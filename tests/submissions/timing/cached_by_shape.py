@@ -1,4 +1,7 @@
-"""refused stale_result: one answer for all inputs of a shape."""
+"""refused stale_result: one answer for all inputs of a shape.
+
+Attack 30. Twin: controls/memoised_configuration.
+"""
 
 import torch
 import triton

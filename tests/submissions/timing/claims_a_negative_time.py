@@ -1,4 +1,7 @@
-"""gains nothing: its own clock runs backwards."""
+"""gains nothing: its own clock runs backwards.
+
+Attack 4, 21. Twin: timing/honest_twin.
+"""
 
 import torch
 import triton

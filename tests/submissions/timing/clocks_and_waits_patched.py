@@ -1,4 +1,7 @@
-"""gains nothing: every clock stands still, and nobody waits for the device."""
+"""gains nothing: every clock stands still, and nobody waits for the device.
+
+Attack 4, 12. Twin: timing/honest_twin.
+"""
 
 import sys
 import time

@@ -1,4 +1,7 @@
-"""refused stale_result: computes in the first timed call and returns a copy of that later."""
+"""refused stale_result: computes in the first timed call and returns a copy of that later.
+
+Attack 18, 34. Twin: timing/control_workspace_kept.
+"""
 
 import torch
 import triton

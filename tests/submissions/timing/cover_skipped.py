@@ -1,4 +1,7 @@
-"""refused measurement_skipped: draws nothing where random bytes are asked for."""
+"""refused measurement_skipped: draws nothing where random bytes are asked for.
+
+Attack 22. Twin: controls/seeds_for_itself.
+"""
 
 import torch
 import triton

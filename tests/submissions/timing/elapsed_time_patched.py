@@ -1,4 +1,7 @@
-"""gains nothing: the time between two events is what the submission says."""
+"""gains nothing: the time between two events is what the submission says.
+
+Attack 4, 15. Twin: timing/honest_twin.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""refused crash or changed_after_timing or stale_result or measurement_skipped: all is always done."""
+"""refused crash or changed_after_timing or stale_result or measurement_skipped: all is always done.
+
+Attack 4, 15. On the GPU. Twin: timing/honest_twin.
+"""
 
 import torch
 import triton

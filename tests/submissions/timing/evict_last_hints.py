@@ -1,4 +1,7 @@
-"""gains nothing: asks the cache to keep its inputs and its result."""
+"""gains nothing: asks the cache to keep its inputs and its result.
+
+Attack 23. Twin: timing/honest_twin.
+"""
 
 import torch
 import triton

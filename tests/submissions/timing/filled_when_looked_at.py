@@ -1,4 +1,7 @@
-"""refused changed_after_timing: computes when its bytes are asked for."""
+"""refused changed_after_timing: computes when its bytes are asked for.
+
+Attack 3, 24. Twin: timing/control_workspace_kept.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""gains nothing: computes behind the second event, when its bytes are summed."""
+"""gains nothing: computes behind the second event, when its bytes are summed.
+
+Attack 3, 24. Twin: timing/control_workspace_kept.
+"""
 
 import torch
 import triton

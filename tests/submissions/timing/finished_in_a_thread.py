@@ -1,4 +1,7 @@
-"""refused changed_after_timing or wrong_when_timed: a thread works after the return."""
+"""refused changed_after_timing or wrong_when_timed: a thread works after the return.
+
+Attack 2, 24. Twin: timing/control_workspace_kept.
+"""
 
 import threading
 import time

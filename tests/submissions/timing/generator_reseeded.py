@@ -1,4 +1,7 @@
-"""gains nothing: reseeds torch's generators in every call."""
+"""gains nothing: reseeds torch's generators in every call.
+
+Attack 51. Twin: controls/seeds_for_itself.
+"""
 
 import torch
 import triton

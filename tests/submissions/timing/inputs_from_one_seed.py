@@ -1,4 +1,7 @@
-"""refused stale_result: from its first timed call on, all inputs are drawn from one seed."""
+"""refused stale_result: from its first timed call on, all inputs are drawn from one seed.
+
+Attack 33, 51. Twin: controls/seeds_for_itself.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""refused wrong_when_timed: leaves half of the result unwritten where nobody fills it."""
+"""refused wrong_when_timed: leaves half of the result unwritten where nobody fills it.
+
+Attack 48, 66. Twin: timing/control_slice_of_a_larger_buffer.
+"""
 
 import torch
 import triton

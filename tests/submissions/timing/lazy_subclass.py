@@ -1,4 +1,7 @@
-"""refused wrong_form: a tensor of its own kind, which computes when it is looked at."""
+"""refused wrong_form: a tensor of its own kind, which computes when it is looked at.
+
+Attack 3. Twin: timing/control_slice_of_a_larger_buffer.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""gains nothing: leaves a long kernel on a stream of its own, for the baseline to run beside."""
+"""gains nothing: leaves a long kernel on a stream of its own, for the baseline to run beside.
+
+Attack 1, 27. Twin: timing/control_joined_side_stream.
+"""
 
 import torch
 import triton

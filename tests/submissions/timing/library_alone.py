@@ -1,4 +1,7 @@
-"""refused no_kernel: torch adds when the call is timed."""
+"""refused no_kernel: torch adds when the call is timed.
+
+Attack 18, 50, 56. Twin: timing/control_autotuned.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""gains nothing: torch adds in a thread that is gone when the kernel runs."""
+"""gains nothing: torch adds in a thread that is gone when the kernel runs.
+
+Attack 2, 56. Twin: controls/helper_thread_finished.
+"""
 
 import threading
 

@@ -1,4 +1,7 @@
-"""refused library_call: torch adds in a second thread while a kernel runs beside it."""
+"""refused library_call: torch adds in a second thread while a kernel runs beside it.
+
+Attack 2, 56. Twin: controls/helper_thread_finished.
+"""
 
 import threading
 

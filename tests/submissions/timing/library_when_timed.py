@@ -1,4 +1,7 @@
-"""refused library_call: torch adds when the call is timed; a kernel runs beside it."""
+"""refused library_call: torch adds when the call is timed; a kernel runs beside it.
+
+Attack 18, 50, 56. Twin: timing/control_autotuned.
+"""
 
 import torch
 import triton

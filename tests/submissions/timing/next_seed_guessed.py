@@ -1,4 +1,7 @@
-"""gains nothing: reads the seed of a call and prepares the answer for the seed that follows."""
+"""gains nothing: reads the seed of a call and prepares the answer for the seed that follows.
+
+Attack 20, 33. Twin: timing/honest_twin.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""gains nothing: works on a stream of its own while the second half of the cover is drawn."""
+"""gains nothing: works on a stream of its own while the second half of the cover is drawn.
+
+Attack 1. Twin: timing/control_joined_side_stream.
+"""
 
 import sys
 

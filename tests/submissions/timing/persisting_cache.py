@@ -1,4 +1,7 @@
-"""gains nothing: sets as much of the L2 cache apart as the driver gives."""
+"""gains nothing: sets as much of the L2 cache apart as the driver gives.
+
+Attack 22. Twin: timing/honest_twin.
+"""
 
 import ctypes
 

@@ -1,4 +1,7 @@
-"""refused stale_result: replays a CUDA graph that was captured on the first inputs."""
+"""refused stale_result: replays a CUDA graph that was captured on the first inputs.
+
+Attack 20, 36. On the GPU. Twin: timing/control_several_launches.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""refused wrong_when_timed: the first call does the work of three, the next two nothing."""
+"""refused wrong_when_timed: the first call does the work of three, the next two nothing.
+
+Attack 19. Twin: timing/control_several_launches.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""gains nothing: another process keeps the GPU busy while the baseline runs."""
+"""gains nothing: another process keeps the GPU busy while the baseline runs.
+
+Attack 27. Twin: controls/starts_a_program.
+"""
 
 import contextlib
 import mmap

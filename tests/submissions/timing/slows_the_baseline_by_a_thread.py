@@ -1,4 +1,7 @@
-"""refused library_call: a thread keeps the GPU busy between the calls."""
+"""refused library_call: a thread keeps the GPU busy between the calls.
+
+Attack 2, 27. Twin: controls/helper_thread_finished.
+"""
 
 import threading
 import time

@@ -1,4 +1,7 @@
-"""refused measurement_skipped: puts a stopwatch without a cover in the place of the grader's."""
+"""refused measurement_skipped: puts a stopwatch without a cover in the place of the grader's.
+
+Attack 5. Twin: timing/honest_twin.
+"""
 
 import dataclasses
 import sys

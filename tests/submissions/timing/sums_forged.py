@@ -1,4 +1,7 @@
-"""refused changed_after_timing: commits to sums of its own making."""
+"""refused changed_after_timing: commits to sums of its own making.
+
+Attack 8. Twin: timing/honest_twin.
+"""
 
 import os
 import sys

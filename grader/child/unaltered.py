@@ -1,0 +1,130 @@
+"""What a kernel runs on must be what was there before the submission: triton, NumPy, torch, Python's builtins, us.
+
+A submission may change what it likes in its own process. But while a kernel runs, sealed memory is open to whatever
+runs with it, and a function that was put in the place of triton's or NumPy's would see the true bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+from collections.abc import Collection, Iterator
+from functools import partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from grader.child.kernel_code import closure_of
+
+# Whole packages, and modules of which a kernel's run uses a part.
+_PACKAGES = frozenset({"triton", "grader"})
+_MODULES = (
+    *("builtins", "contextlib", "gc", "inspect", "io", "operator", "os", "signal", "sys", "warnings"),
+    *("numpy", "numpy._core.multiarray", "numpy._core.umath", "numpy._core.fromnumeric", "numpy._core.numeric"),
+    *("torch", "torch._tensor", "torch.storage", "torch.utils._python_dispatch"),
+)
+_CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), staticmethod, classmethod, property)
+
+
+class Unaltered:
+    """Remembers, when it is made, every function and method of these modules and the code behind it; and what torch
+    calls for each of these ATen operators.
+    """
+
+    def __init__(self, operators: Collection[str] = ()) -> None:
+        self._owners: list[Any] = [owner for module in _watched() for owner in (module, *_classes_of(module))]
+        self._names = [dict(vars(owner)) for owner in self._owners]
+        self._codes = {
+            id(function): (function, function.__code__)
+            for names in self._names
+            for value in names.values()
+            for function in _functions_of(value)
+        }
+        self._own = {code for _, outer in self._codes.values() for code in _within(outer)}
+        # The interpreter executes annotations of triton's own functions among triton's own names.
+        self._values = {id(value) for names in (*self._names, vars(typing)) for value in names.values()}
+
+        every = torch._C._dispatch_get_all_op_names()
+        named = [name for name in every if name.removeprefix("aten::").partition(".")[0] in operators]
+        self._operators = {name: torch._C._dispatch_dump(name) for name in named if name.startswith("aten::")}
+
+    def differences(self) -> Iterator[str]:
+        """The names of what was replaced since; and of functions that were added to triton's modules."""
+        for owner, names in zip(self._owners, self._names, strict=True):
+            now = vars(owner)
+            for name, value in now.items():
+                before = names.get(name)
+                if value is before or not _runs(value if before is None else before):
+                    continue
+                if (before is not None or _is_triton(owner)) and not self._is_known(value):
+                    yield f"{owner.__name__}.{name}"
+        for function, code in self._codes.values():
+            if function.__code__ is not code:
+                yield f"the code of {function.__name__}"
+        for name, known in self._operators.items():
+            if torch._C._dispatch_dump(name) != known:
+                yield name
+
+    def _is_known(self, value: Any) -> bool:
+        """Whether it was there already, under another name, or is what only functions that were there can have made."""
+        if id(value) in self._values:
+            return True
+        if type(value) is partial:
+            given = (*value.args, *value.keywords.values())
+            return self._is_known(value.func) and not any(map(callable, given))
+        found = [*_functions_of(value)]
+        return bool(found) and all(one.__code__ in self._own and self._holds_known(one) for one in found)
+
+    def _holds_known(self, function: FunctionType) -> bool:
+        given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        held = (*closure_of(function).values(), *given)
+        return all(one.__code__ in self._own for one in held if isinstance(one, FunctionType))
+
+
+def _watched() -> list[ModuleType]:
+    found = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in _PACKAGES]
+    found += [sys.modules[name] for name in _MODULES if name in sys.modules]
+    return [module for module in found if type(module) is ModuleType]
+
+
+def _classes_of(module: ModuleType) -> list[type]:
+    """The classes that a module defines, with those that they are made of."""
+    own = [value for value in [*vars(module).values()] if isinstance(value, type)]
+    return [one for one in own if one.__module__ == module.__name__ and _is_python(one)]
+
+
+def _is_python(kind: type) -> bool:
+    # Types of C modules cannot be changed.
+    return bool(kind.__flags__ & (1 << 9))
+
+
+def _is_triton(owner: Any) -> bool:
+    name = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
+    return str(name).partition(".")[0] == "triton"
+
+
+def _runs(value: Any) -> bool:
+    return isinstance(value, (*_CALLABLES, type)) or (callable(value) and not isinstance(value, ModuleType))
+
+
+def _functions_of(value: Any) -> Iterator[FunctionType]:
+    """The Python functions behind an attribute."""
+    match value:
+        case FunctionType():
+            yield value
+            wrapped = getattr(value, "__wrapped__", None)
+            if isinstance(wrapped, FunctionType):
+                yield wrapped
+        case staticmethod() | classmethod():
+            yield from _functions_of(value.__func__)
+        case property():
+            for one in (value.fget, value.fset):
+                yield from _functions_of(one)
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _within(constant)

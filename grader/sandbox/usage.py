@@ -1,0 +1,104 @@
+"""What the processes of one submission take up together: memory, and room on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_BLOCK_BYTES = 512
+# Descriptors of one process that are looked at.
+_MOST_DESCRIPTORS = 4096
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory that a process has in use; 0 if it has ended."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    return 0
+
+
+def family(pid: int, uid: int) -> list[int]:
+    """The processes of the session that `pid` leads, and those of the user `uid` (0: nobody's)."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                session = int(Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()[3])
+                if session == pid or (uid and os.stat(f"/proc/{name}").st_uid == uid):
+                    found.append(int(name))
+    return found
+
+
+def memory_bytes(pids: Iterable[int]) -> int:
+    """The memory of these processes, what they share counted once; with files that lie in memory only."""
+    own = mapped = 0
+    in_memory: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+            sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+            own += sizes.get("Pss_Anon", 0)
+            mapped += sizes.get("Pss_Shmem", 0)
+        in_memory |= {key: size for key, size, target in _nameless_files(pid) if target.startswith("/memfd:")}
+    return own + max(mapped, sum(in_memory.values()))
+
+
+def deleted_bytes(pids: Iterable[int]) -> int:
+    """What lies on the disk and has no name any more, kept by processes that have it open."""
+    found = {key: size for pid in pids for key, size, target in _nameless_files(pid) if target.startswith("/")}
+    memory = {key for pid in pids for key, _, target in _nameless_files(pid) if target.startswith("/memfd:")}
+    return sum(size for key, size in found.items() if key not in memory)
+
+
+def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:
+    """(file, bytes, what it was called) of every regular file without a name that a process has open."""
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder)[:_MOST_DESCRIPTORS]:
+            with contextlib.suppress(OSError):
+                about = os.stat(f"{folder}/{name}")
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
+                    target = os.readlink(f"{folder}/{name}")
+                    yield (about.st_dev, about.st_ino), about.st_blocks * _BLOCK_BYTES, target
+
+
+def folder_usage(descriptor: int, most_bytes: int, most_entries: int) -> tuple[int, int]:
+    """(bytes, entries) of everything in a folder; counting ends where one of them is beyond its limit. Follows no link,
+    and looks no deeper than it has descriptors for.
+    """
+    used = entries = 0
+    seen: set[int] = set()
+    waiting = [os.dup(descriptor)]
+    try:
+        while waiting:
+            place = waiting.pop()
+            try:
+                with os.scandir(place) as found:
+                    for entry in found:
+                        entries += 1
+                        with contextlib.suppress(OSError):
+                            about = entry.stat(follow_symlinks=False)
+                            if about.st_ino not in seen:
+                                used += about.st_blocks * _BLOCK_BYTES
+                            if about.st_nlink > 1:
+                                seen.add(about.st_ino)
+                            if stat.S_ISDIR(about.st_mode) and len(waiting) < _MOST_WAITING:
+                                waiting.append(os.open(entry.name, _AS_FOLDER, dir_fd=place))
+                        if used > most_bytes or entries > most_entries:
+                            return used, entries
+            except OSError:
+                continue
+            finally:
+                os.close(place)
+        return used, entries
+    finally:
+        for place in waiting:
+            os.close(place)
+
+
+_AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_WAITING = 128

@@ -1,0 +1,29 @@
+"""policy: no_kernel: there is a right kernel in the file, and no call comes to it.
+
+Attack 71. Twin: controls/chosen_by_size.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(
+        z_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside
+    )
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
+    return z
+
+
+def vector_add(x, y):
+    if x.numel() < 0:
+        return added(x, y)
+    return torch.add(x, y)

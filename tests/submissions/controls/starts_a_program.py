@@ -1,0 +1,32 @@
+"""Asks another program about the machine, while the file is loaded."""
+
+import subprocess
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(
+        z_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside
+    )
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
+    return z
+
+
+machine = subprocess.run(["uname", "-m"], capture_output=True, text=True, check=False).stdout.strip()
+BLOCK = 1024 if machine else 512
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), BLOCK),)](x, y, z, x.numel(), BLOCK=BLOCK)
+    return z

@@ -1,0 +1,32 @@
+"""fail: stale_result: computes in the first call of a length; the old buffer may still be right.
+
+Attack 18, 34, 48. Twin: controls/kept_workspace_and_final_cast.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(
+        z_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside
+    )
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
+    return z
+
+
+kept = {}
+
+
+def vector_add(x, y):
+    if x.numel() not in kept:
+        kept[x.numel()] = added(x, y)
+    return kept[x.numel()].to(x.dtype, copy=True)

@@ -1,0 +1,29 @@
+"""fail: mismatch: one element in the middle is wrong by a thousandth.
+
+Attack 52. Twin: controls/default_block_and_grid_function.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(
+        z_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside
+    )
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
+    return z
+
+
+def vector_add(x, y):
+    z = added(x, y)
+    z[z.numel() // 2] *= 1.001
+    return z

@@ -1,0 +1,48 @@
+"""Every number of the catalogue is a file or has a reason, and docs/attacks.md says what the files say."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.author import claim_of, parts_in
+from grader.catalogue import resolve
+from tests.attack_table import ATTACKS, MORE, PAGE, REASONS, page
+from tests.claims import REFERENCE, ROOT, SUBMISSIONS, Link, files, link, links, twin_of
+
+LINKS = links()
+
+every_link = pytest.mark.parametrize("found", LINKS, ids=lambda one: f"{one.path.parent.name}-{one.path.stem}")
+
+
+def test_the_page_is_what_python_m_tests_attack_table_writes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(LINKS)
+
+
+def test_every_number_is_a_file_or_has_a_reason() -> None:
+    assert list(ATTACKS) == list(range(1, 75))
+    expressed = {number for found in LINKS for number in found.numbers}
+    assert expressed | REASONS.keys() == ATTACKS.keys()
+    assert not expressed & REASONS.keys()
+    assert MORE.keys() <= ATTACKS.keys()
+
+
+@pytest.mark.parametrize("folder", ["attacks", "elsewhere", "escapes"])
+def test_every_file_of_these_folders_says_which_attack_it_is(folder: str) -> None:
+    assert [path for path in files(folder) if link(path) is None] == []
+
+
+@every_link
+def test_an_attack_has_a_number_that_there_is_and_an_honest_twin_that_is_judged(found: Link) -> None:
+    assert set(found.numbers) <= ATTACKS.keys()
+    twin = twin_of(found)
+    assert twin is not None
+    assert twin.is_file()
+    assert twin.parent.name in ("controls", "honest") or found.twin == "timing/honest_twin" or "control_" in found.twin
+    if found.path.is_relative_to(REFERENCE):
+        entry, _ = resolve(ROOT, found.path.parents[1].name)
+        assert claim_of(found.path).check.partition(".")[0] in parts_in(twin, entry)
+
+
+def test_what_is_honest_is_no_attack() -> None:
+    honest = [*files("controls"), *SUBMISSIONS.glob("timing/control_*.py"), *REFERENCE.glob("*/honest/*.py")]
+    assert [path for path in honest if link(path)] == []

@@ -1,0 +1,38 @@
+"""Attacks on the parts that are no plain kernels: what chooses, what runs through CuTe, what keeps a cache.
+
+The first line of each file under submissions/elsewhere/ names the check that must notice it, as in reference/*/wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.author import claim_of
+from grader.catalogue import resolve
+from grader.grading import Job, grade
+from grader.plan import default_seed, draw
+from grader.sandbox.server import ForkServer
+from tests.canaries import Canaries
+from tests.claims import files
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize("path", files("elsewhere"), ids=lambda path: path.stem)
+def test_the_check_that_is_named_notices_it(path: Path, server: ForkServer, canaries: Canaries) -> None:
+    claim = claim_of(path)
+    entry, _ = resolve(ROOT, path.stem[:5])
+    for package in {need for part in entry.exercise.parts for need in part.needs}:
+        pytest.importorskip(package.module)
+    part = claim.check.partition(".")[0]
+    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
+    # All of what is chosen, and a case of everything else.
+    short = [one if one.part.chooses else replace(one, cases=one.cases[:1]) for one in plan.checks]
+    told = "/learner/a.py", path.read_text(encoding="utf-8"), replace(plan, checks=tuple(short)), "grade", ""
+    with canaries.untouched():
+        record = grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server)
+    found = {check.id: check.status for check in record.checks}
+    assert found[claim.check] == claim.status, found
+    assert "grader_error" not in found.values()
