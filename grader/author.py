@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from math import isnan
 from pathlib import Path
 
 import torch
@@ -22,7 +21,7 @@ from grader.catalogue import Entry
 from grader.errors import SpecError
 from grader.grading import Job, grade
 from grader.judge.compare import compare
-from grader.judge.regret import mean_regret
+from grader.judge.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
 from grader.plan import Plan, PlannedCheck, draw
@@ -329,9 +328,7 @@ def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
     part = planned.part
     for one in planned.cases:
         recipe = Recipe(part.name, dict(one.case), one.seed)
-        costs = truth.costs(part, recipe)
-        known = [cost for cost in costs if not isnan(cost)]
-        things = truth.inputs(recipe)[part.arguments.index(part.chooses)]
-        for thing, cost in zip(things, costs, strict=True):  # type: ignore[call-overload]
-            found.setdefault(str(thing), []).append((max(known) if isnan(cost) else cost) / min(known))
+        offers = truth.offers(part, recipe)
+        for offer, ratio in zip(offers, counted(offers), strict=True):
+            found.setdefault(str(offer.thing), []).append(ratio)
     return {name: ratios for name, ratios in found.items() if len(ratios) == len(planned.cases)}

@@ -9,6 +9,7 @@ from math import exp, isnan, log
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, why_not_finished
 from grader.judge.ruling import Ruling
+from grader.judge.truth import Offer
 from grader.model.exercise import Regret
 from grader.plan import PlannedCase
 from grader.protocol.messages import Recipe, Slot
@@ -62,25 +63,27 @@ def mean_regret(ratios: Sequence[float]) -> float:
     return exp(sum(map(log, ratios)) / len(ratios)) - 1
 
 
+def counted(offers: Sequence[Offer]) -> list[float]:
+    """What each choice counts as: one that was not measured cannot have been the best, and is the dearest that was."""
+    dearest = max(offer.ratio for offer in offers if not isnan(offer.ratio))
+    return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
+
+
 def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure:
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
     outcome = bench.call(recipe, (Slot("int64", (), 0, 8),))
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, bench.path)
-    things = list(bench.truth.inputs(recipe)[part.arguments.index(part.chooses)])  # type: ignore[call-overload]
+    offers = bench.truth.offers(part, recipe)
     raw = outcome.outputs[0] if outcome.outputs else None
     place = int.from_bytes(raw, "little", signed=True) if raw else -1
-    if outcome.answer.changed or not 0 <= place < len(things):
+    if outcome.answer.changed or not 0 <= place < len(offers):
         kind = clean(outcome.answer.outputs[0].kind, 60) if outcome.answer.outputs else "nothing"
         return _no_choice(one, part.chooses, kind)
-    costs = bench.truth.costs(part, recipe)
-    known = [cost for cost in costs if not isnan(cost)]
-    # A thing that was not measured cannot have been the best; it counts as the dearest that was.
-    cost = costs[place] if not isnan(costs[place]) else max(known)
-    least = min(known)
-    ratios = {str(thing): -1.0 if isnan(each) else each / least for thing, each in zip(things, costs, strict=True)}
-    return Choice(one, cost / least, str(things[place]), _difference(things[place], things[costs.index(least)]), ratios)
+    chosen, best = offers[place].thing, next(offer.thing for offer in offers if offer.ratio == 1)
+    ratios = {str(offer.thing): -1.0 if isnan(offer.ratio) else offer.ratio for offer in offers}
+    return Choice(one, counted(offers)[place], str(chosen), _difference(chosen, best), ratios)
 
 
 def _selection(choices: Sequence[Choice], source: str) -> Selection:

@@ -6,6 +6,7 @@ import json
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import torch
@@ -43,6 +44,14 @@ class Foreseen:
     title: str
     help: str
     outputs: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Something to choose: the thing, and its cost over the least there is; NaN where that is not known."""
+
+    thing: object
+    ratio: float
 
 
 class Truth:
@@ -85,17 +94,18 @@ class Truth:
         environment = (self._oracle.MEASURED or {}).get("environment") or {}
         return ", ".join(f"{name} {value}" for name, value in environment.items())
 
-    def costs(self, part: Part, recipe: Recipe) -> tuple[float, ...]:
-        """What each of the things that a choosing part is given would cost, in their order; NaN where that is unknown.
+    def offers(self, part: Part, recipe: Recipe) -> tuple[Offer, ...]:
+        """The things that a choosing part is given, in their order, and what each costs.
 
         Raises GradeError where nothing is known of any of them.
         """
         inputs = self.inputs(recipe)
-        costs = tuple(float(cost) for cost in _function(self._oracle, part.name)(*inputs))
-        choices = inputs[part.arguments.index(part.chooses)]
-        if len(costs) != len(choices) or not any(cost > 0 for cost in costs):  # type: ignore[arg-type]
+        costs = [float(cost) for cost in _function(self._oracle, part.name)(*inputs)]
+        things = list(inputs[part.arguments.index(part.chooses)])  # type: ignore[call-overload]
+        if len(costs) != len(things) or not any(cost > 0 for cost in costs):
             raise GradeError(f"oracle.py: {part.name} must give a positive cost for some choice, got {costs[:8]}")
-        return costs
+        least = min(cost for cost in costs if not isnan(cost))
+        return tuple(Offer(thing, cost / least) for thing, cost in zip(things, costs, strict=True))
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         """The expected outputs: the returned ones, then the arguments that the part changes in place."""

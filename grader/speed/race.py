@@ -117,12 +117,11 @@ class Race:
         """
         for i in range(_WARM_UPS):
             self._warm_up(glances=_GLANCES_AT_FIRST if i == 0 else 0)
-        started = monotonic()
-        before_s = self._beside_s
+        started, self._beside_s = monotonic(), 0.0
         with apart([pid for pid in (self.session.pid, self.anchor.pid) if pid]):
             for count in range(1, most + 1):
                 self._round()
-                spent_s = monotonic() - started - (self._beside_s - before_s)
+                spent_s = monotonic() - started - self._beside_s
                 asked = count >= least and (count - least) % every == 0
                 if asked and (spent_s > budget_s or enough(self.laps, spent_s / budget_s)):
                     break
@@ -180,9 +179,13 @@ class Race:
         names = dict.fromkeys((self.baseline, *([self.witness] if self.witness else []), *self.beside))
         return [name for name in names if name not in self.laps.dropped and not self._has_had_its_time(name)]
 
+    def _is_beside(self, name: str) -> bool:
+        """Whether a baseline is shown only: neither the one that counts nor the witness."""
+        return name not in (self.baseline, self.witness)
+
     def _has_had_its_time(self, name: str) -> bool:
         """Whether a baseline beside ran often enough, or takes too long to run a few times."""
-        if name in (self.baseline, self.witness):
+        if not self._is_beside(name):
             return False
         had_us = self._had_us.get(name, [])
         count = len(self.laps.baselines.get(name, []))
@@ -200,7 +203,7 @@ class Race:
                 raise
             self.laps.dropped[name] = str(failed)
             return None
-        if name not in (self.baseline, self.witness):
+        if self._is_beside(name):
             self._had_us.setdefault(name, []).append(ran.answer.device_us)
             self._beside_s += monotonic() - started
         return ran

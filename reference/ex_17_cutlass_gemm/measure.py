@@ -27,6 +27,8 @@ import statistics
 import sys
 from pathlib import Path
 
+from grader.judge.regret import mean_regret
+
 FOLDER = Path(__file__).resolve().parent
 MEASURED = FOLDER / "measured.json"
 ROUNDS = 25
@@ -137,15 +139,18 @@ def regret() -> None:
         ]
         chosen = [(shape, row, solution.select_kernel(*shape, tuple(candidates), inputs.H200)) for shape, row in rows]
         costs = [row[one] / min(row.values()) for _, row, one in chosen]
-        constant = {one: mean([row[one] / min(row.values()) for _, row in rows]) for one in candidates}
+        constant = {one: mean_regret([row[one] / min(row.values()) for _, row in rows]) for one in candidates}
         best = min(constant, key=constant.__getitem__)
-        print(f"{title}: {len(rows)} shapes, regret {mean(costs):.1%}; at least {constant[best]:.1%} with one kernel")
+        told = f"regret {mean_regret(costs):.1%}; at least {constant[best]:.1%} with one kernel"
+        print(f"{title}: {len(rows)} shapes, {told}")
         for cost, (shape, row, one) in sorted(zip(costs, chosen, strict=True), reverse=True)[:5]:
             print(f"  {' x '.join(map(str, shape))}: {cost:.2f} times as long; {one}, not {min(row, key=row.get)}")
         if importlib.util.find_spec("nvMatmulHeuristics"):
             estimate = heuristics()
             costs = [row[min(row, key=lambda one: estimate(shape, one))] / min(row.values()) for shape, row in rows]
-            print(f"  beside: nvidia-matmul-heuristics' model of these kernels has a regret of {mean(costs):.1%}")
+            print(
+                f"  beside: nvidia-matmul-heuristics' model of these kernels has a regret of {mean_regret(costs):.1%}"
+            )
 
 
 def heuristics():
@@ -169,11 +174,6 @@ def heuristics():
         return model.nvMatmulHeuristicsEstimateRuntime(model.handle, b"HSH", ctypes.c_int(model.target), *place, device)
 
     return estimate
-
-
-def mean(costs: list[float]) -> float:
-    """The geometric mean of costs over the least ones, less 1."""
-    return math.exp(statistics.fmean(map(math.log, costs))) - 1
 
 
 def written(table: dict) -> str:
