@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from grader.catalogue import Entry
+from grader.model.exercise import Limits
 from grader.protocol.messages import Loaded, Start
+from grader.sandbox import usage
+from grader.sandbox.outcome import TimedOut
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
@@ -189,3 +192,36 @@ def test_one_who_ends_beside_another_leaves_the_other_s_process_alone(server: Fo
 def empty(entry: Entry) -> Start:
     """A submission without a line."""
     return Start(f"{entry.name}.py", "", entry.source("inputs.py"), ())
+
+
+# -- a busy machine --------------------------------------------------------------------------------------------------
+
+LINGERING = "import time\ntime.sleep({})\n"
+
+
+def lingering(server: ForkServer, seconds: float) -> object:
+    """What comes of a file that takes so long to load where 0.4 s are allowed."""
+    start = Start("ex.py", LINGERING.format(seconds), "", ())
+    with Session(server, start, Limits(load_s=0.4)) as session:
+        return session.load()
+
+
+def test_time_in_which_a_process_waits_for_a_core_does_not_count(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lingering(server, 1.0) == TimedOut(0.4)
+    monkeypatch.setattr(usage, "waited_s", lambda pid: 0.9 * time.monotonic())
+    assert isinstance(lingering(server, 1.0), Loaded)
+
+
+def test_but_nobody_is_waited_for_for_ever(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "waited_s", lambda pid: time.monotonic())
+    started = time.monotonic()
+    assert lingering(server, 60.0) == TimedOut(0.4)
+    assert time.monotonic() - started >= 10 * 0.4
+
+
+def test_what_a_process_waited_for_a_core_is_what_the_kernel_counts() -> None:
+    before = usage.waited_s(os.getpid())
+    assert 0.0 <= before <= usage.waited_s(os.getpid())
+    assert usage.waited_s(1 << 30) == 0.0

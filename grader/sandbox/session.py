@@ -64,6 +64,8 @@ _ANNOUNCED_BYTES = 256
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 # How often what all processes of a submission take up together is looked at.
 _LOOK_S = 0.5
+# However busy the machine is, an answer is waited for so many times as long as it may take.
+_MOST_PATIENCE = 10.0
 
 
 T = TypeVar("T", bound=Answer)
@@ -354,12 +356,19 @@ class Session:
         return self._read(read, limit_s)
 
     def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
-        """What `read` finds on the channel, within the time and the memory that the child has."""
+        """What `read` finds on the channel, within the time and the memory that the child has.
+
+        A busy machine is not the submission's fault: time in which it waited for a core does not count.
+        """
         assert self._child is not None
-        looked = time.monotonic()
+        pid = self._child.spawned.pid
+        looked = started = time.monotonic()
+        waited_s = usage.waited_s(pid)
 
         def watch() -> None:
             nonlocal looked
+            if time.monotonic() - started - (usage.waited_s(pid) - waited_s) > limit_s:
+                raise TimeoutError
             thoroughly = time.monotonic() - looked > _LOOK_S
             if exceeded := self._exceeded(thoroughly=thoroughly):
                 raise _Exceeded(exceeded)
@@ -367,7 +376,7 @@ class Session:
             looked = time.monotonic() if thoroughly else looked
 
         try:
-            return read(time.monotonic() + limit_s, watch)
+            return read(started + _MOST_PATIENCE * limit_s, watch)
         except _Exceeded as exceeded:
             return exceeded.limit
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""What the processes of one submission take up together: memory, and room on the disk."""
+"""What the processes of one submission take up together: memory, and room on the disk; and what they wait for."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ def resident_bytes(pid: int) -> int:
     with contextlib.suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     return 0
+
+
+def waited_s(pid: int) -> float:
+    """How long a process could have run and had no core to run on (its first thread); 0 where the kernel does not
+    count that.
+    """
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
 
 
 def family(pid: int, uid: int) -> list[int]:
