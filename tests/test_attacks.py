@@ -8,9 +8,16 @@ fail must come to.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from grader.judge import rules
+from grader.judge.causes import Failure
+from grader.model.cases import Case
+from grader.plan import PlannedCase
+from grader.record import Cause, Status
 from tests.claims import claim, files, statuses
 from tests.conftest import Grade
 
@@ -44,3 +51,16 @@ def test_honest_code_that_looks_odd_passes(path: Path, briefly: Grade) -> None:
     # Two launches, or a copy in float32, are honest work, though more of it than the part asks for.
     assert {check.id for check in failed} <= MORE_WORK.get(path.stem, set()), failed
     assert statuses(record, "vector_add") >= {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"), [("timeout", "timeout"), ("fail", "policy"), ("crash", "policy"), ("oom", "policy")]
+)
+def test_a_sealed_call_that_is_not_over_in_time_says_nothing_about_who_does_the_work(
+    status: Status, verdict: str
+) -> None:
+    trial = SimpleNamespace(failure=Failure(status, Cause(status, "A title", "It took too long.")))
+    bench: Any = SimpleNamespace(try_case=lambda *_, **__: trial)
+    failure = rules._sealed(bench, PlannedCase(Case({"N": 7}), 1))
+    assert failure is not None
+    assert failure.status == verdict
