@@ -166,9 +166,7 @@ def batch_command(
     late: Annotated[
         str | None, typer.Option(help="TOML: due dates, grace days, percentage per day, extensions")
     ] = None,
-    overrides: Annotated[
-        str | None, typer.Option(help="CSV: student, exercise, points, reason, author, time")
-    ] = None,
+    overrides: Annotated[str | None, typer.Option(help="CSV: student, exercise, points, reason, author, time")] = None,
     times: Annotated[
         str | None, typer.Option(help="CSV: student, exercise, submitted_at, where the layout does not say")
     ] = None,
