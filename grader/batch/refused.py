@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from grader import __version__, machine
 from grader.catalogue import Entry
@@ -29,14 +30,12 @@ _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault."
 
 def invalid(entry: Entry, why: str, graded_at: str, *, gpu: bool) -> Record:
     """The record of a submission that could not be read; what this machine could not have judged stays open."""
-    return _record(
-        entry, "", "invalid_submission", Cause(**{**vars(_INVALID), "rationale": clean(why, 400)}), graded_at, gpu
-    )
+    return _record(entry, "", "invalid_submission", replace(_INVALID, rationale=clean(why, 400)), graded_at, gpu)
 
 
 def lost(entry: Entry, text: str, why: str, graded_at: str, *, gpu: bool) -> Record:
     """The record of a grading that ended without a result, twice."""
-    return _record(entry, text, "grader_error", Cause(**{**vars(_LOST), "rationale": clean(why, 400)}), graded_at, gpu)
+    return _record(entry, text, "grader_error", replace(_LOST, rationale=clean(why, 400)), graded_at, gpu)
 
 
 def _record(entry: Entry, text: str, status: Status, cause: Cause, graded_at: str, gpu: bool) -> Record:

@@ -77,7 +77,7 @@ def as_id(label: str) -> str:
     """A label as a name for files, the same for the same label and another for every other."""
     plain = unicodedata.normalize("NFC", label)
     fit = _UNFIT.sub("_", plain).strip("._")[:_MOST_ID]
-    if fit == label:
+    if fit and fit == label:
         return fit
     # What had to be changed could now be what another one is called.
     mark = hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:6]

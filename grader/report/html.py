@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from grader.isolation import missing
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
 from grader.report import chart, kernels, picture, selection, view
 from grader.report.efficiency import EfficiencyView, efficiency_view
@@ -118,6 +119,8 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),
+            # Every child has some layer: without any, nothing of the submission ran.
+            unconfined=missing(record.env.isolation) if record.env.isolation else (),
             segments=_segments(sums),
             timed=any(check.speed for check in checks),
             shortened=level > 0 or cut_checks > 0,
