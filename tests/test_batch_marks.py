@@ -244,13 +244,13 @@ def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) 
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
-    with Kept(tmp_path).alone(), pytest.raises(UsageError, match="one `grade batch` at a time may write to"):
-        with Kept(tmp_path).alone():
-            pass
+    said = "one `grade batch` at a time may write to"
+    with Kept(tmp_path).alone(), pytest.raises(UsageError, match=said), Kept(tmp_path).alone():
+        pass
 
 
 def test_a_folder_that_is_no_batch_is_said_to_be_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="must hold batch.json, got none in"):
+    with pytest.raises(UsageError, match=r"batch\.json, got none in"):
         read_gradebook(tmp_path)
     (tmp_path / "batch.json").write_text('{"schema": "grade/batch/v2"}')
     with pytest.raises(UsageError, match="must be what `grade batch` wrote, got: batch"):

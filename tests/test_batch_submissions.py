@@ -236,7 +236,7 @@ def test_the_stub_s_own_place_decides_between_several_files(tmp_path: Path) -> N
 
 
 def test_names_that_are_no_utf_8_become_ids_that_are(tmp_path: Path) -> None:
-    for name in (b"\xe9mile", "Ada Lovelace".encode(), b"a\x1b[31m"):
+    for name in (b"\xe9mile", b"Ada Lovelace", b"a\x1b[31m"):
         folder = os.path.join(os.fsencode(tmp_path), name)
         os.mkdir(folder)
         with open(os.path.join(folder, FILE.encode()), "w") as file:

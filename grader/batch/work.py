@@ -26,7 +26,6 @@ from grader.protocol.decode import decode
 if TYPE_CHECKING:
     from grader.judge.truth import Truth
     from grader.plan import Plan
-    from grader.sandbox.server import ForkServer
 
 # Tensors of so many cases are kept for the next submission: all of an exercise's plan.
 _KNOWN_CASES = 256
@@ -138,7 +137,6 @@ class _Desk:
         from grader.sandbox.server import ForkServer
 
         uses_gpu = not cpu and machine.has_gpu()
-        self.server: ForkServer = ForkServer("gpu" if uses_gpu else "interpret")
         self._entries: Mapping[str, Entry] = {entry.name: entry for entry in discover(find_root())}
         self._truths: dict[str, Truth] = {}
         self._plans: dict[tuple[str, str, tuple[str, ...]], Plan] = {}
@@ -148,6 +146,8 @@ class _Desk:
             {name: entry.sha256() for name, entry in self._entries.items()},
             key.environment(gpu=uses_gpu),
         )
+        # Last, when nothing can go wrong any more: it is a process.
+        self.server = ForkServer("gpu" if uses_gpu else "interpret")
 
     def introduction(self) -> Introduction:
         """What this worker has, found out by starting a child as a submission's is started."""
