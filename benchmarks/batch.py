@@ -163,6 +163,15 @@ def _files(source: Path, name: str) -> list[Path]:
     return list((source / student).glob(f"{exercise}_*.py"))
 
 
+def by_origin(found: dict[str, Outcome], origin: dict[str, str]) -> dict[str, Outcome]:
+    """The same results by what was graded."""
+    return {_kind(name, origin[name]): result for name, result in found.items()}
+
+
+def _kind(name: str, path: str) -> str:
+    return f"{name.rpartition('/')[2]}:{path}"
+
+
 def killed(source: Path, folder: Path, wanted: dict[str, Outcome], jobs: int) -> None:
     out = folder / "killed"
     drawn = random.Random()
@@ -234,7 +243,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--all-parts", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for what is written; a temporary one unless said")
-    parser.add_argument("--known", type=Path, help="an OUT_DIR that holds what must come out (killed, cluster)")
+    parser.add_argument(
+        "--known", type=Path, help="the --keep of a `whole` run that tells what must come out (killed, cluster)"
+    )
     given = parser.parse_args()
     if given.all_parts:
         PICKED.clear()
@@ -245,6 +256,7 @@ def main() -> None:
     source = folder / "submissions"
     shutil.rmtree(source, ignore_errors=True)
     origin = make_class(source, given.students)
+    (folder / "origin.json").write_text(json.dumps(origin))
     print(f"{len(origin)} submissions of {given.students} students in {folder}", flush=True)
     match given.what:
         case "whole":
@@ -252,13 +264,18 @@ def main() -> None:
         case "overhead":
             overhead(source, folder, origin, given.jobs, given.rounds)
         case _:
-            known = given.known or folder / "undisturbed"
             if given.known is None:
-                run(source, known, "--workers", str(given.jobs))
-            if given.what == "killed":
-                killed(source, folder, outcomes(known), given.jobs)
+                run(source, folder / "undisturbed", "--workers", str(given.jobs))
+                wanted = outcomes(folder / "undisturbed")
             else:
-                cluster(source, folder, outcomes(known))
+                by_kind = by_origin(
+                    outcomes(given.known / "whole"), json.loads((given.known / "origin.json").read_text())
+                )
+                wanted = {name: by_kind[_kind(name, path)] for name, path in origin.items()}
+            if given.what == "killed":
+                killed(source, folder, wanted, given.jobs)
+            else:
+                cluster(source, folder, wanted)
 
 
 if __name__ == "__main__":

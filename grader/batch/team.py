@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import queue
+import signal
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,7 +99,10 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
     quiet: dict[str, object] = {f"distributed.{name}.http.routes": [] for name in ("scheduler", "worker", "nanny")}
     security = Security.temporary() if is_private() else Security()
     common = {"protocol": "tls://" if is_private() else "tcp://", "host": "127.0.0.1", "security": security}
-    with tempfile.TemporaryDirectory(prefix="grade-workers-") as folder, dask.config.set(quiet):
+    with (
+        tempfile.TemporaryDirectory(prefix="grade-workers-") as folder,
+        dask.config.set(quiet, temporary_directory=folder),
+    ):
         scheduler = {**common, "port": 0, "dashboard": False, "dashboard_address": ":0", "allowed_failures": 1}
         specs = {
             place: {
@@ -116,16 +120,33 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
             }
             for place, environment in enumerate(workers)
         }
-        with (
-            SpecCluster(
-                scheduler={"cls": Scheduler, "options": scheduler},
-                workers=specs,
-                security=security,
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            Client(cluster, security=security, deserializers=_PLAIN) as client,
-        ):
+        with contextlib.ExitStack() as stack:
+            # Ctrl-C is ours: workers, even those that are started later, come from threads that hear of none.
+            with _deaf_to_interrupts():
+                cluster = stack.enter_context(
+                    SpecCluster(
+                        scheduler={"cls": Scheduler, "options": scheduler},
+                        workers=specs,
+                        security=security,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+                client = stack.enter_context(Client(cluster, security=security, deserializers=_PLAIN))
             yield Team(client)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Threads that are started in the block, and their processes, never get a SIGINT; this thread does again."""
+    from distributed.utils import get_mp_context
+
+    # Starts the process that keeps track of resources, as the first worker would: it takes the block off its thread.
+    get_mp_context().Lock()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

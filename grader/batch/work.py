@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -203,10 +204,14 @@ class _Desk:
         return self._truths[entry.name]
 
     def _plan(self, entry: Entry, task: Task) -> Plan:
+        from hypothesis.errors import HypothesisDeprecationWarning
+
         from grader.plan import draw
 
         name = (entry.name, task.seed, task.parts)
-        with _drawing:
+        with _drawing, warnings.catch_warnings():
+            # Dask's own threads use Python's random numbers meanwhile. A plan does not, but Hypothesis cannot know.
+            warnings.simplefilter("ignore", HypothesisDeprecationWarning)
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
                 gpu = self.server.mode == "gpu"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import shlex
 import sys
 from collections import Counter
@@ -86,12 +87,18 @@ def batch(asked: Asked) -> int:
     if asked.only not in (None, "failed", "changed") and asked.only not in {one.student for one in klass.submissions}:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {asked.only!r}")
     seed = _seed(settings.seed, before)
-    with kept.alone():
-        if not asked.quiet:
-            _announce(klass, wanted, source)
-        if settings.seed == HIDDEN:
-            seed = kept.hidden_seed(_now())
-        return _grade(asked, kept, klass, settings, wanted, seed)
+    try:
+        with kept.alone():
+            if not asked.quiet:
+                _announce(klass, wanted, source)
+            if settings.seed == HIDDEN:
+                seed = kept.hidden_seed(_now())
+            return _grade(asked, kept, klass, settings, wanted, seed)
+    except KeyboardInterrupt:
+        print(f"grade: interrupted; to go on: grade batch --out {asked.out} --resume", file=sys.stderr)
+    # What Dask holds is given back before the process ends without ceremony.
+    gc.collect()
+    return 130
 
 
 def _check(asked: Asked, before: Batch | None) -> None:
