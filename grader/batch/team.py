@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LIMIT_S = 1800.0
 _INTRODUCTION_S = 300.0
 _CONNECT_S = 20.0
+_FIRST_WORKER_S = 300.0
 # Nothing that comes back is unpickled: results are text. (The scheduler's own exceptions are an exception.)
 _PLAIN = ["msgpack"]
 _WITHOUT_WORKERS_S = 600.0
@@ -171,15 +172,19 @@ class Team:
 
     def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
         """What each worker says of itself, by address. Raises MissingEnvironment where there is none."""
+        from distributed import TimeoutError as TooLate
+
+        try:
+            # A cluster's queue may give out the first one late; those that come later introduce themselves at work.
+            self._client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
+        except TooLate:
+            said = f"a cluster must have a worker within {_FIRST_WORKER_S:g} s, got none"
+            raise MissingEnvironment(said) from None
         workers = list(self._workers())
-        if not workers:
-            raise MissingEnvironment("a cluster must have a worker, got none")
         asked = {
             address: self._client.submit(work.introduce, cpu, workers=[address], pure=False, priority=10)
             for address in workers
         }
-        from distributed import TimeoutError as TooLate
-
         found = {}
         for address, future in asked.items():
             try:
