@@ -18,6 +18,7 @@ from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.marks import gradebook, read_gradebook
 from grader.batch.refused import invalid, lost
 from grader.batch.tables import Given, parse_overrides, parse_times
+from grader.batch.work import Task
 from grader.catalogue import resolve
 from grader.errors import UsageError
 from grader.record import Record, SubmissionInfo, from_json, to_json
@@ -196,7 +197,9 @@ def test_what_could_not_be_read_scores_nothing_and_what_was_lost_costs_nothing()
     record = invalid(ENTRY, "an archive must be readable, got none", NOW, gpu=False)
     assert (record.verdict, record.score, record.judged_score, record.max_score) == ("invalid_submission", 0, 75, 100)
     assert from_json(to_json(record)) == record
-    record = lost(ENTRY, "x = 1", "its worker was lost 2 times", NOW, gpu=True)
+    task = Task("k1", ENTRY.name, "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), NOW, parts=("vector_add",))
+    record = lost(ENTRY, task, "its worker was lost 2 times", gpu=True)
+    assert (record.max_score, [part.name for part in record.parts]) == (20, ["vector_add"])
     assert (record.verdict, record.judged_score) == ("grader_error", 0)
     assert from_json(to_json(record)) == record
 

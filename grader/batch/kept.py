@@ -56,8 +56,8 @@ class Batch:
     """batch.json: all that the marks of a class are made of, beside the records.
 
     students: the roster, then those that it does not name. seed: as it was given: a number, "hidden", or empty for the
-    exercises' own. source: where the submissions lie. times: when what was handed in, by "STUDENT/EXERCISE", where the
-    instructor said so.
+    exercises' own. source: where the submissions lie. parts, compiled, cpu: as in Rules. times: when what was handed
+    in, by "STUDENT/EXERCISE", where the instructor said so.
     """
 
     assignments: tuple[Assignment, ...]
@@ -69,6 +69,9 @@ class Batch:
     overrides: tuple[Given, ...] = ()
     seed: str = ""
     source: str = ""
+    parts: tuple[str, ...] = ()
+    compiled: bool = False
+    cpu: bool = False
     schema: Literal["grade/batch/v1"] = "grade/batch/v1"
 
 

@@ -56,11 +56,15 @@ class Rules:
         return default_seed(exercise) if self.seed is None else self.seed
 
 
-def assignments(entries: Mapping[str, Entry]) -> tuple[Assignment, ...]:
-    """A column for each of these exercises."""
+def assignments(rules: Rules) -> tuple[Assignment, ...]:
+    """A column for each of the exercises, with the points of the parts that are graded."""
     return tuple(
-        Assignment(name, entry.exercise.title, sum(check.points for _, check in entry.exercise.checks()))
-        for name, entry in entries.items()
+        Assignment(
+            name,
+            entry.exercise.title,
+            sum(check.points for part, check in entry.exercise.checks() if not rules.parts or part.name in rules.parts),
+        )
+        for name, entry in rules.entries.items()
     )
 
 
@@ -101,7 +105,9 @@ class Ledger:
         for one in self._batch.submissions:
             if not one.key:
                 entry = self._rules.entries[one.exercise]
-                record = refused.invalid(entry, one.trouble, self._rules.now(), gpu=self._rules.gpu)
+                record = refused.invalid(
+                    entry, one.trouble, self._rules.now(), gpu=self._rules.gpu, parts=self._rules.parts
+                )
                 self._record(one, replace(record, graded_at=self._graded_before(one, record)))
                 continue
             name, text = self._rules.entries[one.exercise].name, self._texts[one.student, one.exercise]
@@ -148,7 +154,7 @@ class Ledger:
         record, trouble = self._result(ended)
         if record is None:
             entry = next(entry for entry in self._rules.entries.values() if entry.name == task.exercise)
-            record = refused.lost(entry, task.text, trouble, task.graded_at, gpu=self._rules.gpu)
+            record = refused.lost(entry, task, trouble, gpu=self._rules.gpu)
         # What the grader failed at is tried again by the next run.
         elif all(check.status != "grader_error" for check in record.checks):
             self._kept.keep_result(task.key, record)

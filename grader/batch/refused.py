@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import replace
 
 from grader import __version__, machine
+from grader.batch.work import Task
 from grader.catalogue import Entry
 from grader.model.exercise import Check, Part, SpeedBand, check_id
 from grader.record import (
@@ -28,17 +30,21 @@ _INVALID = Cause("invalid_submission", "This cannot be graded", "", "Hand in one
 _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault.")
 
 
-def invalid(entry: Entry, why: str, graded_at: str, *, gpu: bool) -> Record:
+def invalid(entry: Entry, why: str, graded_at: str, *, gpu: bool, parts: Collection[str] = ()) -> Record:
     """The record of a submission that could not be read; what this machine could not have judged stays open."""
-    return _record(entry, "", "invalid_submission", replace(_INVALID, rationale=clean(why, 400)), graded_at, gpu)
+    cause = replace(_INVALID, rationale=clean(why, 400))
+    return _record(entry, "", "invalid_submission", cause, graded_at, gpu, parts)
 
 
-def lost(entry: Entry, text: str, why: str, graded_at: str, *, gpu: bool) -> Record:
+def lost(entry: Entry, task: Task, why: str, *, gpu: bool) -> Record:
     """The record of a grading that ended without a result, twice."""
-    return _record(entry, text, "grader_error", replace(_LOST, rationale=clean(why, 400)), graded_at, gpu)
+    cause = replace(_LOST, rationale=clean(why, 400))
+    return _record(entry, task.text, "grader_error", cause, task.graded_at, gpu, task.parts)
 
 
-def _record(entry: Entry, text: str, status: Status, cause: Cause, graded_at: str, gpu: bool) -> Record:
+def _record(
+    entry: Entry, text: str, status: Status, cause: Cause, graded_at: str, gpu: bool, parts: Collection[str]
+) -> Record:
     exercise = entry.exercise
 
     def result(part: Part, check: Check) -> CheckResult:
@@ -56,7 +62,8 @@ def _record(entry: Entry, text: str, status: Status, cause: Cause, graded_at: st
             cause=None if untimed else cause,
         )
 
-    checks = tuple(result(part, check) for part, check in exercise.checks())
+    judged = [part for part in exercise.parts if not parts or part.name in parts]
+    checks = tuple(result(part, check) for part, check in exercise.checks() if part in judged)
     return Record(
         schema=SCHEMA,
         tool=Tool("grade", __version__),
@@ -69,7 +76,7 @@ def _record(entry: Entry, text: str, status: Status, cause: Cause, graded_at: st
         score=0.0,
         judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
         max_score=sum(check.max_points for check in checks),
-        parts=tuple(PartInfo(part.name, part.title) for part in exercise.parts),
+        parts=tuple(PartInfo(part.name, part.title) for part in judged),
         checks=checks,
         printed=PrintedOutput(),
         graded_at=graded_at,

@@ -62,6 +62,13 @@ def batch(asked: Asked) -> int:
     kept = Kept(Path(asked.out).resolve())
     before = kept.batch() if kept.has_batch() else None
     _check(asked, before)
+    if before and (asked.resume or asked.source is None):
+        asked = replace(
+            asked,
+            parts=asked.parts or before.parts,
+            kernels=asked.kernels or before.compiled,
+            cpu=asked.cpu or before.cpu,
+        )
     if not team.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
     entries = _entries(asked, before)
@@ -83,6 +90,9 @@ def batch(asked: Asked) -> int:
         overrides=_overrides(asked, before, klass.students, wanted),
         seed=asked.seed if asked.seed is not None else before.seed if before else "",
         source=str(source),
+        parts=asked.parts,
+        compiled=asked.kernels,
+        cpu=asked.cpu,
     )
     if asked.only not in (None, "failed", "changed") and asked.only not in {one.student for one in klass.submissions}:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {asked.only!r}")
@@ -219,7 +229,7 @@ def _grade(
             cpu=asked.cpu,
             unconfined=asked.allow_unconfined,
         )
-        whole = replace(settings, assignments=assignments(entries), submissions=with_keys(klass.submissions, rules))
+        whole = replace(settings, assignments=assignments(rules), submissions=with_keys(klass.submissions, rules))
         kept.write_batch(whole)
         if asked.fresh:
             kept.forget_results()
