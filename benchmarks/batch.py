@@ -31,6 +31,13 @@ from grader.record import Record, from_json
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("vector_add", "matmul")
 FOLDERS = ("attacks", "faults", "escapes", "controls", "unloadable")
+# What comes out in more than one way when the very same file is graded twice, alone as well.
+UNSTEADY = {
+    "cached_by_pointer": "depends on where tensors lie; its own check, `fresh`, catches it every time",
+    "grows_for_ever": "time or memory, whichever ends first on a busy machine",
+    "gigabyte_of_prints": "time or values, whichever ends first on a busy machine",
+    "column_stripes": "slow: time or bytes moved, whichever ends first on a busy machine",
+}
 Outcome = tuple[tuple[str, str, float], ...]
 
 
@@ -110,6 +117,7 @@ def alone(paths: list[str]) -> dict[str, Outcome]:
 
 
 def differences(got: dict[str, Outcome], wanted: dict[str, Outcome]) -> list[str]:
+    """The results that differ, a line for each check."""
     said = []
     for name in sorted(set(got) | set(wanted)):
         if name not in got or name not in wanted:
@@ -120,12 +128,14 @@ def differences(got: dict[str, Outcome], wanted: dict[str, Outcome]) -> list[str
     return said
 
 
-def report(what: str, got: dict[str, Outcome], wanted: dict[str, Outcome]) -> bool:
-    wrong = differences(got, wanted)
-    print(f"{what}: {len(got)} results, {len(wrong)} differences", flush=True)
-    for line in wrong[:20]:
-        print(f"  {line}")
-    return not wrong
+def report(what: str, got: dict[str, Outcome], wanted: dict[str, Outcome], origin: dict[str, str]) -> None:
+    """Say how many results differ, and of which of them that was to be expected."""
+    other = {line.partition(":")[0] for line in differences(got, wanted)}
+    unsteady = {name for name in other if any(word in origin.get(name, "") for word in UNSTEADY)}
+    print(f"{what}: {len(got)} of {len(wanted)} results, {len(other - unsteady)} differ", end="")
+    print(f"; and {len(unsteady)} of submissions that are not the same twice when graded alone", flush=True)
+    for line in differences(got, wanted)[:20]:
+        print(f"  {origin.get(line.partition(':')[0], '?').rpartition('/')[2]} {line}")
 
 
 def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None:
@@ -136,7 +146,7 @@ def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None
     print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()), flush=True)
     kinds = {name: f"{name.rpartition('/')[2]}:{ROOT / path}" for name, path in origin.items()}
     by_kind = alone(sorted(set(kinds.values())))
-    report("beside each graded alone", got, {name: by_kind[kind] for name, kind in kinds.items()})
+    report("beside each graded alone", got, {name: by_kind[kind] for name, kind in kinds.items()}, origin)
 
 
 def overhead(source: Path, folder: Path, origin: dict[str, str], jobs: int, rounds: int) -> None:
@@ -172,7 +182,7 @@ def _kind(name: str, path: str) -> str:
     return f"{name.rpartition('/')[2]}:{path}"
 
 
-def killed(source: Path, folder: Path, wanted: dict[str, Outcome], jobs: int) -> None:
+def killed(source: Path, folder: Path, wanted: dict[str, Outcome], origin: dict[str, str], jobs: int) -> None:
     out = folder / "killed"
     drawn = random.Random()
     for time_of in range(3):
@@ -189,7 +199,7 @@ def killed(source: Path, folder: Path, wanted: dict[str, Outcome], jobs: int) ->
     run(source, out, "--resume", "--workers", str(jobs))
     keys = Counter(json.loads(line)["key"] for line in _whole_lines(out))
     print(f"resumed; {sum(count > 1 for count in keys.values())} of {len(keys)} were graded more than once", flush=True)
-    report("killed three times, and resumed", outcomes(out), wanted)
+    report("killed three times, and resumed", outcomes(out), wanted, origin)
 
 
 def _whole_lines(out: Path) -> list[str]:
@@ -202,7 +212,7 @@ def _lines(out: Path) -> int:
     return len(_whole_lines(out))
 
 
-def cluster(source: Path, folder: Path, wanted: dict[str, Outcome]) -> None:
+def cluster(source: Path, folder: Path, wanted: dict[str, Outcome], origin: dict[str, str]) -> None:
     port = _free_port()
     environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", "PYTHONPATH": str(ROOT)}
     quiet = {"env": environment, "cwd": ROOT, "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
@@ -225,7 +235,7 @@ def cluster(source: Path, folder: Path, wanted: dict[str, Outcome]) -> None:
         for process in started:
             process.kill()
             process.wait()
-    report("two workers, one killed", outcomes(out), wanted)
+    report("two workers, one killed", outcomes(out), wanted, origin)
 
 
 def _free_port() -> int:
@@ -273,9 +283,9 @@ def main() -> None:
                 )
                 wanted = {name: by_kind[_kind(name, path)] for name, path in origin.items()}
             if given.what == "killed":
-                killed(source, folder, wanted, given.jobs)
+                killed(source, folder, wanted, origin, given.jobs)
             else:
-                cluster(source, folder, wanted)
+                cluster(source, folder, wanted, origin)
 
 
 if __name__ == "__main__":

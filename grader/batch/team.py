@@ -29,7 +29,7 @@ LIMIT_S = 1800.0
 _INTRODUCTION_S = 300.0
 _CONNECT_S = 20.0
 _FIRST_WORKER_S = 300.0
-# Nothing that comes back is unpickled: results are text. (The scheduler's own exceptions are an exception.)
+# Results are text and are not unpickled. Exceptions would be: the work itself raises none.
 _PLAIN = ["msgpack"]
 _WITHOUT_WORKERS_S = 600.0
 _POLL_S = 1.0
@@ -192,6 +192,10 @@ class Team:
             except TooLate:
                 said = f"a worker must answer within {_INTRODUCTION_S:g} s, got no word from {address}"
                 raise MissingEnvironment(said) from None
+            except Exception as broken:
+                # Most often that there is no grader: the function itself cannot be imported there.
+                said = f"a worker must have this grader, got {type(broken).__name__}: {broken} from {address}"
+                raise MissingEnvironment(said) from broken
             introduction = decode(Introduction, json.loads(text), "introduction")
             if introduction.trouble:
                 raise MissingEnvironment(f"{address}: {introduction.trouble}")
@@ -254,8 +258,10 @@ class Team:
         """Give up a task, and start its worker anew."""
         busy = [address for address, keys in self._client.processing().items() if future.key in keys]
         future.cancel()
-        if busy:
-            self._client.restart_workers(busy, timeout=60, raise_for_error=False)
+        # Only a worker with a nanny can be started anew; another one keeps hanging, and its next task goes elsewhere.
+        with contextlib.suppress(ValueError):
+            if busy:
+                self._client.restart_workers(busy, timeout=60, raise_for_error=False)
         return str(next(iter(busy), ""))
 
     def _workers(self) -> dict[str, Any]:

@@ -82,11 +82,16 @@ class Lines(Silent):
         self._total = total
         self._as_before = as_before
         self._done = 0
-        self._since = monotonic()
+        self._since = 0.0
 
     def __enter__(self) -> Board:
         print(f"{self._total} to grade, {self._as_before} as before; starting workers …", file=sys.stderr, flush=True)
         return self
+
+    def heard(self, event: Event) -> None:
+        """The clock starts with the first grading, not with the workers."""
+        if isinstance(event, Started):
+            self._since = self._since or monotonic()
 
     def graded(self, lines: Sequence[Line]) -> None:
         """One line; the others who handed in the same text are counted."""
@@ -116,7 +121,7 @@ class LiveTable(Silent):
         self._as_before = as_before
         self._done = 0
         self._places = 0
-        self._since = monotonic()
+        self._since = 0.0
         self._running: dict[str, tuple[str, float]] = {}
         self._verdicts: Counter[str] = Counter()
         self._latest: deque[str] = deque(maxlen=_LATEST)
@@ -133,6 +138,7 @@ class LiveTable(Silent):
         """Keep what runs."""
         match event:
             case Started(task):
+                self._since = self._since or monotonic()
                 self._running[task.key] = (task.exercise, monotonic())
             case Ended(task):
                 self._running.pop(task.key, None)
@@ -146,7 +152,7 @@ class LiveTable(Silent):
         self._latest.append(told(lines))
 
     def _shown(self) -> Group:
-        elapsed = monotonic() - self._since
+        elapsed = monotonic() - self._since if self._since else 0.0
         head = Table.grid(padding=(0, 2))
         head.add_row(
             ProgressBar(self._total, self._done, width=30),
