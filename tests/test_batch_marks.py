@@ -22,11 +22,12 @@ from grader.batch.work import Task
 from grader.catalogue import resolve
 from grader.errors import UsageError
 from grader.record import Record, SubmissionInfo, from_json, to_json
-from tests.records.samples import failing
+from tests.records.samples import H200, failing
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRY, _ = resolve(ROOT, "ex_15")
 NOW = "2026-11-02T10:00:00Z"
+INTERPRETER = failing().env
 
 POLICY = """
 due = 2026-11-02T23:59:00+01:00
@@ -194,11 +195,11 @@ def test_a_folder_gives_the_same_gradebook_and_refuses_another_s_record(tmp_path
 
 
 def test_what_could_not_be_read_scores_nothing_and_what_was_lost_costs_nothing() -> None:
-    record = invalid(ENTRY, "an archive must be readable, got none", NOW, gpu=False)
+    record = invalid(ENTRY, "an archive must be readable, got none", NOW, INTERPRETER)
     assert (record.verdict, record.score, record.judged_score, record.max_score) == ("invalid_submission", 0, 75, 100)
     assert from_json(to_json(record)) == record
     task = Task("k1", ENTRY.name, "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), NOW, parts=("vector_add",))
-    record = lost(ENTRY, task, "its worker was lost 2 times", gpu=True)
+    record = lost(ENTRY, task, "its worker was lost 2 times", H200)
     assert (record.max_score, [part.name for part in record.parts]) == (20, ["vector_add"])
     assert (record.verdict, record.judged_score) == ("grader_error", 0)
     assert from_json(to_json(record)) == record

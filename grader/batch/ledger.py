@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +20,8 @@ from grader.batch.work import Task
 from grader.catalogue import Entry
 from grader.errors import UsageError
 from grader.plan import default_seed
-from grader.protocol.decode import DecodeError
-from grader.record import Record, SubmissionInfo, from_json, to_json
+from grader.protocol.decode import DecodeError, decode
+from grader.record import Environment, Record, SubmissionInfo, from_json, to_json
 from grader.report import html
 
 
@@ -42,9 +43,9 @@ class Rules:
     unconfined: bool = False
 
     @property
-    def gpu(self) -> bool:
-        """Whether the class is graded on GPUs."""
-        return '"mode": "gpu"' in self.terms.environment
+    def environment(self) -> Environment:
+        """Where the class is graded, as records have it."""
+        return decode(Environment, {**json.loads(self.terms.environment), "isolation": []}, "environment")
 
     @property
     def manner(self) -> str:
@@ -106,7 +107,7 @@ class Ledger:
             if not one.key:
                 entry = self._rules.entries[one.exercise]
                 record = refused.invalid(
-                    entry, one.trouble, self._rules.now(), gpu=self._rules.gpu, parts=self._rules.parts
+                    entry, one.trouble, self._rules.now(), self._rules.environment, self._rules.parts
                 )
                 self._record(one, replace(record, graded_at=self._graded_before(one, record)))
                 continue
@@ -154,7 +155,7 @@ class Ledger:
         record, trouble = self._result(ended)
         if record is None:
             entry = next(entry for entry in self._rules.entries.values() if entry.name == task.exercise)
-            record = refused.lost(entry, task, trouble, gpu=self._rules.gpu)
+            record = refused.lost(entry, task, trouble, self._rules.environment)
         # What the grader failed at is tried again by the next run.
         elif all(check.status != "grader_error" for check in record.checks):
             self._kept.keep_result(task.key, record)

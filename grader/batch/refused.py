@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import replace
 
-from grader import __version__, machine
+from grader import __version__
 from grader.batch.work import Task
 from grader.catalogue import Entry
 from grader.model.exercise import Check, Part, SpeedBand, check_id
@@ -15,6 +15,7 @@ from grader.record import (
     UNJUDGED,
     Cause,
     CheckResult,
+    Environment,
     ExerciseInfo,
     PartInfo,
     PrintedOutput,
@@ -30,25 +31,25 @@ _INVALID = Cause("invalid_submission", "This cannot be graded", "", "Hand in one
 _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault.")
 
 
-def invalid(entry: Entry, why: str, graded_at: str, *, gpu: bool, parts: Collection[str] = ()) -> Record:
-    """The record of a submission that could not be read; what this machine could not have judged stays open."""
+def invalid(entry: Entry, why: str, graded_at: str, where: Environment, parts: Collection[str] = ()) -> Record:
+    """The record of a submission that could not be read; what could not have been judged there stays open."""
     cause = replace(_INVALID, rationale=clean(why, 400))
-    return _record(entry, "", "invalid_submission", cause, graded_at, gpu, parts)
+    return _record(entry, "", "invalid_submission", cause, graded_at, where, parts)
 
 
-def lost(entry: Entry, task: Task, why: str, *, gpu: bool) -> Record:
+def lost(entry: Entry, task: Task, why: str, where: Environment) -> Record:
     """The record of a grading that ended without a result, twice."""
     cause = replace(_LOST, rationale=clean(why, 400))
-    return _record(entry, task.text, "grader_error", cause, task.graded_at, gpu, task.parts)
+    return _record(entry, task.text, "grader_error", cause, task.graded_at, where, task.parts)
 
 
 def _record(
-    entry: Entry, text: str, status: Status, cause: Cause, graded_at: str, gpu: bool, parts: Collection[str]
+    entry: Entry, text: str, status: Status, cause: Cause, graded_at: str, where: Environment, parts: Collection[str]
 ) -> Record:
     exercise = entry.exercise
 
     def result(part: Part, check: Check) -> CheckResult:
-        untimed = isinstance(check.rule, SpeedBand) and not gpu
+        untimed = isinstance(check.rule, SpeedBand) and where.mode != "gpu"
         decided: Status = "skipped_environment" if untimed else status
         return CheckResult(
             id=check_id(part, check),
@@ -69,7 +70,7 @@ def _record(
         tool=Tool("grade", __version__),
         exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
         submission=SubmissionInfo("", hashlib.sha256(text.encode()).hexdigest() if text else ""),
-        env=machine.environment("gpu" if gpu else "interpret", (), machine.find_gpu() if gpu else None),
+        env=where,
         seed="",
         command="",
         verdict=verdict_of(checks),
