@@ -210,6 +210,7 @@ class Team:
         """
         waiting = deque((task, 1, "") for task in tasks)
         running: dict[Future[str], _Run] = {}
+        over: list[Ended] = []
         alone_since: float | None = None
         while waiting or running:
             places = self._places()
@@ -220,14 +221,18 @@ class Team:
                 task, attempts, avoided = waiting.popleft()
                 running[self._given_out(task, avoided)] = _Run(task, attempts)
                 yield Started(task)
+            # What came out is told while the workers are busy again: keeping it takes time.
+            yield from over
             yield Waited(places)
+            over = []
             for future, outcome in self._over(running, limit_s):
                 run = running.pop(future)
                 # A worker that was lost is one that the scheduler has replaced already, as often as it may.
                 if run.attempts == 1 and not outcome.lost and is_open(outcome):
                     waiting.appendleft((run.task, 2, outcome.worker))
                 else:
-                    yield Ended(run.task, outcome, run.attempts)
+                    over.append(Ended(run.task, outcome, run.attempts))
+        yield from over
 
     def _given_out(self, task: Task, avoided: str) -> Future[str]:
         workers = self._workers()
