@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -22,10 +23,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 from grader.catalogue import Entry, resolve
+from grader.child.confinement import system
 from grader.record import Record, from_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -150,22 +153,39 @@ def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None
 
 
 def overhead(source: Path, folder: Path, origin: dict[str, str], jobs: int, rounds: int) -> None:
-    """A plain loop in `jobs` processes against `jobs` workers, in turns, for the machine may have other work."""
+    """A plain loop in `jobs` processes against `jobs` workers, in turns: by the clock, and by what the cores did for it,
+    which other work on the machine changes less.
+    """
+    system.become_subreaper()
     files = [f"{name.rpartition('/')[2]}:{path}" for name in sorted(origin) for path in _files(source, name)]
     ratios = []
     for turn in range(rounds):
-        started = time.monotonic()
-        loops = [
-            subprocess.Popen([sys.executable, "-m", "benchmarks.batch", "loop", *files[place::jobs]], cwd=ROOT)
-            for place in range(jobs)
-        ]
-        for loop in loops:
-            loop.wait()
-        bare = time.monotonic() - started
-        batch = run(source, folder / f"overhead-{turn}", "--workers", str(jobs))
-        ratios.append(batch / bare)
-        print(f"{len(files)} files: plain loops {bare:.1f} s, batch {batch:.1f} s: {batch / bare - 1:+.0%}", flush=True)
+        bare = _cost(lambda: _loops(files, jobs))
+        batch = _cost(lambda turn=turn: run(source, folder / f"overhead-{turn}", "--workers", str(jobs)))
+        ratios.append(batch[1] / bare[1])
+        print(
+            f"{len(files)} files, {jobs} at a time: plain loops {bare[0]:.0f} s, {bare[1]:.0f} s of the cores; ", end=""
+        )
+        print(f"batch {batch[0]:.0f} s, {batch[1]:.0f} s of the cores: {ratios[-1] - 1:+.0%}", flush=True)
     print(f"median overhead {sorted(ratios)[len(ratios) // 2] - 1:+.0%}", flush=True)
+
+
+def _loops(files: list[str], jobs: int) -> None:
+    command = [sys.executable, "-m", "benchmarks.batch", "loop"]
+    for loop in [subprocess.Popen([*command, *files[place::jobs]], cwd=ROOT) for place in range(jobs)]:
+        loop.wait()
+
+
+def _cost(work: Callable[[], object]) -> tuple[float, float]:
+    """(seconds by the clock, seconds of the cores) of all processes that this starts, orphans included."""
+    started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    work()
+    seconds = time.monotonic() - started
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _files(source: Path, name: str) -> list[Path]:
