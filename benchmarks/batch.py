@@ -153,19 +153,20 @@ def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None
 
 
 def overhead(source: Path, folder: Path, origin: dict[str, str], jobs: int, rounds: int) -> None:
-    """A plain loop in `jobs` processes against `jobs` workers, in turns: by the clock, and by what the cores did for it,
-    which other work on the machine changes less.
+    """A plain loop in `jobs` processes against `jobs` workers, in turns: by the clock, and by what the cores did, which
+    other work on the machine changes less.
     """
     system.become_subreaper()
     files = [f"{name.rpartition('/')[2]}:{path}" for name in sorted(origin) for path in _files(source, name)]
+    # Or each loop would have an exercise of its own.
+    random.Random(15).shuffle(files)
     ratios = []
     for turn in range(rounds):
         bare = _cost(lambda: _loops(files, jobs))
         batch = _cost(lambda turn=turn: run(source, folder / f"overhead-{turn}", "--workers", str(jobs)))
         ratios.append(batch[1] / bare[1])
-        print(
-            f"{len(files)} files, {jobs} at a time: plain loops {bare[0]:.0f} s, {bare[1]:.0f} s of the cores; ", end=""
-        )
+        print(f"{len(files)} files, {jobs} at a time", end=": ")
+        print(f"plain loops {bare[0]:.0f} s, {bare[1]:.0f} s of the cores", end="; ")
         print(f"batch {batch[0]:.0f} s, {batch[1]:.0f} s of the cores: {ratios[-1] - 1:+.0%}", flush=True)
     print(f"median overhead {sorted(ratios)[len(ratios) // 2] - 1:+.0%}", flush=True)
 
