@@ -35,6 +35,22 @@ def has_gpu() -> bool:
     return may_have_gpu() and torch.cuda.is_available()
 
 
+def visible_gpus() -> tuple[str, ...]:
+    """The GPUs that may be used, as CUDA_VISIBLE_DEVICES names them; none where there is none."""
+    if not may_have_gpu():
+        return ()
+    if named := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        return tuple(filter(None, map(str.strip, named.split(","))))
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return tuple(map(str, range(pynvml.nvmlDeviceGetCount())))
+    except Exception:
+        # As in find_gpu: what the driver cannot count is one.
+        return ("0",)
+
+
 def find_gpu() -> Gpu | None:
     """The first visible GPU, or None. Asks the driver through NVML; a GPU that it cannot describe is called unknown."""
     if not may_have_gpu():

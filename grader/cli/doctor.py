@@ -8,6 +8,7 @@ from pathlib import Path
 
 from grader import machine
 from grader.errors import GradeError
+from grader.isolation import missing
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
 from grader.sandbox.outcome import Finished
@@ -65,6 +66,8 @@ def _try_mode(mode: Mode) -> bool:
         print(f"{mark} a Triton kernel in mode {mode}: {words}")
         if session.ready:
             print(f"        isolation: {', '.join(session.ready.isolation)}")
+            for promise in missing(session.ready.isolation):
+                print(f"MISSING confinement of a submission: {promise}")
         return right
     print(f"BROKEN  a Triton kernel in mode {mode}: {_why(outcome)}")
     return False

@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 from grader.errors import UsageError
-
-_MOST_BYTES = 1 << 20
+from grader.reading import MOST_BYTES, as_text
 
 
 def read_submission(path: Path) -> str:
@@ -21,23 +20,12 @@ def read_submission(path: Path) -> str:
         if path.exists() and not path.is_file():
             raise UsageError(f"a submission must be a regular file, got {path}")
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         raise UsageError(f"a submission must exist, got {path}") from None
     except OSError as refused:
         raise UsageError(f"a submission must be readable, got {path}: {refused.strerror}") from refused
-    if len(data) > _MOST_BYTES:
-        raise UsageError(f"a submission must hold at most {_MOST_BYTES} bytes, got more in {path}")
-    if not data.strip():
-        raise UsageError(f"a submission must not be empty, got {path}")
-    if b"\0" in data:
-        raise UsageError(f"a submission must be text, got a NUL byte at offset {data.index(0)} in {path}")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as broken:
-        raise UsageError(
-            f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}"
-        ) from None
+    return as_text(data, path)
 
 
 def parse_seed(text: str) -> int:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from grader.cleaning import disarmed_markup
+from grader.isolation import missing
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
 from grader.report import chart, kernels, picture, selection, view
 from grader.report.efficiency import EfficiencyView, efficiency_view
@@ -119,6 +121,8 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),
+            # Every child has some layer: without any, nothing of the submission ran.
+            unconfined=missing(record.env.isolation) if record.env.isolation else (),
             segments=_segments(sums),
             timed=any(check.speed for check in checks),
             shortened=level > 0 or cut_checks > 0,
@@ -128,6 +132,25 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
     )
 
 
+class _Compiled(BytecodeCache):
+    """Compiling the templates takes 15 times as long as filling them in, and a class has hundreds of pages."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give what was compiled before."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled just now."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
+
+
 def _environment(limits: _Limits, record: Record) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -135,6 +158,7 @@ def _environment(limits: _Limits, record: Record) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
     )
     filters: dict[str, Callable[..., object]] = {
         "line": lambda text, most=400: view.line(text, min(most, max(limits.text, 80))),

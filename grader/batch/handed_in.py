@@ -1,0 +1,225 @@
+"""What lies in a folder or an archive of submissions, looked at and never unpacked: whoever made it may be hostile.
+
+Nothing is read but files that are asked for, and of those no more than a submission may hold. No link is followed. What
+breaks a rule is trouble of the one who handed it in, in words, and of nobody else.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.errors import UsageError
+from grader.reading import MOST_BYTES
+
+MOST_FILES = 10_000
+MOST_UNPACKED_BYTES = 1 << 29
+# The table of contents of an archive is read into memory as a whole.
+MOST_ARCHIVE_BYTES = 1 << 24
+_MOST_DEPTH = 32
+_MADE_BY_TOOLS = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", "node_modules", ".ipynb_checkpoints"})
+# What reading a broken or hostile archive raises.
+_BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError, OSError)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file: its path from where it was handed in. trouble: why it cannot be read. read(n): its first n bytes; raises
+    UsageError.
+    """
+
+    path: tuple[str, ...]
+    read: Callable[[int], bytes]
+    trouble: str = ""
+    modified_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Its last name."""
+        return self.path[-1]
+
+    def __str__(self) -> str:
+        return printable("/".join(self.path))
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing at the top: a folder with what is in it, or a file, which is its own only member.
+
+    trouble: why nothing can be said of what is in it.
+    """
+
+    name: str
+    is_folder: bool
+    members: tuple[Member, ...]
+    trouble: str = ""
+
+
+def printable(name: str) -> str:
+    """A name as text: what is no character of UTF-8, or steers a terminal, is replaced."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(one if one.isprintable() else "\ufffd" for one in text)
+
+
+def items_in(place: Path) -> tuple[Item, ...]:
+    """The things in a folder, or in an archive, sorted by name. Raises UsageError."""
+    if place.is_file() and zipfile.is_zipfile(place):
+        try:
+            return _grouped(_archived(place, trusted=True))
+        except UsageError as refused:
+            raise UsageError(f"{place}: {refused}") from None
+    if not place.is_dir():
+        raise UsageError(f"submissions must lie in a folder or a zip file, got {place}")
+    return tuple(_item(entry) for entry in sorted(os.scandir(place), key=lambda entry: entry.name))
+
+
+def opened(item: Item) -> Item:
+    """An archive as the folder that it holds; anything else as it is."""
+    if item.is_folder or item.trouble or not item.name.lower().endswith(".zip"):
+        return item
+    try:
+        return Item(item.name, True, tuple(_archived(item.members[0].read(MOST_ARCHIVE_BYTES + 1))))
+    except UsageError as refused:
+        return Item(item.name, True, (), str(refused))
+
+
+# -- folders ---------------------------------------------------------------------------------------------------------
+
+
+def _item(entry: os.DirEntry[str]) -> Item:
+    if entry.is_symlink():
+        link = Member((entry.name,), _unreadable, "a symbolic link")
+        return Item(entry.name, False, (link,), "a submission must be a file or a folder, got a symbolic link")
+    if not entry.is_dir(follow_symlinks=False):
+        return Item(entry.name, False, (_member(entry, ()),))
+    try:
+        return Item(entry.name, True, tuple(_walked(entry.path)))
+    except (UsageError, OSError) as refused:
+        return Item(entry.name, True, (), str(refused))
+
+
+def _walked(folder: str) -> Iterator[Member]:
+    found = 0
+    waiting: list[tuple[str, tuple[str, ...]]] = [(folder, ())]
+    while waiting:
+        place, path = waiting.pop()
+        if len(path) > _MOST_DEPTH:
+            raise UsageError(f"folders must lie at most {_MOST_DEPTH} deep, got more below {printable(path[0])}")
+        for entry in sorted(os.scandir(place), key=lambda one: one.name):
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _MADE_BY_TOOLS:
+                    waiting.append((entry.path, (*path, entry.name)))
+                continue
+            found += 1
+            if found > MOST_FILES:
+                raise UsageError(f"a folder must hold at most {MOST_FILES} files, got more")
+            yield _member(entry, path)
+
+
+def _member(entry: os.DirEntry[str], folder: tuple[str, ...]) -> Member:
+    found = entry.stat(follow_symlinks=False)
+    path = Path(entry.path)
+    trouble = "" if stat.S_ISREG(found.st_mode) else "no regular file"
+    if stat.S_ISLNK(found.st_mode):
+        trouble = "a symbolic link"
+    return Member((*folder, entry.name), lambda most: _read_file(path, most), trouble, found.st_mtime)
+
+
+def _read_file(path: Path, most: int) -> bytes:
+    """The first bytes of a regular file; a link or a pipe that takes its place meanwhile is not followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UsageError(f"a submission must be a regular file, got {printable(path.name)}")
+            return file.read(most)
+    except OSError as refused:
+        raise UsageError(f"a submission must be readable, got {printable(path.name)}: {refused.strerror}") from refused
+
+
+def _unreadable(_: int) -> bytes:
+    raise UsageError("a submission must be a regular file, got none")
+
+
+# -- archives --------------------------------------------------------------------------------------------------------
+
+
+def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member]:
+    """The files of an archive. An instructor's own may be as large as a class is."""
+    if isinstance(source, bytes) and len(source) > MOST_ARCHIVE_BYTES:
+        raise UsageError(f"an archive must hold at most {MOST_ARCHIVE_BYTES} bytes, got more")
+    try:
+        with zipfile.ZipFile(_stream(source)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    except _BROKEN as broken:
+        raise UsageError(f"an archive must be a readable zip file, got: {broken}") from broken
+    if len(entries) > MOST_FILES and not trusted:
+        raise UsageError(f"an archive must hold at most {MOST_FILES} files, got {len(entries)}")
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > MOST_UNPACKED_BYTES and not trusted:
+        raise UsageError(f"an archive must unpack to at most {MOST_UNPACKED_BYTES} bytes, got {unpacked}")
+    for entry in entries:
+        path = _path(entry)
+        if not _MADE_BY_TOOLS.intersection(path):
+            yield _archive_member(source, entry, path)
+
+
+def _stream(source: Path | bytes) -> Path | io.BytesIO:
+    return io.BytesIO(source) if isinstance(source, bytes) else source
+
+
+def _path(entry: zipfile.ZipInfo) -> tuple[str, ...]:
+    """The parts of an entry's path. Raises UsageError for one that leads out of the archive."""
+    name = entry.filename.replace("\\", "/")
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or ".." in parts or not parts or (len(parts[0]) == 2 and parts[0][1] == ":"):
+        raise UsageError(f"a path must stay inside its archive, got {printable(entry.filename)[:200]}")
+    return parts
+
+
+def _archive_member(source: Path | bytes, entry: zipfile.ZipInfo, path: tuple[str, ...]) -> Member:
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    trouble = "" if kind in (0, stat.S_IFREG) else "no regular file"
+    if kind == stat.S_IFLNK:
+        trouble = "a symbolic link"
+
+    def read(most: int) -> bytes:
+        try:
+            with zipfile.ZipFile(_stream(source)) as archive, archive.open(entry) as file:
+                return file.read(most)
+        except _BROKEN as broken:
+            raise UsageError(f"an archive's file must be readable, got {printable(path[-1])}: {broken}") from broken
+
+    return Member(path, read, trouble)
+
+
+def _grouped(members: Iterator[Member]) -> tuple[Item, ...]:
+    """The members of an instructor's archive by what they lie in."""
+    folders: dict[str, list[Member]] = {}
+    files: list[Item] = []
+    for member in members:
+        if len(member.path) == 1:
+            files.append(Item(member.name, False, (member,)))
+        else:
+            inside = Member(member.path[1:], member.read, member.trouble)
+            folders.setdefault(member.path[0], []).append(inside)
+    return (*(Item(name, True, tuple(inside)) for name, inside in sorted(folders.items())), *files)
+
+
+def text_bytes(member: Member) -> bytes:
+    """What a submission's file holds, one byte more than is allowed at most. Raises UsageError."""
+    if member.trouble:
+        raise UsageError(f"a submission must be a regular file, got {member.trouble} ({member})")
+    return member.read(MOST_BYTES + 1)
+
+
+def listed(members: Sequence[Member], most: int = 5) -> str:
+    """The first of some files, in words."""
+    names = ", ".join(str(member) for member in members[:most])
+    return f"{names} and {len(members) - most} more" if len(members) > most else names or "nothing"

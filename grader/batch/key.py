@@ -1,0 +1,57 @@
+"""What a result depends on, as one key: a result is used again wherever its key is the same, and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+from grader import __version__, machine
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# Rooms that show, keep and hand round results, and decide none.
+_WITHOUT = ("batch", "cli", "export", "report", "release", "similarity", "sanitizer")
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What a class is graded by: the same for everybody, or marks cannot be compared.
+
+    grader: its version and a hash of its code. exercises: their hashes by name. environment: what the machine has, as
+    one text (`environment`).
+    """
+
+    grader: str
+    exercises: dict[str, str]
+    environment: str
+
+
+@cache
+def grader() -> str:
+    """The grader's version, and a hash of all of its code that decides results."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        place = path.relative_to(_PACKAGE)
+        if place.parts[0] not in _WITHOUT:
+            digest.update(str(place).encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{__version__}+{digest.hexdigest()[:16]}"
+
+
+def environment(*, gpu: bool) -> str:
+    """What results depend on of this machine: versions, and the GPU where one is used."""
+    found = machine.environment("gpu" if gpu else "interpret", (), machine.find_gpu() if gpu else None)
+    values = dataclasses.asdict(found)
+    del values["isolation"]
+    return json.dumps(values, sort_keys=True)
+
+
+def content_key(text: str, exercise: str, terms: Terms, seed: int, manner: str = "") -> str:
+    """The key of grading this text against the exercise of that name. manner: options that change a result."""
+    parts = (text, exercise, terms.exercises[exercise], terms.grader, terms.environment, f"{seed:#x}", manner)
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(f"{len(data)}:".encode() + data)
+    return digest.hexdigest()[:40]

@@ -1,0 +1,128 @@
+"""The roster: who is in the class, read from a CSV file, and which of them a platform means."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+from grader.batch.gradebook import Student
+from grader.batch.layouts import Owner
+from grader.errors import UsageError
+
+_PLATFORMS = ("canvas", "sis", "github", "moodle", "gradescope")
+# What exports of the platforms call their columns, in lower case, and what they are called here.
+_COLUMNS = {
+    "student": "name",
+    "full name": "name",
+    "email address": "email",
+    "sid": "sis",
+    "student id": "sis",
+    "id number": "sis",
+    "sis user id": "sis",
+    "sis login id": "login",
+    "github_username": "github",
+    "identifier": "login",
+    "username": "login",
+    "first name": "first",
+    "last name": "last",
+    "surname": "last",
+}
+_UNFIT = re.compile(r"[^\w.@+=-]+")
+_MOST_ID = 80
+
+
+def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
+    """The students of a roster: our own columns (id, name, email, section, canvas, sis, github, moodle, gradescope), or
+    those of an export of Canvas, Moodle, Gradescope or GitHub Classroom. Raises UsageError.
+    """
+    rows = csv.DictReader(io.StringIO(text.lstrip("\ufeff")))
+    columns = [_column(name) for name in rows.fieldnames or ()]
+    # Canvas calls its own number ID and has the names of people below Student.
+    is_canvas = "student" in [(name or "").strip().lower() for name in rows.fieldnames or ()]
+    rows.fieldnames = ["canvas" if is_canvas and column == "id" else column for column in columns]
+    if not {"id", "login", "email", "sis", "github", "canvas"} & set(rows.fieldnames):
+        raise UsageError(f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {columns}")
+    students: dict[str, Student] = {}
+    for row in rows:
+        values = {key: (value or "").strip() for key, value in row.items() if isinstance(value, str) and key}
+        student = _student(values)
+        # Canvas writes the points possible below its header.
+        if student is None or values.get("name", "").lower().startswith("points possible"):
+            continue
+        if student.id in students:
+            raise UsageError(f"{path}: a student must stand on one line, got {student.id!r} twice")
+        students[student.id] = student
+    return tuple(students.values())
+
+
+def _column(name: str | None) -> str:
+    plain = (name or "").strip().lower()
+    return _COLUMNS.get(plain, plain)
+
+
+def _student(values: Mapping[str, str]) -> Student | None:
+    name = values.get("name") or f"{values.get('first', '')} {values.get('last', '')}".strip()
+    email = values.get("email", "")
+    ids = {platform: values[platform] for platform in _PLATFORMS if values.get(platform)}
+    candidates = (values.get("id"), values.get("login"), email.partition("@")[0], *ids.values())
+    chosen = next((one for one in candidates if one), "")
+    return Student(as_id(chosen), name, email, values.get("section", ""), ids) if chosen else None
+
+
+def as_id(label: str) -> str:
+    """A label as a name for files, the same for the same label and another for every other."""
+    plain = unicodedata.normalize("NFC", label)
+    fit = _UNFIT.sub("_", plain).strip("._")[:_MOST_ID]
+    if fit and fit == label:
+        return fit
+    # What had to be changed could now be what another one is called.
+    mark = hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{fit or 'student'}-{mark}"
+
+
+def owner_on(roster: Sequence[Student], owner: Owner) -> Student | None:
+    """The student that an owner is, None where the roster has no such one. Raises UsageError where what the platform
+    says speaks of several.
+
+    The platform's number and the e-mail address decide; a name is taken only where the roster knows neither.
+    """
+    for matches in (_same_number_or_address, _same_label, _same_name):
+        found = [student for student in roster if matches(student, owner)]
+        if len(found) > 1:
+            names = ", ".join(student.id for student in found[:4])
+            raise UsageError(f"an owner must be one student of the roster, got {owner.label!r}, which is {names}")
+        if found:
+            return found[0]
+    return None
+
+
+def _same_number_or_address(student: Student, owner: Owner) -> bool:
+    if owner.email and student.email.lower() == owner.email.lower():
+        return True
+    return any(student.ids.get(platform, "").lower() == value.lower() for platform, value in owner.ids.items())
+
+
+def _same_label(student: Student, owner: Owner) -> bool:
+    known = (student.id, student.email, student.email.partition("@")[0], *student.ids.values())
+    return owner.label.lower() in {one.lower() for one in known if one}
+
+
+def _same_name(student: Student, owner: Owner) -> bool:
+    """Canvas writes the last name first, and nothing between the names."""
+    first, _, rest = student.name.partition(",")
+    words = f"{rest} {first}".split() if rest else student.name.split()
+    spelled = {_letters(" ".join(words)), _letters(" ".join([*words[-1:], *words[:-1]]))} - {""}
+    conflict = any(
+        platform in student.ids and student.ids[platform].lower() != value.lower()
+        for platform, value in owner.ids.items()
+    )
+    return not conflict and bool(spelled & {_letters(owner.name), _letters(owner.label)})
+
+
+def _letters(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(one for one in decomposed if one.isalnum())

@@ -1,0 +1,137 @@
+"""The submissions of a class: for every student and exercise the text to grade, or why there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from grader.batch.gradebook import Student
+from grader.batch.handed_in import Member, listed, text_bytes
+from grader.batch.layouts import Bundle, Found, Owner
+from grader.batch.roster import as_id, owner_on
+from grader.errors import UsageError
+from grader.reading import as_text
+
+_ROOM_OF_STUBS = "exercises"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one student handed in for one exercise, by id. path: what its owner called it. trouble: why it cannot be
+    graded; otherwise text is what runs. late: the platform called it late.
+    """
+
+    student: str
+    exercise: str
+    path: str
+    text: str = ""
+    trouble: str = ""
+    submitted_at: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Class:
+    """Everybody, and all that was handed in. strangers: the ids of those that no roster names. ignored: the names of
+    what belongs to nobody.
+    """
+
+    students: tuple[Student, ...]
+    submissions: tuple[Submission, ...]
+    strangers: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def exercises_in(found: Found, exercises: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids of the exercises for which somebody handed something in."""
+    named = {bundle.exercise for bundle in found.bundles}
+    members = [member for bundle in found.bundles for member in bundle.members]
+    return tuple(one for one in exercises if one in named or any(_is_for(member, one) for member in members))
+
+
+def collect(
+    found: Found, exercises: Mapping[str, str], roster: Sequence[Student], times: Mapping[tuple[str, str], str]
+) -> Class:
+    """The submissions of everybody for these exercises (names by id), sorted by student.
+
+    times: when who handed in what, for (student, exercise), where the layout does not say.
+    """
+    known = list(roster)
+    strangers: list[Student] = []
+    handed_in: dict[str, list[Bundle]] = {}
+    for bundle in found.bundles:
+        for owner in bundle.owners:
+            try:
+                student = owner_on((*known, *strangers), owner) if roster else _as_stranger(owner)
+                trouble = ""
+            except UsageError as ambiguous:
+                student, trouble = None, str(ambiguous)
+            if student is None:
+                student = _as_stranger(owner)
+            if student.id not in {one.id for one in (*known, *strangers)}:
+                strangers.append(student)
+            handed_in.setdefault(student.id, []).append(
+                replace(bundle, members=(), trouble=trouble) if trouble else bundle
+            )
+    submissions = [
+        replace(one, submitted_at=times.get((one.student, one.exercise), one.submitted_at))
+        for student, bundles in sorted(handed_in.items())
+        for one in _of(student, bundles, exercises)
+    ]
+    students = (*known, *sorted(strangers, key=lambda one: one.id))
+    named = tuple(sorted(one.id for one in strangers)) if roster else ()
+    return Class(students, tuple(submissions), named, found.ignored)
+
+
+def _as_stranger(owner: Owner) -> Student:
+    return Student(as_id(owner.label), owner.name, owner.email, ids=dict(owner.ids))
+
+
+def _of(student: str, bundles: Sequence[Bundle], exercises: Mapping[str, str]) -> Iterator[Submission]:
+    """What one student handed in. Somebody who handed in something else altogether did so for every exercise."""
+    found = {
+        exercise: [(bundle, one) for bundle in bundles for one in bundle.members if _is_for(one, exercise)]
+        for exercise in exercises
+    }
+    broken = [bundle for bundle in bundles if bundle.trouble]
+    has_any = any(found.values())
+    for exercise, name in exercises.items():
+        if candidates := found[exercise]:
+            yield _chosen(student, exercise, name, candidates)
+            continue
+        meant = [one for one in (broken or bundles) if one.exercise in ("", exercise)]
+        if meant and (broken or not has_any):
+            what = f"a submission must hold {name}.py, got {listed([one for each in meant for one in each.members])}"
+            late = any(one.late for one in meant)
+            trouble = next((one.trouble for one in broken if one in meant), what)
+            yield Submission(
+                student, exercise, meant[0].name, trouble=trouble, submitted_at=meant[0].submitted_at, late=late
+            )
+
+
+def _is_for(member: Member, exercise: str) -> bool:
+    """Whether a file's name says that it is for the exercise: ex_15_triton_basics.py, ex-15.py, ex15_final (2).py."""
+    word, _, number = exercise.partition("_")
+    pattern = rf"{re.escape(word)}[_-]?0*{re.escape(number)}(?!\d).*\.py" if number else rf"{re.escape(exercise)}.*\.py"
+    return re.fullmatch(pattern, member.name, re.IGNORECASE | re.DOTALL) is not None
+
+
+def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[Bundle, Member]]) -> Submission:
+    """The one file of several for one exercise: the one in the folder of stubs, or the only text among them."""
+    own = [(bundle, one) for bundle, one in candidates if one.path[-2:] == (_ROOM_OF_STUBS, f"{name}.py")]
+    if len(own) == 1:
+        candidates = own
+    bundle, member = candidates[0]
+    plain = Submission(student, exercise, str(member), submitted_at=bundle.submitted_at, late=bundle.late)
+    try:
+        return replace(plain, text=as_text(_one_of([one for _, one in candidates], exercise), member))
+    except UsageError as refused:
+        return replace(plain, trouble=str(refused))
+
+
+def _one_of(members: Sequence[Member], exercise: str) -> bytes:
+    data = {text_bytes(one) for one in members}
+    if len(data) > 1:
+        raise UsageError(f"there must be one file for {exercise}, got {len(members)}: {listed(members)}")
+    return data.pop()

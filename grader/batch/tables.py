@@ -1,0 +1,89 @@
+"""What an instructor says in CSV files: points given by hand, and when something was handed in."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+
+from grader.batch.gradebook import Override
+from grader.batch.layouts import utc
+from grader.errors import UsageError
+
+_OVERRIDE = ("student", "exercise", "points", "reason", "author", "time")
+_TIME = ("student", "exercise", "submitted_at")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Points given by hand, to whom, for what, and when."""
+
+    student: str
+    exercise: str
+    override: Override
+    time: str
+
+
+def parse_overrides(
+    text: str, students: Collection[str], exercises: Collection[str], path: object = "overrides"
+) -> tuple[Given, ...]:
+    """The rows of a table of overrides; of two for the same mark the later line counts. Raises UsageError."""
+    found: dict[tuple[str, str], Given] = {}
+    for place, row in _rows(text, _OVERRIDE, path):
+        _known(place, "student", row["student"], students)
+        _known(place, "exercise", row["exercise"], exercises)
+        for name in ("reason", "author"):
+            if not row[name]:
+                raise UsageError(f"{place}: {name} must be given, got nothing")
+        given = Override(_points(place, row["points"]), row["reason"], row["author"])
+        time = _moment(place, "time", row["time"]) if row["time"] else ""
+        found[row["student"], row["exercise"]] = Given(row["student"], row["exercise"], given, time)
+    return tuple(found.values())
+
+
+def parse_times(text: str, path: object = "times") -> dict[tuple[str, str], str]:
+    """When who handed in what, in UTC, for (student, exercise). Raises UsageError."""
+    return {
+        (row["student"], row["exercise"]): _moment(place, "submitted_at", row["submitted_at"])
+        for place, row in _rows(text, _TIME, path)
+    }
+
+
+def _rows(text: str, columns: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, str]]]:
+    rows = csv.DictReader(io.StringIO(text.lstrip("\ufeff")))
+    got = tuple(name.strip().lower() for name in rows.fieldnames or ())
+    if not set(columns) <= {*got, "time"}:
+        raise UsageError(f"{path}: the columns must be {', '.join(columns)}, got {', '.join(got) or 'none'}")
+    rows.fieldnames = list(got)
+    for row in rows:
+        values = {name: (row.get(name) or "").strip() for name in columns}
+        if any(values.values()):
+            yield f"{path}, line {rows.line_num}", values
+
+
+def _known(place: str, what: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        raise UsageError(f"{place}: {what} must be one of the class's, got {value!r}")
+
+
+def _points(place: str, text: str) -> float:
+    try:
+        points = float(text)
+    except ValueError:
+        points = -1.0
+    if not isfinite(points) or points < 0:
+        raise UsageError(f"{place}: points must be a number of at least 0, got {text!r}")
+    return points
+
+
+def _moment(place: str, name: str, text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{place}: {name} must be a moment such as 2026-11-02T08:15:00Z, got {text!r}") from None
+    if moment.tzinfo is None:
+        raise UsageError(f"{place}: {name} must have an offset, such as Z or +01:00, got {text!r}")
+    return utc(moment)

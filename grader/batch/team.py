@@ -1,0 +1,306 @@
+"""Workers of Dask distributed: those of this machine, or those of a cluster that runs already."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import queue
+import signal
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from grader.batch import work
+from grader.batch.work import Introduction, Outcome, Task
+from grader.errors import GradeError, MissingEnvironment
+from grader.protocol.decode import DecodeError, decode
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# A grading of an exercise takes seconds to minutes; beyond this it hangs, and its worker with it.
+LIMIT_S = 1800.0
+_INTRODUCTION_S = 300.0
+_CONNECT_S = 20.0
+_FIRST_WORKER_S = 300.0
+# Results are text and are not unpickled. Exceptions would be: the work itself raises none.
+_PLAIN = ["msgpack"]
+_WITHOUT_WORKERS_S = 600.0
+_POLL_S = 1.0
+_GPU = "GPU"
+
+
+@dataclass(frozen=True)
+class Started:
+    """A task was given out."""
+
+    task: Task
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A task is over. attempts: how often we gave it out; what a lost worker had, the scheduler gives out again."""
+
+    task: Task
+    outcome: Outcome
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Waited:
+    """Time went by. places: how many gradings the workers do at a time."""
+
+    places: int
+
+
+Event = Started | Ended | Waited
+
+
+@dataclass
+class _Run:
+    task: Task
+    attempts: int
+    since: float = field(default_factory=monotonic)
+
+
+def local_workers(gpus: Sequence[str], wanted: int | None = None) -> tuple[dict[str, str], ...]:
+    """The environments of this machine's workers: one per GPU, or one per core where there is none."""
+    if gpus:
+        count = wanted or len(gpus)
+        return tuple({"CUDA_VISIBLE_DEVICES": gpus[place % len(gpus)]} for place in range(count))
+    return tuple({} for _ in range(wanted or len(os.sched_getaffinity(0))))
+
+
+def is_installed() -> bool:
+    """Whether Dask distributed is there."""
+    return importlib.util.find_spec("distributed") is not None
+
+
+def is_private() -> bool:
+    """Whether the ports of a local cluster can be closed to other users of this machine."""
+    return importlib.util.find_spec("cryptography") is not None
+
+
+@contextlib.contextmanager
+def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
+    """Workers of this machine, one process for each of these environments; they end with the block.
+
+    Whoever can speak to a scheduler can run code as its user: where `is_private`, only we can.
+    """
+    import dask
+    from distributed import Client, Nanny, Scheduler, SpecCluster
+    from distributed.security import Security
+
+    quiet: dict[str, object] = {f"distributed.{name}.http.routes": [] for name in ("scheduler", "worker", "nanny")}
+    security = Security.temporary() if is_private() else Security()
+    common = {"protocol": "tls://" if is_private() else "tcp://", "host": "127.0.0.1", "security": security}
+    with (
+        tempfile.TemporaryDirectory(prefix="grade-workers-") as folder,
+        dask.config.set(quiet, temporary_directory=folder),
+    ):
+        scheduler = {**common, "port": 0, "dashboard": False, "dashboard_address": ":0", "allowed_failures": 1}
+        specs = {
+            place: {
+                "cls": Nanny,
+                "options": {
+                    **common,
+                    "nthreads": 1,
+                    "env": dict(environment),
+                    "resources": {_GPU: 1} if environment else None,
+                    # Its children's memory is the grader's business, and a killed worker is a lost grading.
+                    "memory_limit": 0,
+                    "local_directory": folder,
+                    "silence_logs": logging.CRITICAL,
+                },
+            }
+            for place, environment in enumerate(workers)
+        }
+        with contextlib.ExitStack() as stack:
+            # Ctrl-C is ours: workers, even those that are started later, come from threads that hear of none.
+            with _deaf_to_interrupts():
+                cluster = stack.enter_context(
+                    SpecCluster(
+                        scheduler={"cls": Scheduler, "options": scheduler},
+                        workers=specs,
+                        security=security,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+                client = stack.enter_context(Client(cluster, security=security, deserializers=_PLAIN))
+            yield Team(client)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Threads that are started in the block, and their processes, never get a SIGINT; this thread does again."""
+    from distributed.utils import get_mp_context
+
+    # Starts the process that keeps track of resources, as the first worker would: it takes the block off its thread.
+    get_mp_context().Lock()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def at(address: str) -> Iterator[Team]:
+    """The workers of a cluster that runs already; they stay when the block ends. Raises MissingEnvironment."""
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=_CONNECT_S, deserializers=_PLAIN, set_as_default=False)
+    except (OSError, ValueError, TypeError) as refused:
+        raise MissingEnvironment(f"a scheduler must answer at {address}, got: {refused}") from refused
+    with client:
+        yield Team(client)
+
+
+class Team:
+    """Some workers, which grade submissions and lose none."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._news: queue.Queue[Future[str]] = queue.Queue()
+
+    def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
+        """What each worker says of itself, by address. Raises MissingEnvironment where there is none."""
+        from distributed import TimeoutError as TooLate
+
+        try:
+            # A cluster's queue may give out the first one late; those that come later introduce themselves at work.
+            self._client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
+        except TooLate:
+            said = f"a cluster must have a worker within {_FIRST_WORKER_S:g} s, got none"
+            raise MissingEnvironment(said) from None
+        workers = list(self._workers())
+        asked = {
+            address: self._client.submit(work.introduce, cpu, workers=[address], pure=False, priority=10)
+            for address in workers
+        }
+        found = {}
+        for address, future in asked.items():
+            try:
+                text = future.result(timeout=_INTRODUCTION_S)
+            except TooLate:
+                said = f"a worker must answer within {_INTRODUCTION_S:g} s, got no word from {address}"
+                raise MissingEnvironment(said) from None
+            except Exception as broken:
+                # Most often that there is no grader: the function itself cannot be imported there.
+                said = f"a worker must have this grader, got {type(broken).__name__}: {broken} from {address}"
+                raise MissingEnvironment(said) from broken
+            introduction = decode(Introduction, json.loads(text), "introduction")
+            if introduction.trouble:
+                raise MissingEnvironment(f"{address}: {introduction.trouble}")
+            found[address] = introduction
+        return found
+
+    def run(self, tasks: Iterable[Task], limit_s: float = LIMIT_S) -> Iterator[Event]:
+        """Have the tasks done, as many at a time as there are places; every one of them ends, in whatever order.
+
+        What fails for a reason that is not the submission's is given out once more. Raises GradeError where the
+        scheduler or all of the workers stay away.
+        """
+        waiting = deque((task, 1, "") for task in tasks)
+        running: dict[Future[str], _Run] = {}
+        over: list[Ended] = []
+        alone_since: float | None = None
+        while waiting or running:
+            places = self._places()
+            alone_since = None if places else alone_since or monotonic()
+            if alone_since and monotonic() - alone_since > _WITHOUT_WORKERS_S:
+                raise GradeError(f"a worker must be there within {_WITHOUT_WORKERS_S:g} s, got none")
+            while waiting and len(running) < places:
+                task, attempts, avoided = waiting.popleft()
+                running[self._given_out(task, avoided)] = _Run(task, attempts)
+                yield Started(task)
+            # What came out is told while the workers are busy again: keeping it takes time.
+            yield from over
+            yield Waited(places)
+            over = []
+            for future, outcome in self._over(running, limit_s):
+                run = running.pop(future)
+                # A worker that was lost is one that the scheduler has replaced already, as often as it may.
+                if run.attempts == 1 and not outcome.lost and is_open(outcome):
+                    waiting.appendleft((run.task, 2, outcome.worker))
+                else:
+                    over.append(Ended(run.task, outcome, run.attempts))
+        yield from over
+
+    def _given_out(self, task: Task, avoided: str) -> Future[str]:
+        workers = self._workers()
+        elsewhere = [address for address in workers if address != avoided] if avoided else []
+        future: Future[str] = self._client.submit(
+            work.work,
+            work.encode(task),
+            key=f"grade-{task.key}-{monotonic()}",
+            pure=False,
+            resources={_GPU: 1} if any(_GPU in one.get("resources", {}) for one in workers.values()) else None,
+            workers=elsewhere or None,
+            allow_other_workers=bool(elsewhere),
+        )
+        future.add_done_callback(self._news.put)
+        return future
+
+    def _over(self, running: Mapping[Future[str], _Run], limit_s: float) -> Iterator[tuple[Future[str], Outcome]]:
+        """The tasks that ended since the last time, or must."""
+        with contextlib.suppress(queue.Empty):
+            future = self._news.get(timeout=_POLL_S)
+            if future in running:
+                yield future, _outcome(future)
+        for future, run in list(running.items()):
+            if monotonic() - run.since > limit_s:
+                yield future, Outcome(trouble=f"graded for longer than {limit_s:g} s", worker=self._stopped(future))
+
+    def _stopped(self, future: Future[str]) -> str:
+        """Give up a task, and start its worker anew."""
+        busy = [address for address, keys in self._client.processing().items() if future.key in keys]
+        future.cancel()
+        # Only a worker with a nanny can be started anew; another one keeps hanging, and its next task goes elsewhere.
+        with contextlib.suppress(ValueError):
+            if busy:
+                self._client.restart_workers(busy, timeout=60, raise_for_error=False)
+        return str(next(iter(busy), ""))
+
+    def _workers(self) -> dict[str, Any]:
+        info: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        return info
+
+    def _places(self) -> int:
+        """How many tasks the workers do at a time. No more are given out: a lost worker takes but its own along."""
+        return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in self._workers().values())
+
+
+def _outcome(future: Future[str]) -> Outcome:
+    from distributed.scheduler import KilledWorker
+
+    if future.status == "finished":
+        try:
+            return decode(Outcome, json.loads(future.result()), "outcome")
+        except (DecodeError, ValueError) as broken:
+            return Outcome(trouble=f"a worker must return an outcome, got: {broken}")
+    if future.status == "error":
+        fault = future.exception()
+        if isinstance(fault, KilledWorker):
+            return Outcome(trouble=f"its worker was lost {fault.allowed_failures + 1} times", lost=True)
+        return Outcome(trouble=f"{type(fault).__name__}: {fault}")
+    raise GradeError("the scheduler must stay until all is graded, but it went; grade batch --resume goes on")
+
+
+def is_open(outcome: Outcome) -> bool:
+    """Whether a task ended without a verdict for a reason that is not the submission's: worth another try."""
+    if outcome.trouble:
+        return True
+    try:
+        return any(
+            check["status"] in ("grader_error", "inconclusive") for check in json.loads(outcome.record)["checks"]
+        )
+    except (ValueError, KeyError, TypeError):
+        return True

@@ -1,0 +1,219 @@
+"""What a worker does: it grades one submission after another in children of fork servers that live as long as it does.
+
+A task comes as text and a result goes as text, both JSON of our own types. No submission is imported here, and nothing
+that one said is unpickled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from grader import machine
+from grader.batch import key
+from grader.batch.key import Terms
+from grader.catalogue import Entry, discover, find_root
+from grader.errors import GradeError
+from grader.isolation import missing
+from grader.protocol.decode import decode
+
+if TYPE_CHECKING:
+    from grader.judge.truth import Truth
+    from grader.plan import Plan
+
+# Tensors of so many cases are kept for the next submission: all of an exercise's plan.
+_KNOWN_CASES = 256
+
+
+@dataclass(frozen=True)
+class Task:
+    """One grading. `path` is what the owner called the file. key: names the result.
+
+    parts: none named means all. unconfined: graded even where this machine cannot confine it.
+    """
+
+    key: str
+    exercise: str
+    path: str
+    text: str
+    seed: str
+    terms: Terms
+    graded_at: str
+    parts: tuple[str, ...] = ()
+    shrink: bool = True
+    compiled: bool = False
+    cpu: bool = False
+    unconfined: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task: a record as JSON text; or trouble that is not the submission's, and no record.
+
+    lost: the trouble is that workers ended with it, time and again.
+    """
+
+    record: str = ""
+    trouble: str = ""
+    seconds: float = 0.0
+    worker: str = ""
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a worker says of itself before it gets any work. layers: those that confine a submission there."""
+
+    terms: Terms
+    layers: tuple[str, ...]
+    trouble: str = ""
+
+
+def encode(value: Task | Outcome | Introduction) -> str:
+    """One of these as JSON text."""
+    return json.dumps(dataclasses.asdict(value))
+
+
+def introduce(cpu: bool) -> str:
+    """A worker's Introduction: its fork server has started when this returns. Raises nothing."""
+    try:
+        return encode(_desk(cpu).introduction())
+    except Exception as fault:
+        # Whatever is wrong with this machine must reach the instructor, in words.
+        return encode(Introduction(Terms("", {}, ""), (), _words(fault)))
+
+
+def work(task_text: str) -> str:
+    """Grade one submission; the Outcome. Raises nothing: an exception would travel in pickled form."""
+    started = monotonic()
+    record = trouble = ""
+    try:
+        task = decode(Task, json.loads(task_text), "task")
+        record = _desk(task.cpu).grade(task)
+    except Exception as fault:
+        trouble = _words(fault)
+    return encode(Outcome(record, trouble, round(monotonic() - started, 3), _address()))
+
+
+def _address() -> str:
+    """Which worker this is."""
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return ""
+
+
+def _words(fault: Exception) -> str:
+    return str(fault) if isinstance(fault, GradeError) else f"{type(fault).__name__}: {fault}"
+
+
+_opening = threading.Lock()
+# Hypothesis draws on one thread at a time; a worker of somebody else's cluster may have several.
+_drawing = threading.Lock()
+
+
+def _desk(cpu: bool) -> _Desk:
+    with _opening:
+        return _opened(cpu)
+
+
+@cache
+def _opened(cpu: bool) -> _Desk:
+    return _Desk(cpu)
+
+
+class _Desk:
+    """What a worker keeps from one submission to the next: the fork server, plans, and the oracle's answers."""
+
+    def __init__(self, cpu: bool) -> None:
+        from grader.sandbox.server import ForkServer
+
+        uses_gpu = not cpu and machine.has_gpu()
+        self._entries: Mapping[str, Entry] = {entry.name: entry for entry in discover(find_root())}
+        self._truths: dict[str, Truth] = {}
+        self._plans: dict[tuple[str, str, tuple[str, ...]], Plan] = {}
+        self.layers: tuple[str, ...] = ()
+        self.terms = Terms(
+            key.grader(),
+            {name: entry.sha256() for name, entry in self._entries.items()},
+            key.environment(gpu=uses_gpu),
+        )
+        # Last, when nothing can go wrong any more: it is a process.
+        self.server = ForkServer("gpu" if uses_gpu else "interpret")
+
+    def introduction(self) -> Introduction:
+        """What this worker has, found out by starting a child as a submission's is started."""
+        from grader.sandbox.session import Session
+
+        if not self.layers:
+            entry = next(iter(self._entries.values()))
+            with Session(self.server, entry.start(""), entry.exercise.limits) as session:
+                session.load()
+                self.layers = session.ready.isolation if session.ready else ()
+        return Introduction(self.terms, self.layers)
+
+    def grade(self, task: Task) -> str:
+        """The record, as text. Raises GradeError where this worker is not what the class is graded by."""
+        from grader.grading import Job, grade
+        from grader.record import to_json
+
+        self._agree(task)
+        entry = self._entries[task.exercise]
+        job = Job(
+            entry,
+            task.path,
+            task.text,
+            self._plan(entry, task),
+            f"grade {entry.id}",
+            task.graded_at,
+            shrink=task.shrink,
+            compiled=task.compiled,
+            patience_s=20.0,
+        )
+        return to_json(grade(job, self.server, truth=self._truth(entry)))
+
+    def _agree(self, task: Task) -> None:
+        """A worker that joined later, or whose checkout was changed, may be another one than the class began with."""
+        mine, asked = self.terms, task.terms
+        pairs = (
+            ("grader", mine.grader, asked.grader),
+            ("exercise", mine.exercises.get(task.exercise, ""), asked.exercises[task.exercise]),
+            ("environment", mine.environment, asked.environment),
+        )
+        for what, got, wanted in pairs:
+            if got != wanted:
+                raise GradeError(f"a worker's {what} must be {wanted}, got {got}")
+        if not task.unconfined and (open_to := missing(self.introduction().layers)):
+            raise GradeError(f"a worker must confine what it runs, got none for {'; '.join(open_to)}")
+
+    def _truth(self, entry: Entry) -> Truth:
+        from grader.judge.truth import Truth
+
+        if entry.name not in self._truths:
+            inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
+            self._truths[entry.name] = Truth(inputs, oracle, measured=entry.measured, keep=_KNOWN_CASES)
+        return self._truths[entry.name]
+
+    def _plan(self, entry: Entry, task: Task) -> Plan:
+        from hypothesis.errors import HypothesisDeprecationWarning
+
+        from grader.plan import draw
+
+        name = (entry.name, task.seed, task.parts)
+        with _drawing, warnings.catch_warnings():
+            # Dask's own threads use Python's random numbers meanwhile. A plan does not, but Hypothesis cannot know.
+            warnings.simplefilter("ignore", HypothesisDeprecationWarning)
+            if name not in self._plans:
+                parts = frozenset(task.parts) or None
+                gpu = self.server.mode == "gpu"
+                self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts)
+        return self._plans[name]

@@ -1,0 +1,167 @@
+"""Progress of a class on stderr: a live table on a terminal, a line per grading elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, deque
+from collections.abc import Sequence
+from time import monotonic
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from grader.batch.kept import Line
+from grader.batch.team import Ended, Event, Started, Waited
+
+_LATEST = 8
+_MOST_RUNNING = 12
+
+
+class Board(Protocol):
+    """Where progress is shown. Use as a context manager."""
+
+    def __enter__(self) -> Board: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def heard(self, event: Event) -> None:
+        """Take note of what happened."""
+
+    def graded(self, lines: Sequence[Line]) -> None:
+        """Show what came of a grading, for everybody who handed in that text."""
+
+
+def board(total: int, as_before: int, *, quiet: bool) -> Board:
+    """The board that fits stderr."""
+    if quiet:
+        return Silent()
+    return LiveTable(total, as_before) if sys.stderr.isatty() else Lines(total, as_before)
+
+
+def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
+    """The seconds that are left, if the rest goes like what is done; None as long as nothing is done."""
+    return elapsed_s / done * (total - done) if done else None
+
+
+def clock(seconds: float | None) -> str:
+    """Seconds as 1:05 or 2:01:05; unknown ones as –."""
+    if seconds is None:
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Silent:
+    """Shows nothing."""
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def heard(self, event: Event) -> None:
+        """Nothing."""
+
+    def graded(self, lines: Sequence[Line]) -> None:
+        """Nothing."""
+
+
+class Lines(Silent):
+    """One plain line per grading, for logs and pipes."""
+
+    def __init__(self, total: int, as_before: int) -> None:
+        self._total = total
+        self._as_before = as_before
+        self._done = 0
+        self._since = 0.0
+
+    def __enter__(self) -> Board:
+        print(f"{self._total} to grade, {self._as_before} as before; starting workers …", file=sys.stderr, flush=True)
+        return self
+
+    def heard(self, event: Event) -> None:
+        """The clock starts with the first grading, not with the workers."""
+        if isinstance(event, Started):
+            self._since = self._since or monotonic()
+
+    def graded(self, lines: Sequence[Line]) -> None:
+        """One line; the others who handed in the same text are counted."""
+        self._done += 1
+        left = clock(eta_s(monotonic() - self._since, self._done, self._total))
+        print(
+            f"[{self._done:>{len(str(self._total))}}/{self._total}] {told(lines)}  left {left}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def told(lines: Sequence[Line]) -> str:
+    """What came of one grading, in a line."""
+    first = lines[0]
+    others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+    points = f"{first.score:g}/{first.judged:g}"
+    again = f" (given out {first.attempts} times)" if first.attempts > 1 else ""
+    return f"{first.student}{others}  {first.exercise}  {first.verdict}  {points}  {first.seconds:.1f} s{again}"
+
+
+class LiveTable(Silent):
+    """A table that keeps itself up to date: what is being graded, the latest results, how long it will take."""
+
+    def __init__(self, total: int, as_before: int) -> None:
+        self._total = total
+        self._as_before = as_before
+        self._done = 0
+        self._places = 0
+        self._since = 0.0
+        self._running: dict[str, tuple[str, float]] = {}
+        self._verdicts: Counter[str] = Counter()
+        self._latest: deque[str] = deque(maxlen=_LATEST)
+        self._live = Live(console=Console(stderr=True), refresh_per_second=4, get_renderable=self._shown)
+
+    def __enter__(self) -> Board:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def heard(self, event: Event) -> None:
+        """Keep what runs."""
+        match event:
+            case Started(task):
+                self._since = self._since or monotonic()
+                self._running[task.key] = (task.exercise, monotonic())
+            case Ended(task):
+                self._running.pop(task.key, None)
+            case Waited(places):
+                self._places = places
+
+    def graded(self, lines: Sequence[Line]) -> None:
+        """Keep the latest, and count."""
+        self._done += 1
+        self._verdicts.update(line.verdict for line in lines)
+        self._latest.append(told(lines))
+
+    def _shown(self) -> Group:
+        elapsed = monotonic() - self._since if self._since else 0.0
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            ProgressBar(self._total, self._done, width=30),
+            Text(f"{self._done} of {self._total}, {self._as_before} as before"),
+            Text(f"{clock(elapsed)} gone, {clock(eta_s(elapsed, self._done, self._total))} left"),
+            Text(f"{self._places} at a time" if self._places else "waiting for workers"),
+        )
+        table = Table(box=None, show_header=False, padding=(0, 2))
+        for exercise, since in list(self._running.values())[:_MOST_RUNNING]:
+            table.add_row(Text("…"), Text(exercise), Text(clock(monotonic() - since)))
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self._verdicts.most_common())
+        return Group(head, Text(counts), *(Text(f"  {line}") for line in self._latest), table)

@@ -1,0 +1,30 @@
+"""What of the promises to whoever grades a stranger's code does not hold with the layers that this machine gives.
+
+A machine confines a submission where nothing is missing. The layers' names are those of `env.isolation` in a record
+(docs/trust-model.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Since this version, Landlock keeps signals from whatever is not confined with the submission.
+_LANDLOCK_WITH_SIGNALS = 6
+
+FILES = "files: it reads and writes whatever the grader's user may"
+NETWORK = "network: it reaches what this machine reaches"
+PROCESSES = "other processes: it can stop those of the grader's user"
+
+
+def missing(layers: Sequence[str]) -> tuple[str, ...]:
+    """The promises that do not hold, in words: on files, on the network, on other processes."""
+    landlock = max((_version(layer) for layer in layers), default=0)
+    network = any(layer.startswith("own network") or layer == "seccomp" for layer in layers)
+    processes = landlock >= _LANDLOCK_WITH_SIGNALS or any(layer.startswith("own user") for layer in layers)
+    broken = ((not landlock, FILES), (not network, NETWORK), (not processes, PROCESSES))
+    return tuple(words for is_broken, words in broken if is_broken)
+
+
+def _version(layer: str) -> int:
+    name, _, number = layer.partition(" ")
+    return int(number) if name == "Landlock" and number.isdecimal() else 0

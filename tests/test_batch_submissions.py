@@ -1,0 +1,318 @@
+"""Who handed in what: the layouts of the platforms, and whatever somebody may put into a folder or an archive."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from grader.batch import handed_in
+from grader.batch.gradebook import Student
+from grader.batch.handed_in import items_in, printable
+from grader.batch.layouts import recognise
+from grader.batch.roster import as_id, parse_roster
+from grader.batch.submissions import Class, Submission, collect, exercises_in
+from grader.errors import UsageError
+
+EXERCISES = {"ex_15": "ex_15_triton_basics", "ex_16": "ex_16_triton_gemm"}
+ONE = {"ex_15": "ex_15_triton_basics"}
+FILE = "ex_15_triton_basics.py"
+TEXT = "def vector_add(x, y): ...\n"
+
+
+def lay(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Class:
+    return collect(recognise(items_in(folder), exercises), exercises, roster, {})
+
+
+def only(folder: Path, roster: tuple[Student, ...] = ()) -> Submission:
+    (one,) = handed(folder, roster=roster).submissions
+    return one
+
+
+# -- layouts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "student"),
+    [
+        ({f"ada/{FILE}": TEXT}, "ada"),
+        ({"ada/work/ex-15 (final).py": TEXT}, "ada"),
+        ({"ada.zip": zipped({FILE: TEXT})}, "ada"),
+        ({"ada.zip": zipped({f"work\\{FILE}": TEXT})}, "ada"),
+        ({f"lovelaceada_12345_678_{FILE}": TEXT}, "lovelaceada"),
+        ({"lovelaceada_LATE_12345_678_ex_15_triton_basics-1.py": TEXT}, "lovelaceada"),
+        ({"lovelaceada_12345_678_work.zip": zipped({FILE: TEXT})}, "lovelaceada"),
+        ({f"Ada_12345_assignsubmission_file_/{FILE}": TEXT}, "Ada"),
+        ({f"Ada_12345_assignsubmission_file_{FILE}": TEXT}, "Ada"),
+        ({f"ex-15-ada/exercises/{FILE}": TEXT, "ex-15-ada/.git/config": "[core]"}, "ada"),
+        ({f"ex-15-triton-basics-ada-l/exercises/{FILE}": TEXT}, "ada-l"),
+    ],
+)
+def test_every_layout_says_whose_file_it_is(tmp_path: Path, files: Mapping[str, str | bytes], student: str) -> None:
+    one = only(lay(tmp_path, files))
+    assert (one.student, one.exercise, one.text, one.trouble) == (student, "ex_15", TEXT, "")
+
+
+def test_a_class_may_be_one_archive(tmp_path: Path) -> None:
+    inner = {f"a_1_2_{FILE}": TEXT, "b_late_3_4_work.zip": zipped({FILE: TEXT}), f"c/{FILE}": TEXT}
+    (tmp_path / "class.zip").write_bytes(zipped(inner))
+    found = handed(tmp_path / "class.zip")
+    assert [(one.student, one.late, one.text) for one in found.submissions] == [
+        ("a", False, TEXT),
+        ("b", True, TEXT),
+        ("c", False, TEXT),
+    ]
+
+
+METADATA = """
+submission_7:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '17'
+    :email: ada@example.edu
+  - :name: Bob
+    :email: bob@example.edu
+  :created_at: 2026-11-02 08:15:00.123456789 Z
+submission_8:
+  :submitters:
+  - :name: Cy
+    :sid: '19'
+  :created_at: !ruby/object:ActiveSupport::TimeWithZone
+    utc: 2026-11-03 08:15:00.000000000 Z
+"""
+
+
+@pytest.mark.parametrize("top", ["", "assignment_1_export/"])
+def test_gradescope_s_metadata_names_everybody_and_the_time(tmp_path: Path, top: str) -> None:
+    files = {"submission_metadata.yml": METADATA, f"submission_7/{FILE}": TEXT, f"submission_8/{FILE}": TEXT}
+    found = handed(lay(tmp_path, {top + name: text for name, text in files.items()}))
+    assert [(one.student, one.submitted_at) for one in found.submissions] == [
+        ("19", "2026-11-03T08:15:00Z"),
+        ("ada", "2026-11-02T08:15:00Z"),
+        ("bob", "2026-11-02T08:15:00Z"),
+    ]
+    assert found.students[1] == Student("ada", "Ada Lovelace", "ada@example.edu", ids={"sis": "17"})
+
+
+def test_gradescope_s_metadata_makes_no_objects(tmp_path: Path) -> None:
+    hostile = "submission_7: !!python/object/apply:os.system ['true']\n"
+    lay(tmp_path, {"submission_metadata.yml": hostile, f"submission_7/{FILE}": TEXT})
+    with pytest.raises(UsageError, match="must be YAML as Gradescope writes it, got: could not determine"):
+        handed(tmp_path)
+
+
+def test_what_belongs_to_nobody_is_named(tmp_path: Path) -> None:
+    found = handed(
+        lay(tmp_path, {"README.md": "hello", "Ada_1_assignsubmission_onlinetext_/a.html": "", f"b/{FILE}": TEXT})
+    )
+    assert found.ignored == ("Ada_1_assignsubmission_onlinetext_", "README.md")
+
+
+def test_the_exercises_are_those_that_somebody_handed_in(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ada/{FILE}": TEXT, "bob/ex_160.py": TEXT})
+    assert exercises_in(recognise(items_in(tmp_path), EXERCISES), EXERCISES) == ("ex_15",)
+
+
+def test_a_student_may_hand_in_several_exercises_in_several_places(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ex-15-ada/{FILE}": TEXT, "ex-16-ada/exercises/ex_16_triton_gemm.py": "16", f"bob/{FILE}": TEXT})
+    found = handed(tmp_path, EXERCISES)
+    assert [(one.student, one.exercise) for one in found.submissions] == [
+        ("ada", "ex_15"),
+        ("ada", "ex_16"),
+        ("bob", "ex_15"),
+    ]
+
+
+# -- what is no submission -------------------------------------------------------------------------------------------
+
+BOMB = zipped({FILE: b"#" * (1 << 24)})
+WIDE = zipped({f"{place}.bin": bytes(1 << 26) for place in range(9)})
+
+
+@pytest.mark.parametrize(
+    ("content", "trouble"),
+    [
+        (zipped({f"../{FILE}": TEXT}), f"a path must stay inside its archive, got ../{FILE}"),
+        (zipped({f"/etc/{FILE}": TEXT}), f"a path must stay inside its archive, got /etc/{FILE}"),
+        (zipped({f"C:\\x\\{FILE}": TEXT}), "a path must stay inside its archive, got C:"),
+        (BOMB, f"a submission must hold at most 1048576 bytes, got more in {FILE}"),
+        (WIDE, "an archive must unpack to at most 536870912 bytes, got 603979776"),
+        (
+            zipped({f"{place}.txt": "" for place in range(10_001)}),
+            "an archive must hold at most 10000 files, got 10001",
+        ),
+        (b"PK\3\4 and no archive", "an archive must be a readable zip file, got: File is not a zip file"),
+        (zipped({FILE: TEXT})[:-40], "an archive must be a readable zip file, got: "),
+        (bytes((1 << 24) + 1), "an archive must hold at most 16777216 bytes, got more"),
+        (zipped({"main.py": TEXT, "a.md": ""}), "a submission must hold ex_15_triton_basics.py, got main.py, a.md"),
+        (zipped({}), "a submission must hold ex_15_triton_basics.py, got nothing"),
+        (zipped({FILE: "x = 'é'".encode("latin-1")}), "a submission must be UTF-8, got byte 0xe9 at offset 5"),
+        (zipped({FILE: TEXT.encode("utf-16")}), "a submission must be text, got a NUL byte at offset 3"),
+        (zipped({FILE: ""}), f"a submission must not be empty, got {FILE}"),
+        (
+            zipped({f"a/{FILE}": "1", "b/ex_15.py": "2"}),
+            f"there must be one file for ex_15, got 2: a/{FILE}, b/ex_15.py",
+        ),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_what_cannot_be_graded_is_said_of_that_student_and_of_nobody_else(
+    tmp_path: Path, content: bytes, trouble: str
+) -> None:
+    found = handed(lay(tmp_path, {"mallory.zip": content, f"ada/{FILE}": TEXT}))
+    ada, mallory = found.submissions
+    assert (ada.student, ada.text, ada.trouble) == ("ada", TEXT, "")
+    assert mallory.text == ""
+    assert mallory.trouble.startswith(trouble)
+
+
+def test_an_archive_with_a_damaged_file_is_said_to_be(tmp_path: Path) -> None:
+    data = bytearray(zipped({FILE: TEXT * 50}))
+    data[len(FILE) + 40] ^= 0xFF
+    (tmp_path / "ada.zip").write_bytes(data)
+    assert only(tmp_path).trouble.startswith(f"an archive's file must be readable, got {FILE}: ")
+
+
+def test_links_in_archives_are_not_files(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        link = zipfile.ZipInfo(FILE)
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    (tmp_path / "ada.zip").write_bytes(data.getvalue())
+    assert only(tmp_path).trouble == f"a submission must be a regular file, got a symbolic link ({FILE})"
+
+
+def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
+    class_folder = tmp_path / "class"
+    lay(class_folder, {"ada/notes.md": ""})
+    lay(tmp_path, {f"elsewhere/{FILE}": "secret"})
+    os.symlink(tmp_path / "elsewhere" / FILE, class_folder / "ada" / FILE)
+    os.symlink(tmp_path / "elsewhere", class_folder / "bob")
+    (class_folder / "cy").mkdir()
+    os.mkfifo(class_folder / "cy" / FILE)
+    os.symlink(tmp_path / "elsewhere", class_folder / "cy" / "inner")
+    ada, bob, cy = handed(class_folder).submissions
+    assert ada.trouble == f"a submission must be a regular file, got a symbolic link ({FILE})"
+    assert bob.trouble == "a submission must be a file or a folder, got a symbolic link"
+    assert cy.trouble == f"a submission must be a regular file, got no regular file ({FILE})"
+
+
+def test_a_folder_without_end_is_trouble_of_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handed_in, "MOST_FILES", 3)
+    lay(tmp_path, {f"mallory/{place}.txt": "" for place in range(4)} | {f"ada/{FILE}": TEXT})
+    lay(tmp_path, {f"deep/{'x/' * 40}{FILE}": TEXT})
+    ada, deep, mallory = handed(tmp_path).submissions
+    assert ada.trouble == ""
+    assert deep.trouble == "folders must lie at most 32 deep, got more below x"
+    assert mallory.trouble == "a folder must hold at most 3 files, got more"
+
+
+def test_the_stub_s_own_place_decides_between_several_files(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ex-15-ada/exercises/{FILE}": TEXT, f"ex-15-ada/old/{FILE}": "old", f"bob/{FILE}": TEXT})
+    lay(tmp_path, {"bob/copy/ex_15.py": TEXT})
+    assert [one.text for one in handed(tmp_path).submissions] == [TEXT, TEXT]
+
+
+def test_names_that_are_no_utf_8_become_ids_that_are(tmp_path: Path) -> None:
+    for name in (b"\xe9mile", b"Ada Lovelace", b"a\x1b[31m"):
+        folder = os.path.join(os.fsencode(tmp_path), name)
+        os.mkdir(folder)
+        with open(os.path.join(folder, FILE.encode()), "w") as file:
+            file.write(TEXT)
+    students = [one.student for one in handed(tmp_path).submissions]
+    assert all(student.isprintable() and "/" not in student and not student.startswith(".") for student in students)
+    assert [student.rpartition("-")[0] for student in students] == ["Ada_Lovelace", "a_31m", "mile"]
+    assert [one.text for one in handed(tmp_path).submissions] == [TEXT] * 3
+
+
+def test_ids_keep_what_is_fit_and_stay_different() -> None:
+    assert as_id("ada.l@example.edu") == "ada.l@example.edu"
+    ids = {as_id(label) for label in ("Ada L", "Ada_L", "Ada  L", "../Ada_L", "Ada/L", "", "..", "é" * 300)}
+    assert len(ids) == 8
+    assert all(0 < len(one) < 100 and one.strip(".") for one in ids)
+    assert printable("a\x1b[0m\udce9") == "a\ufffd[0m\ufffd"
+
+
+# -- the roster ------------------------------------------------------------------------------------------------------
+
+CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Essay (12)
+    Points Possible,,,,,10
+"Lovelace, Ada",12345,S17,ada,Lab 1,9
+"Byron, Émile",12346,S18,emile,Lab 2,
+"""
+
+
+def test_a_gradebook_of_canvas_is_a_roster(tmp_path: Path) -> None:
+    roster = parse_roster(CANVAS)
+    assert roster[0] == Student("ada", "Lovelace, Ada", "", "Lab 1", {"canvas": "12345", "sis": "S17"})
+    lay(tmp_path, {f"lovelaceada_12345_1_{FILE}": TEXT, f"byronemile_99_1_{FILE}": TEXT})
+    found = handed(tmp_path, roster=roster)
+    # The name is right, but the number is somebody else's.
+    assert [one.student for one in found.submissions] == ["ada", "byronemile"]
+    assert found.strangers == ("byronemile",)
+    assert [student.id for student in found.students] == ["ada", "emile", "byronemile"]
+
+
+@pytest.mark.parametrize(
+    "roster",
+    [
+        "id,name,github\nada,Ada Lovelace,ada-l\n",
+        "identifier,github_username,github_id,name\nada,ada-l,1,Ada Lovelace\n",
+        "\ufeffFirst Name,Last Name,SID,Email,github\nAda,Lovelace,17,ada@example.edu,ADA-L\n",
+    ],
+)
+def test_rosters_of_other_platforms_name_the_owner_of_a_repository(tmp_path: Path, roster: str) -> None:
+    assert only(lay(tmp_path, {f"ex-15-ada-l/{FILE}": TEXT}), parse_roster(roster)).student == "ada"
+
+
+def test_a_name_finds_its_student_whichever_way_round(tmp_path: Path) -> None:
+    roster = parse_roster("id,name\nal,Ada Lovelace\n")
+    for name in (f"lovelaceada_1_2_{FILE}", f"Ada Lovelace_7_assignsubmission_file_{FILE}"):
+        folder = tmp_path / name[:3]
+        assert only(lay(folder, {name: TEXT}), roster).student == "al"
+
+
+def test_a_submission_that_speaks_of_two_students_is_nobody_s(tmp_path: Path) -> None:
+    roster = parse_roster("id,email,sis\nada,ada@example.edu,1\nbob,bob@example.edu,17\n")
+    lay(tmp_path, {"submission_metadata.yml": METADATA, f"submission_7/{FILE}": TEXT})
+    found = handed(tmp_path, roster=roster)
+    (first, second) = found.submissions
+    assert first.student == "ada"
+    assert first.trouble == "an owner must be one student of the roster, got 'ada', which is ada, bob"
+    assert (second.student, second.trouble) == ("bob", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name\nAda\n", "roster: a roster must have a column id, login, email, sis, canvas or github, got ['name']"),
+        ("", "roster: a roster must have a column id"),
+        ("id\nada\nada\n", "roster: a student must stand on one line, got 'ada' twice"),
+    ],
+)
+def test_a_roster_that_names_nobody_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_roster(text)
+    assert str(refused.value).startswith(said)
