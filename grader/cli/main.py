@@ -147,6 +147,37 @@ def sanitize_command(
     raise typer.Exit(sanitize(exercise, submission, how))
 
 
+@app.command("export", help="Files for a platform or a gradebook, from an OUT_DIR of `grade batch` or one record.")
+def export_command(
+    source: Annotated[str, typer.Argument(help="an OUT_DIR, or a record (grade ex_15 --json FILE)")],
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format", help="gradescope, canvas, junit, classroom50, github, exercism, prairielearn, autolab or csv"
+        ),
+    ],
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="the file or folder to write; OUT_DIR/export/FORMAT, or stdout for one document"),
+    ] = None,
+    into: Annotated[str | None, typer.Option(help="canvas: a gradebook exported there, whose columns to fill")] = None,
+    column: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="canvas: an exercise's assignment, as ex_15=90412 (repeatable)"),
+    ] = None,
+    of_judged: Annotated[bool, typer.Option("--of-judged", help="canvas: take what was judged for the whole")] = False,
+    scale: Annotated[bool, typer.Option("--scale", help="canvas: fit points to what a column is worth")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="junit: the dialect of the Windy Road schema")] = False,
+    metadata: Annotated[Optional[str], typer.Option(help="gradescope: its submission_metadata.json")] = None,  # noqa: UP045
+    audience: Annotated[str, typer.Option(help="student hides what is secret; instructor hides nothing")] = "student",
+) -> None:
+    """Write what a platform reads."""
+    from grader.cli.export import Wanted, export
+
+    told = Wanted(format, out, into, tuple(column or ()), of_judged, scale, strict, metadata, audience)
+    raise typer.Exit(export(source, told))
+
+
 @app.command("doctor", help="What this machine can judge, and how to get what is missing.")
 def doctor_command() -> None:
     """Try a real kernel in each mode of this machine."""
@@ -161,7 +192,7 @@ def version_command() -> None:
     print(f"grade {__version__}")
 
 
-COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "profile", "sanitize", "doctor", "version")
+COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "profile", "sanitize", "export", "doctor", "version")
 
 
 def main(arguments: list[str] | None = None) -> None:
