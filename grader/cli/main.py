@@ -178,6 +178,20 @@ def export_command(
     raise typer.Exit(export(source, told))
 
 
+@app.command("release", help="The student bundle: stubs, grader, specifications, oracles; no solution.")
+def release_command(
+    target: Annotated[str, typer.Argument(metavar="DIR", help="the folder to write; new or empty")],
+    exercises: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="only these: ex_15,ex_18 (repeatable)"),
+    ] = None,
+) -> None:
+    """Write the student bundle."""
+    from grader.cli.release import release
+
+    raise typer.Exit(release(target, tuple(exercises or ())))
+
+
 @app.command("doctor", help="What this machine can judge, and how to get what is missing.")
 def doctor_command() -> None:
     """Try a real kernel in each mode of this machine."""
@@ -192,7 +206,20 @@ def version_command() -> None:
     print(f"grade {__version__}")
 
 
-COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "profile", "sanitize", "export", "doctor", "version")
+COMMANDS = (
+    "run",
+    "replay",
+    "list",
+    "hint",
+    "reset",
+    "check",
+    "profile",
+    "sanitize",
+    "export",
+    "release",
+    "doctor",
+    "version",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
