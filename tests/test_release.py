@@ -134,6 +134,13 @@ def test_it_lists_and_grades_in_a_clean_folder(released: Path, tmp_path: Path) -
     assert (released / "scorecards" / f"{ENTRIES[0].id}.html").is_file()
 
 
+def test_the_author_s_gate_says_what_it_misses_there(released: Path) -> None:
+    checked = grade(released, "check", ENTRIES[0].id)
+    assert checked.returncode == 2
+    said = f"grade: an exercise must have its solution to be checked, got none for {ENTRIES[0].id}\n"
+    assert checked.stderr == said
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_every_untouched_stub_is_not_implemented_there(entry: object, released: Path) -> None:
     graded = grade(released, entry.id, "--cpu", "-q")  # type: ignore[attr-defined]

@@ -178,6 +178,18 @@ def export_command(
     raise typer.Exit(export(source, told))
 
 
+@app.command("report", help="The class page: points, checks, common causes, speed, what was not judged.")
+def report_command(
+    out_dir: Annotated[str, typer.Argument(metavar="OUT_DIR", help="what `grade batch` wrote")],
+    out: Annotated[Optional[str], typer.Option(help="the page to write; OUT_DIR/report.html unless given")] = None,  # noqa: UP045
+    audience: Annotated[str, typer.Option(help="instructor names students; student names nobody")] = "instructor",
+) -> None:
+    """Write the class page."""
+    from grader.cli.report import report
+
+    raise typer.Exit(report(out_dir, out, audience))
+
+
 @app.command("release", help="The student bundle: stubs, grader, specifications, oracles; no solution.")
 def release_command(
     target: Annotated[str, typer.Argument(metavar="DIR", help="the folder to write; new or empty")],
@@ -216,6 +228,7 @@ COMMANDS = (
     "profile",
     "sanitize",
     "export",
+    "report",
     "release",
     "doctor",
     "version",

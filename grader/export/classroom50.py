@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from grader.errors import GradeError, UsageError
 from grader.export import markdown, messages
+from grader.export.document import json_of
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -64,7 +64,7 @@ def render(record: Record, place: Place) -> str:
         "max-score": sum(test["max-score"] for test in tests),
         "tests": tests,
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_of(document)
 
 
 def _test(check: CheckResult, record: Record, factor: int) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from grader.export import messages
+from grader.export.document import json_of
 from grader.record import CheckResult, Record, Status, headline
 from grader.report import view
 
@@ -36,7 +36,7 @@ def render(record: Record) -> str:
     else:
         status = "pass" if record.verdict == "pass" else "fail"
         document = {"version": 3, "status": status, "message": None, "tests": _tests(record)}
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_of(document)
 
 
 def _error(record: Record) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from grader.export import messages
+from grader.export.document import json_of
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -33,7 +33,7 @@ def render(record: Record, metadata: object = None) -> str:
         "leaderboard": list(_leaderboard(record)),
         "extra_data": {_OURS: _extra(record, kept, metadata)},
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_of(document)
 
 
 def _tests(record: Record, kept: Mapping[str, float]) -> Iterator[dict[str, Any]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 from grader.export import messages
+from grader.export.document import json_of
 from grader.record import UNJUDGED, CheckResult, Picture, Record
 from grader.report import picture, view
 
@@ -24,7 +24,7 @@ def render(record: Record, *, most_bytes: int = _MOST_BYTES) -> str:
     """The document; pictures, then long messages are left out where it would be too large."""
     text = ""
     for pictures, characters in ((True, 8000), (False, 8000), (False, 1000), (False, 100)):
-        text = json.dumps(_document(record, pictures, characters), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json_of(_document(record, pictures, characters))
         if len(text.encode("utf-8", "replace")) <= most_bytes:
             break
     return text

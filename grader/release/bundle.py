@@ -26,8 +26,9 @@ MANIFEST = "release.json"
 
 
 def files(entries: Sequence[Entry], package: Path, version: str) -> dict[str, bytes]:
-    """Every file by its path in the bundle, in order; release.json lists the others with their SHA-256. `package` is the
-    grader's folder, `version` its version.
+    """Every file by its path in the bundle, in order; release.json lists the others with their SHA-256.
+
+    `package` is the grader's folder, `version` its version.
 
     Raises UsageError, or SpecError where an exercise is not whole.
     """
