@@ -128,7 +128,7 @@ def render(
     named = audience == "instructor"
     exercises = [_exercise(tally, book, one.id, view.line(one.title, 120), named) for one in book.assignments]
     return (
-        _environment()
+        environment()
         .get_template("class.html.j2")
         .render(
             title=title,
@@ -148,8 +148,9 @@ def render(
     )
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Where the pages' templates are, and what they may call."""
+    made = Environment(
         loader=FileSystemLoader([_PAGES, _PAGES.parent / "report"]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -161,8 +162,8 @@ def _environment() -> Environment:
         "points": view.points,
         "spaced": lambda name: view.line(name, 100).replace("_", " "),
     }
-    environment.filters.update(filters)
-    return environment
+    made.filters.update(filters)
+    return made
 
 
 def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, named: bool) -> ExerciseView:

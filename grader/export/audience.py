@@ -37,6 +37,8 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 
 def _without_cases(check: CheckResult) -> CheckResult:
     """A check of a secret plan: what it examines, how it ended, and where an output is wrong; no case and no value."""
+    if not (check.cause or check.counterexample or check.evidence or check.work or check.selection):
+        return check
     cause = _named(check) if check.cause is not None else None
     return replace(
         check,

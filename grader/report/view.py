@@ -89,6 +89,9 @@ def tally_points(sums: Tally) -> str:
 
 def line(text: str, most: int = 400) -> str:
     """Text as one printable line; a cut is announced."""
+    # Most texts are one already: this is called for every word of every report.
+    if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text
     return " ".join(clean(text, most).split())
 
 
