@@ -9,7 +9,7 @@ from markupsafe import Markup
 from grader.classes.tally import OUTCOMES, Timing
 
 _BAR_WIDTH, _BAR_HEIGHT = 240, 14
-_STEP, _TALL, _ABOVE, _BELOW = 40, 96, 16, 30
+_STEP, _TALL, _ABOVE, _BELOW = 40, 96, 16, 38
 _LINE_WIDTH, _LINE_HEIGHT = 240, 16
 
 
@@ -47,9 +47,9 @@ def histogram(bins: Sequence[int], name: str) -> Markup:
         label = "full" if place == len(bins) - 1 else f"{place * 10}–"
         parts += [shape] if count else []
         parts.append(_text(left + _STEP / 2, _ABOVE + _TALL - tall - 4, str(count), "count") if count else Markup(""))
-        parts.append(_text(left + _STEP / 2, _ABOVE + _TALL + 14, label, "tick"))
+        parts.append(_text(left + _STEP / 2, _ABOVE + _TALL + 15, label, "tick"))
     parts.append(Markup('<path class="axis" d="M0 {y}H{w}"/>').format(y=_ABOVE + _TALL, w=width))
-    parts.append(_text(width / 2, _ABOVE + _TALL + 28, "% of the points that could be judged", "tick"))
+    parts.append(_text(width / 2, _ABOVE + _TALL + 33, "% of the points that could be judged", "tick"))
     words = ", ".join(
         f"{count} with {'full marks' if place == len(bins) - 1 else f'{place * 10} to {place * 10 + 10} %'}"
         for place, count in enumerate(bins)
