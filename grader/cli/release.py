@@ -24,7 +24,8 @@ def release(target: str, exercises: tuple[str, ...]) -> int:
         path.write_bytes(data)
         # The same bytes and the same rights, whatever the umask.
         os.chmod(path, 0o644)
-    print(f"{folder}: {', '.join(entry.id for entry in entries)}; {len(held)} files, no solution among them")
+    listed = ", ".join(entry.id for entry in entries)
+    print(f"{folder}: {listed}; every file is in {bundle.MANIFEST}, no answer among them")
     print(f"Try it: cd {folder} && python -m grader list", file=sys.stderr)
     return 0
 
