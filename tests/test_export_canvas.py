@@ -82,7 +82,7 @@ def test_nothing_short_of_full_marks_is_rounded_up_to_them() -> None:
 
 def test_a_mark_that_nobody_could_judge_is_never_a_zero() -> None:
     sheet = canvas.fresh(of_one(Mark("ada", "ex_15", "grader_error", 0, 0, 41.0)), "ex_15", Rules({}, of_judged=True))
-    assert sheet.written == 0
+    assert (sheet.written, sheet.left_out) == (0, ("ex_15: nothing could be judged: ada",))
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,22 @@ import jsonschema
 import pytest
 
 from grader.errors import GradeError, UsageError
-from grader.export import autolab, classroom50, exercism, github, gradescope, junit, markdown, prairielearn
+from grader.export import (
+    autolab,
+    canvas,
+    classroom50,
+    exercism,
+    github,
+    gradescope,
+    junit,
+    markdown,
+    prairielearn,
+    table,
+)
 from grader.record import UNJUDGED, Record, Status
 from grader.report.status import LOOKS
 from tests import schemas
-from tests.records import samples
+from tests.records import classes, samples
 
 GOLDEN = Path(__file__).parent / "records" / "exports"
 PLACE = classroom50.Place(
@@ -95,8 +106,14 @@ def test_a_document_holds_no_number_that_is_none(format: str) -> None:
     json.loads(DOCUMENTS[format][0](samples.timed()), parse_constant=refuse)
 
 
+CHECKS = {
+    ("ada", "ex_15"): table.points_of(classes.all_judged()),
+    ("grace", "ex_15"): table.points_of(samples.failing()),
+}
+
+
 def golden(record: Record) -> dict[str, str]:
-    """Every file of one record, by name."""
+    """Every file of one record, and of a small class, by name."""
     return {
         "gradescope.json": gradescope.render(record),
         "junit.xml": junit.rich(record),
@@ -106,13 +123,15 @@ def golden(record: Record) -> dict[str, str]:
         "autolab.txt": autolab.render(record),
         **{f"classroom50/{name}": text for name, text in classroom50.files(record, PLACE).items()},
         **{f"github/{name}": text for name, text in github.files(record).items()},
+        **{f"csv/{name}": text for name, text in table.files(classes.book(), CHECKS).items()},
+        "canvas.csv": canvas.fresh(classes.book(), "ex_15", canvas.Rules({"ex_15": 90412})).text,
     }
 
 
 @pytest.mark.parametrize("name", sorted(golden(samples.failing())))
 def test_the_files_are_the_golden_ones(name: str) -> None:
     """`python -m tests.test_export_formats` writes them anew; look at the difference."""
-    assert golden(samples.failing())[name] == (GOLDEN / name).read_text(encoding="utf-8")
+    assert golden(samples.failing())[name].encode() == (GOLDEN / name).read_bytes()
 
 
 # -- the table of statuses -------------------------------------------------------------------------------------------
@@ -347,4 +366,4 @@ def test_another_file_s_points_are_not_kept() -> None:
 if __name__ == "__main__":
     for file, text in golden(samples.failing()).items():
         (GOLDEN / file).parent.mkdir(parents=True, exist_ok=True)
-        (GOLDEN / file).write_text(text, encoding="utf-8")
+        (GOLDEN / file).write_bytes(text.encode())

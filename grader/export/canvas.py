@@ -131,8 +131,10 @@ def _cell(mark: Mark, possible: float, rules: Rules, notes: _Notes) -> str:
         if mark.status == "missing":
             notes.add("nothing was handed in", mark.student)
             return ""
-        open_points = mark.judged < mark.max_points
-        if not mark.judged or (open_points and not rules.of_judged):
+        if not mark.judged:
+            notes.add("nothing could be judged", mark.student)
+            return ""
+        if mark.judged < mark.max_points and not rules.of_judged:
             notes.add("not all points could be judged (--of-judged takes what was judged for the whole)", mark.student)
             return ""
     whole = mark.judged if rules.of_judged and mark.override is None else mark.max_points
