@@ -7,7 +7,7 @@ or reported as unreadable, one by one, so that a damaged file stops nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -86,9 +86,13 @@ def read(out_dir: Path, visit: Callable[[Found], None] | None = None) -> Gradebo
     return Gradebook(batch.assignments, batch.students, ordered)
 
 
-def records(out_dir: Path) -> Iterator[Found]:
-    """Every record of an OUT_DIR, in the order of students and assignments. Raises UsageError."""
-    return _records(out_dir, read_batch(out_dir))
+def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[Found]:
+    """Every record of an OUT_DIR, in the order of students and assignments; or those of one share of the students.
+
+    Raises UsageError.
+    """
+    batch = read_batch(out_dir)
+    return _records(out_dir, replace(batch, students=batch.students[share::of]))
 
 
 def read_record(path: Path) -> Record:

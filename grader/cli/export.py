@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
-from grader.batch.reading import Found, read, read_batch, read_record
+from grader.batch.reading import Found, read, read_batch, read_record, records
 from grader.cli.files import check_writable, write, write_or_print
+from grader.cli.shares import in_shares
 from grader.errors import UsageError
 from grader.export import autolab, canvas, classroom50, exercism, github, gradescope, junit, prairielearn, table
 from grader.export.audience import for_student
@@ -151,20 +152,21 @@ def _class(out_dir: Path, wanted: Wanted) -> int:
     target = Path(wanted.out) if wanted.out else out_dir / "export" / wanted.format
     render, ending = _render(wanted), _DOCUMENTS[wanted.format][1]
     check_writable(target / "x")
-    written, problems = 0, _Problems()
 
-    def visit(found: Found) -> None:
-        nonlocal written
-        if found.record is None:
-            problems(found)
-            return
-        file = target / found.student / f"{found.exercise}{ending}"
-        _replace(file, render(_shown(found.record, wanted)))
-        written += 1
+    def write_share(share: int, of: int) -> tuple[int, list[tuple[str, str]]]:
+        written, problems = 0, []
+        for found in records(out_dir, share, of):
+            if found.record is None:
+                problems.append((found.path, found.problem))
+            else:
+                file = target / found.student / f"{found.exercise}{ending}"
+                _replace(file, render(_shown(found.record, wanted)))
+                written += 1
+        return written, problems
 
-    read(out_dir, visit)
-    problems.tell()
-    _say(f"{written} files: {target}")
+    shares = in_shares(write_share, len(read_batch(out_dir).students))
+    _tell([(path, words) for _, problems in shares for path, words in problems])
+    _say(f"{sum(written for written, _ in shares)} files: {target}")
     return 0
 
 
@@ -180,16 +182,16 @@ def _replace(file: Path, text: str) -> None:
 
 def _csv(out_dir: Path, wanted: Wanted) -> int:
     checks: dict[tuple[str, str], dict[str, float]] = {}
-    problems = _Problems()
+    problems: list[tuple[str, str]] = []
 
     def visit(found: Found) -> None:
         if found.record is None:
-            problems(found)
+            problems.append((found.path, found.problem))
         else:
             checks[found.student, found.exercise] = table.points_of(found.record)
 
     book = read(out_dir, visit)
-    problems.tell()
+    _tell(problems)
     _write_all(Path(wanted.out) if wanted.out else out_dir / "export" / "csv", table.files(book, checks))
     return 0
 
@@ -198,9 +200,9 @@ def _canvas(out_dir: Path, wanted: Wanted) -> int:
     known = [one.id for one in read_batch(out_dir).assignments]
     rules = canvas.Rules(_ids(wanted.columns, known), of_judged=wanted.of_judged, scale=wanted.scale)
     exported = _exported(Path(wanted.into)) if wanted.into is not None else None
-    problems = _Problems()
-    book = read(out_dir, lambda found: problems(found) if found.record is None else None)
-    problems.tell()
+    problems: list[tuple[str, str]] = []
+    book = read(out_dir, lambda found: None if found.record else problems.append((found.path, found.problem)))
+    _tell(problems)
     sheets = (
         {"canvas.csv": canvas.update(book, exported, rules)}
         if exported is not None
@@ -238,20 +240,12 @@ def _exported(path: Path) -> str:
         raise UsageError(f"--into must name a file in UTF-8, got byte {broken.start} of {path}") from None
 
 
-class _Problems:
-    """Records that cannot be read: counted, and the first of them shown."""
-
-    def __init__(self) -> None:
-        self._found: list[Found] = []
-
-    def __call__(self, found: Found) -> None:
-        self._found.append(found)
-
-    def tell(self) -> None:
-        for found in self._found[:5]:
-            _say(f"not read, {found.path}: {found.problem}")
-        if len(self._found) > 5:
-            _say(f"not read, {len(self._found) - 5} more records")
+def _tell(problems: list[tuple[str, str]]) -> None:
+    """Records that cannot be read: the first of them, and how many more."""
+    for path, words in problems[:5]:
+        _say(f"not read, {path}: {words}")
+    if len(problems) > 5:
+        _say(f"not read, {len(problems) - 5} more records")
 
 
 # -- both ------------------------------------------------------------------------------------------------------------
