@@ -22,7 +22,9 @@ _COMMAND_ANYWHERE = "##["
 
 def clean(text: str, most: int = 4000) -> str:
     """Text without terminal escapes and control characters; beyond `most` its middle is cut, and that is said."""
-    text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    # Most texts are printable throughout and have nothing to replace; a class has millions of them.
+    if not text.isprintable():
+        text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"

@@ -72,10 +72,20 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.report", ("grader.report", "grader.record", "grader.cleaning", "grader.isolation")),
         ("grader.isolation", ()),
         ("grader.reading", ("grader.errors",)),
-        ("grader.batch.gradebook", ()),
         ("grader.batch.hidden", ("grader.record",)),
         ("grader.batch.handed_in", ("grader.errors", "grader.reading")),
         ("grader.batch.late", ("grader.errors", "grader.protocol.decode")),
+        (
+            "grader.export",
+            ("grader.export", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),
+        ),
+        (
+            "grader.classes",
+            ("grader.classes", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),
+        ),
+        ("grader.release", ("grader.catalogue", "grader.errors")),
+        ("grader.batch.gradebook", ()),
+        ("grader.batch.reading", ("grader.batch.gradebook", "grader.record", "grader.errors")),
         ("grader.tensors", ()),
         ("grader.errors", ()),
         ("grader.sanitizer.report", ()),
@@ -153,6 +163,21 @@ def test_what_turns_samples_into_numbers_reads_no_clock_and_no_file(module: str)
     libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     libraries |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
     assert not OUTSIDE_WORLD & {library.partition(".")[0] for library in libraries}
+
+
+@pytest.mark.parametrize("module", [name for name in FILES if within(name, "grader.export")])
+def test_an_exporter_reads_no_clock_no_file_and_no_environment(module: str) -> None:
+    nodes = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
+    libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    libraries |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    # Paths and streams of text are computed with, not opened.
+    assert not (OUTSIDE_WORLD - {"io", "pathlib"}) & {library.partition(".")[0] for library in libraries}
+    calls = {
+        node.func.id
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert "open" not in calls
 
 
 def test_only_the_command_line_and_its_entry_know_the_command_line() -> None:

@@ -34,6 +34,8 @@ def check(
     entries = discover(root) if wanted is None else (resolve(root, wanted)[0],)
     if not entries:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
+    if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
+        raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
     chosen = parse_seed(seed) if seed is not None else None
     with closing(start_server(cpu=cpu)) as server:
         at_once = _jobs(server, jobs)

@@ -231,6 +231,67 @@ def batch_command(
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
 
 
+@app.command("export", help="Files for a platform or a gradebook, from an OUT_DIR of `grade batch` or one record.")
+def export_command(
+    source: Annotated[str, typer.Argument(help="an OUT_DIR, or a record (grade ex_15 --json FILE)")],
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format", help="gradescope, canvas, junit, classroom50, github, exercism, prairielearn, autolab or csv"
+        ),
+    ],
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="the file or folder to write; OUT_DIR/export/FORMAT, or stdout for one document"),
+    ] = None,
+    into: Annotated[str | None, typer.Option(help="canvas: a gradebook exported there, whose columns to fill")] = None,
+    column: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="canvas: an exercise's assignment, as ex_15=90412 (repeatable)"),
+    ] = None,
+    of_judged: Annotated[bool, typer.Option("--of-judged", help="canvas: take what was judged for the whole")] = False,
+    scale: Annotated[bool, typer.Option("--scale", help="canvas: fit points to what a column is worth")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="junit: the dialect of the Windy Road schema")] = False,
+    metadata: Annotated[Optional[str], typer.Option(help="gradescope: its submission_metadata.json")] = None,  # noqa: UP045
+    audience: Annotated[str, typer.Option(help="student hides what is secret; instructor hides nothing")] = "student",
+) -> None:
+    """Write what a platform reads."""
+    from grader.cli.export import Wanted, export
+
+    told = Wanted(format, out, into, tuple(column or ()), of_judged, scale, strict, metadata, audience)
+    raise typer.Exit(export(source, told))
+
+
+@app.command("report", help="The class page: points, checks, common causes, speed, what was not judged.")
+def report_command(
+    out_dir: Annotated[str, typer.Argument(metavar="OUT_DIR", help="what `grade batch` wrote")],
+    out: Annotated[Optional[str], typer.Option(help="the page to write; OUT_DIR/report.html unless given")] = None,  # noqa: UP045
+    audience: Annotated[str, typer.Option(help="instructor names students; student names nobody")] = "instructor",
+    similarity: Annotated[
+        bool, typer.Option("--similarity", help="also a page of sources that are much alike")
+    ] = False,
+    threshold: Annotated[float, typer.Option(help="from which share on two sources are shown")] = 0.6,
+) -> None:
+    """Write the class page."""
+    from grader.cli.report import report
+
+    raise typer.Exit(report(out_dir, out, audience, similarity=similarity, threshold=threshold))
+
+
+@app.command("release", help="The student bundle: stubs, grader, specifications, oracles; no solution.")
+def release_command(
+    target: Annotated[str, typer.Argument(metavar="DIR", help="the folder to write; new or empty")],
+    exercises: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="only these: ex_15,ex_18 (repeatable)"),
+    ] = None,
+) -> None:
+    """Write the student bundle."""
+    from grader.cli.release import release
+
+    raise typer.Exit(release(target, tuple(exercises or ())))
+
+
 @app.command("doctor", help="What this machine can judge, and how to get what is missing.")
 def doctor_command() -> None:
     """Try a real kernel in each mode of this machine."""
@@ -245,7 +306,22 @@ def version_command() -> None:
     print(f"grade {__version__}")
 
 
-COMMANDS = ("run", "replay", "list", "hint", "reset", "check", "batch", "profile", "sanitize", "doctor", "version")
+COMMANDS = (
+    "run",
+    "replay",
+    "list",
+    "hint",
+    "reset",
+    "check",
+    "batch",
+    "profile",
+    "sanitize",
+    "export",
+    "report",
+    "release",
+    "doctor",
+    "version",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

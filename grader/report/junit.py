@@ -94,7 +94,7 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
         SubElement(case, kind, {"message": _attribute(f"{word}: {view.why(check)}" if check.reason else word)})
     else:
         child = SubElement(case, kind, {"type": check.status, "message": _attribute(message or word)})
-        child.text = _details(record, check)
+        child.text = view.details(check, record)
 
 
 def _speed(check: CheckResult) -> dict[str, str]:
@@ -109,27 +109,6 @@ def _speed(check: CheckResult) -> dict[str, str]:
         "speed_ratio_high": view.number(speed.ratio_high),
         "speed_full_marks": view.number(speed.full),
     }
-
-
-def _details(record: Record, check: CheckResult) -> str:
-    """Everything that helps to repair it, one thing per line."""
-    lines = [check.title, view.why(check)]
-    if check.cause is not None:
-        lines += [check.cause.rationale] if check.cause.rationale != check.reason else []
-        if check.cause.expected or check.cause.actual:
-            lines.append(f"Expected: {view.line(check.cause.expected)}; got: {view.line(check.cause.actual)}")
-        if check.cause.mismatch is not None:
-            lines.append(view.how_wrong(check.cause.mismatch))
-    if check.counterexample is not None:
-        lines.append(f"Smallest failing case: {view.line(check.counterexample.words)}")
-        if check.counterexample.passes:
-            lines.append(f"Passes: {view.line(check.counterexample.passes)}")
-    if check.cause is not None and check.cause.help:
-        lines.append(f"Help: {view.line(check.cause.help)}")
-    if check.counterexample is not None:
-        lines.append(f"Replay: {view.replay_command(check.counterexample, record)}")
-    text = "\n".join(view.line(entry) for entry in lines if entry)
-    return f"{text}\n\n{view.block(check.cause.traceback)}" if check.cause and check.cause.traceback else text
 
 
 def _printed(record: Record) -> str:

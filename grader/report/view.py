@@ -89,6 +89,9 @@ def tally_points(sums: Tally) -> str:
 
 def line(text: str, most: int = 400) -> str:
     """Text as one printable line; a cut is announced."""
+    # Most texts are one already: this is called for every word of every report.
+    if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text
     return " ".join(clean(text, most).split())
 
 
@@ -124,13 +127,17 @@ def share(count: int, total: int) -> str:
     return "under 0.1%" if percent < 0.1 else f"{min(percent, 99.9):.1f}%"
 
 
+def where(mismatch: Mismatch) -> str:
+    """Where an output is wrong, in words."""
+    return _WHERE_WRONG.get(mismatch.pattern, line(mismatch.pattern, 60))
+
+
 def how_wrong(mismatch: Mismatch) -> str:
     """How many elements differ, where, and by how much at worst."""
     noun = "element" if mismatch.total == 1 else "elements"
     verb = "differs" if mismatch.count == 1 else "differ"
-    where = _WHERE_WRONG.get(mismatch.pattern, line(mismatch.pattern, 60))
     text = f"{mismatch.count} of {mismatch.total} {noun} of {line(mismatch.output, 60)} {verb}"
-    text += f" ({share(mismatch.count, mismatch.total)}), {where}"
+    text += f" ({share(mismatch.count, mismatch.total)}), {where(mismatch)}"
     if mismatch.tile:
         text += f" ({line(mismatch.tile, 80)})"
     text += f"; worst at {index(mismatch.worst_index)}"
@@ -215,6 +222,27 @@ def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
 def why(check: CheckResult) -> str:
     """One sentence on a check that did not pass."""
     return line(check.reason or (check.cause.rationale if check.cause else ""))
+
+
+def details(check: CheckResult, record: Record) -> str:
+    """Everything that helps to repair a check, one thing per line; a traceback after an empty line."""
+    lines = [check.title, why(check)]
+    cause, example = check.cause, check.counterexample
+    if cause is not None:
+        lines += [cause.rationale] if cause.rationale != check.reason else []
+        if cause.expected or cause.actual:
+            lines.append(f"Expected: {line(cause.expected)}; got: {line(cause.actual)}")
+        if cause.mismatch is not None:
+            lines.append(how_wrong(cause.mismatch))
+    if example is not None:
+        lines.append(f"Smallest failing case: {line(example.words)}" if example.words else "")
+        lines.append(f"Passes: {line(example.passes)}" if example.passes else "")
+    if cause is not None and cause.help:
+        lines.append(f"Help: {line(cause.help)}")
+    if example is not None and replay_command(example, record):
+        lines.append(f"Replay: {replay_command(example, record)}")
+    text = "\n".join(line(entry) for entry in lines if entry)
+    return f"{text}\n\n{block(cause.traceback)}" if cause is not None and cause.traceback else text
 
 
 def measured(check: CheckResult, most: int = 4) -> str:

@@ -1,0 +1,76 @@
+"""How long a large class takes: the class page and every export of 10,000 records, each in a process of its own.
+
+    python benchmarks/bench_class.py                  2,000 students x 5 exercises: time and peak memory
+    python benchmarks/bench_class.py --students 200   fewer
+    python benchmarks/bench_class.py --keep DIR       leaves the class there, or uses the one that is there
+
+The records are made up, but have a real one's size and parts. No test depends on a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+COMMANDS = (
+    ("report",),
+    ("report", "--audience", "student"),
+    ("export", "--format", "csv"),
+    ("export", "--format", "canvas", "--of-judged"),
+    ("export", "--format", "gradescope"),
+    ("export", "--format", "junit"),
+    ("export", "--format", "exercism"),
+    ("export", "--format", "prairielearn"),
+    ("export", "--format", "autolab"),
+)
+
+
+def main() -> None:
+    """Make the class, run the commands, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--students", type=int, default=2000)
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="grade-class-") as scratch:
+        folder = given.keep or Path(scratch) / "graded"
+        if not (folder / "batch.json").is_file():
+            from tests.records.classes import large
+
+            started = time.monotonic()
+            large(folder, given.students)
+            print(f"made in {time.monotonic() - started:.0f} s", file=sys.stderr)
+        files = list((folder / "records").rglob("*.json"))
+        size = sum(path.stat().st_size for path in files)
+        print(f"{len(files)} records, {size / len(files) / 1000:.0f} kB each, {os.cpu_count()} cores")
+        for command in COMMANDS:
+            # To leave what is written already alone would be quicker than to write it.
+            shutil.rmtree(folder / "export", ignore_errors=True)
+            seconds, used, peak = measured(folder, command)
+            print(f"{' '.join(command):<36} {seconds:6.1f} s  {used:6.1f} s of CPU {peak / 1e6:7.0f} MB", flush=True)
+
+
+def measured(folder: Path, command: tuple[str, ...]) -> tuple[float, float, float]:
+    """Seconds, seconds of CPU (on a busy machine the truer figure) and peak memory in bytes of one command."""
+    arguments = [sys.executable, "-m", "grader", command[0], str(folder), *command[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    started = time.monotonic()
+    with subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        # The kernel's account of this very child.
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
+    return time.monotonic() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The page of similar sources: pairs side by side. It shows likeness; what it means is for a human to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.classes.page import environment
+from grader.classes.similarity import Pair, Source
+from grader.report import view
+
+_MOST_LINES, _MOST_CHARACTERS, _AROUND = 400, 200, 3
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a source; number 0 stands for lines left out."""
+
+    number: int
+    text: str
+    alike: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two sources."""
+
+    student: str
+    lines: tuple[Line, ...]
+    cut: int
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What was compared of one exercise: its pairs, how many sources, and whose were not there to compare."""
+
+    id: str
+    title: str
+    pairs: Sequence[Pair]
+    compared: int
+    absent: Sequence[str]
+
+
+def render(exercises: Sequence[Exercise], title: str, names: Mapping[str, str], threshold: float) -> str:
+    """The whole page."""
+    shown = [
+        (
+            one,
+            [
+                (
+                    f"{100 * pair.share:.0f} %",
+                    _side(pair.first, pair.first_lines, names),
+                    _side(pair.second, pair.second_lines, names),
+                )
+                for pair in one.pairs
+            ],
+            ", ".join(view.line(names.get(student, student), 100) for student in one.absent[:20]),
+            max(0, len(one.absent) - 20),
+        )
+        for one in exercises
+    ]
+    template = environment().get_template("alike.html.j2")
+    return template.render(title=title, exercises=shown, threshold=f"{100 * threshold:.0f} %").lstrip()
+
+
+def _side(source: Source, alike: frozenset[int], names: Mapping[str, str]) -> Side:
+    """The lines that are alike with a few around them, whose gaps are marked."""
+    texts = source.text.split("\n")
+    near = {line + off for line in alike for off in range(-_AROUND, _AROUND + 1)}
+    kept = [number for number in range(1, len(texts) + 1) if number in near]
+    lines: list[Line] = []
+    for number in kept[:_MOST_LINES]:
+        if number > 1 and number - 1 not in near:
+            lines.append(Line(0, "…", alike=False))
+        text = view.block(texts[number - 1], _MOST_CHARACTERS).replace("\n", " ")
+        lines.append(Line(number, text, number in alike))
+    return Side(
+        view.line(names.get(source.student, source.student), 120), tuple(lines), max(0, len(kept) - _MOST_LINES)
+    )

@@ -1,0 +1,197 @@
+"""Sources that are much alike: pairs for a human to look at, never a verdict.
+
+Winnowing (copydetect) over normalised sources: comments, docstrings and layout go, names that a learner may choose
+become one symbol, numbers and strings one each; names behind a dot stay, they are the library's. Not counted is what
+the stub holds, and what so many wrote alike that it says nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import keyword
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations, pairwise
+
+import numpy as np
+from copydetect.utils import get_copied_slices, winnow
+
+# Runs of fewer tokens than K are noise; of any run of K + WINDOW - 1 tokens, one fingerprint is kept.
+K, WINDOW = 20, 8
+# Two lines in common are no likeness.
+_FEWEST_SHARED = 3
+MOST_PAIRS = 50
+
+_LAYOUT = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER})
+
+
+@dataclass(frozen=True)
+class Source:
+    """One student's file."""
+
+    student: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two files, the share of the smaller one's own work that the other holds too, and the lines that do it."""
+
+    first: Source
+    second: Source
+    share: float
+    first_lines: frozenset[int]
+    second_lines: frozenset[int]
+
+
+@dataclass(frozen=True)
+class _Print:
+    """A file's fingerprints: hash to places, and the line of every token."""
+
+    places: dict[int, list[int]]
+    lines: tuple[int, ...]
+
+
+class _Alphabet:
+    """One character for every distinct word, the same in all files."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def __call__(self, word: str) -> str:
+        return self._known.setdefault(word, chr(0x10000 + len(self._known) % 0x100000))
+
+
+def pairs(sources: Sequence[Source], stub: str, *, threshold: float = 0.6) -> list[Pair]:
+    """The pairs at or above the threshold, the most alike first, at most MOST_PAIRS."""
+    alphabet = _Alphabet()
+    starter = set(_hashes(_normalised(stub, alphabet)[0]).tolist())
+    prints = [_print(source.text, starter, alphabet) for source in sources]
+    _without_common(prints)
+    found = []
+    for (one, other), shared in _sharing(prints).items():
+        if shared >= _FEWEST_SHARED:
+            share = _share(prints[one], prints[other])
+            if share >= threshold:
+                found.append((share, one, other))
+    found.sort(key=lambda entry: (-entry[0], sources[entry[1]].student, sources[entry[2]].student))
+    return [
+        Pair(sources[one], sources[other], share, *_lines(prints[one], prints[other]))
+        for share, one, other in found[:MOST_PAIRS]
+    ]
+
+
+def _print(text: str, starter: set[int], alphabet: _Alphabet) -> _Print:
+    symbols, lines = _normalised(text, alphabet)
+    hashes = _hashes(symbols)
+    places: dict[int, list[int]] = defaultdict(list)
+    if len(hashes) >= WINDOW:
+        chosen, where = winnow(hashes, WINDOW, remove_duplicates=False)
+        for value, place in zip(chosen.tolist(), where.tolist(), strict=True):
+            if value not in starter:
+                places[value].append(place)
+    return _Print(dict(places), lines)
+
+
+def _hashes(symbols: str) -> np.ndarray:
+    # Not Python's own hash, which differs from run to run, and with it which fingerprints are kept.
+    grams = (symbols[place : place + K].encode() for place in range(len(symbols) - K + 1))
+    return np.array([int.from_bytes(blake2b(gram, digest_size=8).digest(), signed=True) for gram in grams], np.int64)
+
+
+def _normalised(text: str, alphabet: _Alphabet) -> tuple[str, tuple[int, ...]]:
+    """One character per token, and the line of each."""
+    symbols, lines = [], []
+    for word, line in _words(text):
+        symbols.append(alphabet(word))
+        lines.append(line)
+    return "".join(symbols), tuple(lines)
+
+
+def _words(text: str) -> Iterator[tuple[str, int]]:
+    """The words of a file that say what it does. A file that breaks off is taken as far as it goes."""
+    tokens = _without_docstrings(_tokens(text))
+    behind_dot = False
+    for token in tokens:
+        if token.type in _LAYOUT:
+            continue
+        if token.type == tokenize.NAME:
+            own = token.string if keyword.iskeyword(token.string) or behind_dot else "name"
+            yield own, token.start[0]
+        elif token.type in (tokenize.NUMBER, tokenize.STRING):
+            yield tokenize.tok_name[token.type], token.start[0]
+        else:
+            # Indents and line ends by their kind, operators by themselves.
+            yield token.string.strip() or tokenize.tok_name[token.type], token.start[0]
+        behind_dot = token.string == "."
+
+
+def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(text).readline)
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+def _without_docstrings(tokens: Iterable[tokenize.TokenInfo]) -> list[tokenize.TokenInfo]:
+    """Without strings that are a whole line, and without that line's end."""
+    listed = [token for token in tokens if token.type not in _LAYOUT]
+    drop: set[int] = set()
+    begins = True
+    for place, (token, following) in enumerate(pairwise(listed)):
+        if begins and token.type == tokenize.STRING and following.type == tokenize.NEWLINE:
+            drop |= {place, place + 1}
+        begins = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    return [token for place, token in enumerate(listed) if place not in drop]
+
+
+def _without_common(prints: Sequence[_Print]) -> None:
+    """Forget what more than a twentieth of the class, and more than ten, wrote alike."""
+    counts = Counter(value for one in prints for value in one.places)
+    most = max(10, len(prints) // 20)
+    for one in prints:
+        for value in [value for value in one.places if counts[value] > most]:
+            del one.places[value]
+
+
+def _sharing(prints: Sequence[_Print]) -> Counter[tuple[int, int]]:
+    """How many fingerprints two files share, for all that share one."""
+    owners: dict[int, list[int]] = defaultdict(list)
+    for place, one in enumerate(prints):
+        for value in one.places:
+            owners[value].append(place)
+    shared: Counter[tuple[int, int]] = Counter()
+    for places in owners.values():
+        shared.update(combinations(places, 2))
+    return shared
+
+
+def _share(one: _Print, other: _Print) -> float:
+    """The larger of the two shares: whoever copies a part and adds to it is alike all the same."""
+    return max(_covered(one, other) / (_tokens_of(one) or 1), _covered(other, one) / (_tokens_of(other) or 1))
+
+
+def _slices(one: _Print, values: Iterable[int]) -> list[tuple[int, int]]:
+    places = np.array(sorted(place for value in values for place in one.places[value]), dtype=np.int64)
+    starts, ends = get_copied_slices(places, K)
+    return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+
+
+def _covered(one: _Print, other: _Print) -> int:
+    return sum(end - start for start, end in _slices(one, one.places.keys() & other.places.keys()))
+
+
+def _tokens_of(one: _Print) -> int:
+    return sum(end - start for start, end in _slices(one, one.places))
+
+
+def _lines(one: _Print, other: _Print) -> tuple[frozenset[int], frozenset[int]]:
+    shared = one.places.keys() & other.places.keys()
+
+    def of(own: _Print) -> frozenset[int]:
+        return frozenset(line for start, end in _slices(own, shared) for line in own.lines[start:end])
+
+    return of(one), of(other)

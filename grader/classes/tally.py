@@ -1,0 +1,250 @@
+"""A class in numbers, collected record by record: of ten thousand records only what the page says is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from grader.batch.gradebook import Gradebook, Mark
+from grader.record import UNJUDGED, CheckResult, Record, Status
+from grader.report import view
+from grader.report.speed import usable
+
+# Statuses in the order in which a bar shows them, and the tone of each.
+Outcome = str
+OUTCOMES: tuple[Outcome, ...] = ("passed", "passed in part", "failed", "stopped", "not started", "not judged")
+_STOPPED: frozenset[Status] = frozenset({"compile_error", "crash", "timeout", "oom", "invalid_submission"})
+_NOT_STARTED: frozenset[Status] = frozenset({"not_implemented", "skipped_dependency"})
+
+
+@dataclass
+class CheckTally:
+    """How one check ended for everybody."""
+
+    id: str
+    part: str
+    title: str
+    max_points: float
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+
+    @property
+    def judged(self) -> int:
+        """For how many it was decided."""
+        return sum(self.outcomes.values()) - self.outcomes["not judged"]
+
+    @property
+    def lost(self) -> int:
+        """For how many it did not pass."""
+        return self.judged - self.outcomes["passed"] - self.outcomes["passed in part"]
+
+
+@dataclass
+class CauseTally:
+    """One cause: whom it struck, in which checks, an example, and how often the very same values were wrong."""
+
+    title: str
+    status: Status
+    students: set[str] = field(default_factory=set)
+    checks: Counter[str] = field(default_factory=Counter)
+    example: Example | None = None
+    alike: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def most_alike(self) -> int:
+        """How many students share one and the same wrong answer."""
+        return max(self.alike.values(), default=0)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A student whom a cause struck, and what was said."""
+
+    student: str
+    check: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One student's ratio in one speed check, with its 95 % interval."""
+
+    student: str
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass
+class SpeedTally:
+    """A speed check's ratios."""
+
+    check: str
+    part: str
+    title: str
+    baseline: str
+    floor: float
+    full: float
+    timings: list[Timing] = field(default_factory=list)
+
+
+@dataclass
+class UnjudgedTally:
+    """Why something was not judged: how many checks of how many students."""
+
+    status: Status
+    reason: str
+    checks: int = 0
+    students: set[str] = field(default_factory=set)
+
+
+@dataclass
+class ExerciseTally:
+    """One exercise."""
+
+    id: str
+    title: str = ""
+    graded: int = 0
+    checks: dict[str, CheckTally] = field(default_factory=dict)
+    causes: dict[tuple[str, str], CauseTally] = field(default_factory=dict)
+    speeds: dict[str, SpeedTally] = field(default_factory=dict)
+    unjudged: dict[tuple[Status, str], UnjudgedTally] = field(default_factory=dict)
+    devices: Counter[str] = field(default_factory=Counter)
+
+
+class ClassTally:
+    """All exercises. `add` takes the records one by one."""
+
+    def __init__(self) -> None:
+        self.exercises: dict[str, ExerciseTally] = {}
+
+    def add(self, student: str, exercise: str, record: Record) -> None:
+        """One more record."""
+        tally = self.exercises.setdefault(exercise, ExerciseTally(exercise))
+        tally.title = tally.title or view.line(record.exercise.title, 120)
+        tally.graded += 1
+        tally.devices[_device(record)] += 1
+        for check in record.checks:
+            _add_check(tally, student, check)
+
+
+def _device(record: Record) -> str:
+    words = view.device(record.env)
+    return f"{words}, driver {view.line(record.env.driver, 40)}" if record.env.driver else words
+
+
+def _add_check(tally: ExerciseTally, student: str, check: CheckResult) -> None:
+    outcome = outcome_of(check)
+    found = tally.checks.get(check.id)
+    if found is None:
+        title = view.line(check.title, 200)
+        found = tally.checks[check.id] = CheckTally(check.id, check.part, title, check.max_points)
+    found.outcomes[outcome] += 1
+    if check.status in UNJUDGED:
+        _add_unjudged(tally, student, check)
+    elif outcome not in ("passed", "passed in part"):
+        _add_cause(tally, student, check)
+    if check.speed is not None and check.status == "pass":
+        _add_speed(tally, student, check)
+
+
+def outcome_of(check: CheckResult) -> Outcome:
+    """How a check ended, in the few words that a bar can show."""
+    if check.status in UNJUDGED:
+        return "not judged"
+    if check.status == "pass":
+        return "passed" if check.points >= check.max_points else "passed in part"
+    if check.status in _STOPPED:
+        return "stopped"
+    return "not started" if check.status in _NOT_STARTED else "failed"
+
+
+def _add_cause(tally: ExerciseTally, student: str, check: CheckResult) -> None:
+    if check.status in _NOT_STARTED:
+        return
+    cause = check.cause
+    title = view.line(cause.title, 120) if cause is not None else view.why(check)[:120]
+    found = tally.causes.setdefault((check.status, title), CauseTally(title, check.status))
+    words = view.line(cause.rationale, 300) if cause is not None else view.why(check)
+    if found.example is None:
+        found.example = Example(student, check.id, words)
+    found.students.add(student)
+    found.checks[check.id] += 1
+    # Equal numbers in equal words, of a plan that is the same for all: the same wrong answer.
+    if cause is not None and cause.mismatch is not None:
+        found.alike[hash((check.id, words))] += 1
+
+
+def _add_unjudged(tally: ExerciseTally, student: str, check: CheckResult) -> None:
+    reason = view.line(view.why(check), 200)
+    found = tally.unjudged.setdefault((check.status, reason), UnjudgedTally(check.status, reason))
+    found.checks += 1
+    found.students.add(student)
+
+
+def _add_speed(tally: ExerciseTally, student: str, check: CheckResult) -> None:
+    speed = check.speed
+    ratio = usable(speed.ratio) if speed is not None else None
+    if speed is None or ratio is None:
+        return
+    found = tally.speeds.get(check.id)
+    if found is None:
+        titles = {one.name: one.title for one in speed.baselines}
+        baseline = view.line(titles.get(speed.baseline, speed.baseline), 80)
+        title = view.line(check.title, 200)
+        found = SpeedTally(check.id, check.part, title, baseline, speed.floor, speed.full)
+        tally.speeds[check.id] = found
+    low, high = usable(speed.ratio_low) or ratio, usable(speed.ratio_high) or ratio
+    found.timings.append(Timing(student, ratio, min(low, ratio), max(high, ratio)))
+
+
+# -- points ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Points:
+    """How the points of one exercise are distributed.
+
+    bins: students by tenths of what could be judged for each, full marks apart. shares: in order. missing: who handed
+    nothing in; open: whose file nobody could judge; partly: of how many some points are open.
+    """
+
+    bins: tuple[int, ...]
+    shares: tuple[float, ...]
+    missing: int
+    open: int
+    partly: int
+
+
+def points(book: Gradebook, exercise: str) -> Points:
+    """The distribution of the points that count, as shares of the judged ones."""
+    marks = [mark for mark in book.marks if mark.exercise == exercise]
+    counted = [mark for mark in marks if mark.override or (mark.status != "missing" and mark.judged > 0)]
+    shares = sorted(map(share, counted))
+    bins = [0] * 11
+    for value in shares:
+        bins[min(10, int(value * 10 + 1e-9))] += 1
+    missing = sum(mark.status == "missing" and mark.override is None for mark in marks)
+    partly = sum(mark.override is None and mark.judged < mark.max_points for mark in counted)
+    return Points(tuple(bins), tuple(shares), missing, len(marks) - len(counted) - missing, partly)
+
+
+def share(mark: Mark) -> float:
+    """The points that count over those that could be judged, 0 … 1."""
+    most = mark.max_points if mark.override else mark.judged
+    return max(0.0, min(1.0, mark.points / most)) if most else 0.0
+
+
+def median(values: tuple[float, ...]) -> float:
+    """The middle of ordered values."""
+    middle = len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def by_student(book: Gradebook) -> Mapping[str, float]:
+    """Every student's mean share over all exercises; nothing handed in counts as nothing, what is open not at all."""
+    shares: dict[str, list[float]] = {}
+    for mark in book.marks:
+        if mark.override or mark.status == "missing" or mark.judged > 0:
+            shares.setdefault(mark.student, []).append(share(mark))
+    return {student: sum(values) / len(values) for student, values in shares.items()}

@@ -1,0 +1,65 @@
+"""Work in shares, one process per core: what a thousand records take, two cores take in half the time.
+
+Shares report in JSON through a pipe, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from grader.errors import GradeError
+
+_MOST = 8
+
+
+def in_shares(work: Callable[[int, int], Any], jobs: int) -> list[Any]:
+    """What `work(share, of)` gives for every share, as JSON values; in this process where there are few jobs.
+
+    Raises GradeError with what a share ended with.
+    """
+    count = min(len(os.sched_getaffinity(0)), _MOST)
+    if count == 1 or jobs < 100:
+        return [work(0, 1)]
+    started = [_start(work, share, count) for share in range(count)]
+    try:
+        answers = [_answer(reading) for _, reading in started]
+    finally:
+        for process, _ in started:
+            os.kill(process, signal.SIGTERM)
+            os.waitpid(process, 0)
+    for answer in answers:
+        if "error" in answer:
+            raise GradeError(answer["error"])
+    return [answer["value"] for answer in answers]
+
+
+def _start(work: Callable[[int, int], Any], share: int, count: int) -> tuple[int, int]:
+    """(process, descriptor that its answer comes from)."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writing)
+        return process, reading
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.close(reading)
+    try:
+        answer = {"value": work(share, count)}
+    except BaseException as broken:
+        # Whatever ended this share is told by the process that started it.
+        answer = {"error": str(broken) or type(broken).__name__}
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(json.dumps(answer).encode())
+    os._exit(0)
+
+
+def _answer(reading: int) -> dict[str, Any]:
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read()
+    if not text:
+        return {"error": "a share of the work must give an answer, got none"}
+    found: dict[str, Any] = json.loads(text)
+    return found

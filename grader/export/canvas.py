@@ -1,0 +1,296 @@
+"""Canvas' gradebook CSV, by every rule of its importer (docs/exports.md#canvas).
+
+A blank cell would delete a score, so a mark that is not to be written has no line (`fresh`) or keeps the cell that
+Canvas exported (`update`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
+from grader.errors import UsageError
+from grader.export.table import safe, score, text
+from grader.report import view
+
+_IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+# What may stand before the assignments; the importer finds these columns by their place.
+_PREFIXES = (
+    ("Student", "ID", "Section"),
+    ("Student", "ID", "SIS Login ID", "Section"),
+    *(
+        ("Student", "ID", "SIS User ID", "SIS Login ID", *between, "Section")
+        for between in ((), ("Integration ID",), ("Root Account",), ("Integration ID", "Root Account"))
+    ),
+)
+_DROPPED = re.compile(r"(Current|Final) (Score|Points|Grade)|Override (Score|Grade|Status)", re.IGNORECASE)
+_ENDS_IN_ID = re.compile(r"\s\((\d+)\)\s*$")
+# Digits with separators: the importer would make another number of it.
+_MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How marks become cells. ids: Canvas' number of an exercise's assignment, by exercise. of_judged: take what could
+    be judged for the whole. scale: fit points to a column that is worth another number.
+    """
+
+    ids: Mapping[str, int]
+    of_judged: bool = False
+    scale: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A file for the importer: its text, how many scores it sets, and what is not in it and why."""
+
+    text: str
+    written: int
+    left_out: tuple[str, ...]
+
+
+def fresh(book: Gradebook, exercise: str, rules: Rules) -> Sheet:
+    """One exercise's scores, a line for every student who has one."""
+    assignment = _assignment(book, exercise)
+    notes = _Notes()
+    rows = []
+    students = {student.id: student for student in book.students}
+    for mark in book.marks:
+        if mark.exercise == exercise:
+            student = students[mark.student]
+            if cell := _cell(mark, mark.max_points, rules, notes):
+                rows.append([*_identity(student, notes), cell])
+    possible = ["    Points Possible", *[""] * (len(_IDENTITY) - 1), view.points(assignment.max_points)]
+    sheet = text([*_IDENTITY, _header(assignment, rules)], [possible, *rows])
+    return Sheet(sheet, len(rows), notes.lines(exercise))
+
+
+def update(book: Gradebook, exported: str, rules: Rules) -> Sheet:
+    """The scores in the columns of a gradebook that Canvas exported.
+
+    Only who a student is and the exercises' columns are written: any other column is as old as the export, and would
+    overwrite what was entered since. Raises UsageError.
+    """
+    table = _parse(exported)
+    columns = {one.id: _column(table, one, rules) for one in book.assignments}
+    found = {exercise: place for exercise, place in columns.items() if place is not None}
+    if not found:
+        wanted = ", ".join(one.id for one in book.assignments)
+        raise UsageError(f"the gradebook must have a column for one of {wanted}, got {', '.join(table.titles)}")
+    possible = {name: _possible(table, place, _assignment(book, name), rules) for name, place in found.items()}
+    marks = {(mark.student, mark.exercise): mark for mark in book.marks}
+    notes, rows, written = _Notes(), [], 0
+    matched = _matched(table, book.students, notes)
+    for row, student in matched:
+        cells, changed = [], 0
+        for name, place in found.items():
+            cell = _cell(marks[student.id, name], possible[name], rules, notes)
+            # Who is excused stays excused.
+            keep = not cell or row[place].strip().upper() == "EX"
+            cells.append(row[place] if keep else cell)
+            changed += not keep
+        if changed:
+            rows.append([*_kept_identity(row[: table.identity]), *cells])
+            written += changed
+    worth = [table.points[place] for place in found.values()] if table.points else []
+    first = [[*table.points[: table.identity], *worth]] if table.points else []
+    header = [*table.header[: table.identity], *(table.header[place] for place in found.values())]
+    seen = {student.id for _, student in matched}
+    notes.add("no line of the gradebook is theirs", *(one.id for one in book.students if one.id not in seen))
+    notes.add("the gradebook has no column", *(name for name, place in columns.items() if place is None))
+    return Sheet(text(header, [*first, *rows], table.delimiter), written, notes.lines())
+
+
+class _Notes:
+    """What is left out, by reason."""
+
+    def __init__(self) -> None:
+        self._by_reason: dict[str, list[str]] = {}
+
+    def add(self, reason: str, *who: str) -> None:
+        if who:
+            self._by_reason.setdefault(reason, []).extend(who)
+
+    def lines(self, about: str = "") -> tuple[str, ...]:
+        head = f"{about}: " if about else ""
+        return tuple(f"{head}{reason}: {_some(who)}" for reason, who in self._by_reason.items())
+
+
+def _some(who: Sequence[str]) -> str:
+    shown = ", ".join(view.line(one, 60) for one in who[:5])
+    return f"{shown} and {len(who) - 5} more" if len(who) > 5 else shown
+
+
+def _cell(mark: Mark, possible: float, rules: Rules, notes: _Notes) -> str:
+    """The score; empty where none is to be written."""
+    if mark.override is None:
+        if mark.status == "missing":
+            notes.add("nothing was handed in", mark.student)
+            return ""
+        if not mark.judged:
+            notes.add("nothing could be judged", mark.student)
+            return ""
+        if mark.judged < mark.max_points and not rules.of_judged:
+            notes.add("not all points could be judged (--of-judged takes what was judged for the whole)", mark.student)
+            return ""
+    whole = mark.judged if rules.of_judged and mark.override is None else mark.max_points
+    return score(mark.points * possible / whole, possible)
+
+
+def _assignment(book: Gradebook, exercise: str) -> Assignment:
+    return next(one for one in book.assignments if one.id == exercise)
+
+
+def _header(assignment: Assignment, rules: Rules) -> str:
+    """The column's title, which never looks like an assignment's number unless it is one."""
+    title = view.line(f"{assignment.id} {assignment.title}", 200)
+    if _DROPPED.search(title):
+        title = assignment.id
+    if assignment.id in rules.ids:
+        return f"{safe(title)} ({rules.ids[assignment.id]})"
+    return safe(_ENDS_IN_ID.sub(r" \1", title))
+
+
+def _identity(student: Student, notes: _Notes) -> list[str]:
+    """Who it is, by the numbers and names of the roster."""
+    number, sis, login = student.ids.get("canvas", ""), student.ids.get("sis", ""), _login(student)
+    if login and _MANGLED.fullmatch(login):
+        if not number:
+            raise UsageError(f"a login of digits and dots must stand beside a Canvas ID, got {login!r} alone")
+        login = ""
+    if not (number or sis or login):
+        notes.add("written by name only, as the roster has no Canvas ID, SIS ID or login", student.id)
+    return [safe(student.name or student.id), number, sis, login, safe(student.section)]
+
+
+def _login(student: Student) -> str:
+    return student.ids.get("login", "") or student.ids.get("sis_login", "")
+
+
+def _kept_identity(cells: Sequence[str]) -> list[str]:
+    """As Canvas wrote them; of a name that a spreadsheet would compute, the ID beside it does the matching."""
+    return [safe(cells[0]) if cells[1] else cells[0], *cells[1:]]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """An exported gradebook: its header, the points row (empty without one) and the students' rows."""
+
+    delimiter: str
+    header: list[str]
+    identity: int
+    points: list[str]
+    rows: list[list[str]]
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns after those that say who a student is."""
+        return self.header[self.identity :]
+
+
+def _parse(exported: str) -> _Table:
+    plain = exported.removeprefix("\ufeff")
+    first = plain.partition("\n")[0]
+    delimiter = ";" if first.count(";") > first.count(",") else ","
+    rows = [row for row in csv.reader(io.StringIO(plain, newline=""), delimiter=delimiter) if any(row)]
+    if not rows:
+        raise UsageError("an exported gradebook must not be empty, got no line")
+    header = rows[0]
+    identity = next((place + 1 for place, name in enumerate(header) if "Section" in name), 0)
+    if tuple(name.strip() for name in header[:identity]) not in _PREFIXES:
+        raise UsageError(
+            f"an exported gradebook must begin with Student,ID,…,Section, got {delimiter.join(header[:6])[:120]}"
+        )
+    repeated = [name for name in header if header.count(name) > 1]
+    if repeated:
+        raise UsageError(f"an exported gradebook's columns must differ, got {repeated[0]!r} twice")
+    wrong = next((row for row in rows if len(row) != len(header)), None)
+    if wrong is not None:
+        raise UsageError(f"every line must have {len(header)} cells as the header, got {len(wrong)}: {wrong[0][:60]!r}")
+    points = next((row for row in rows[1:4] if "Points Possible" in row[0]), [])
+    # Lines without an ID of any kind are Canvas' own (muted, manual posting).
+    people = [row for row in rows[1:] if row is not points and row[0].strip() and any(row[1:identity])]
+    return _Table(delimiter, header, identity, points, people)
+
+
+def _column(table: _Table, assignment: Assignment, rules: Rules) -> int | None:
+    """The place of an exercise's column: by Canvas' number, else the one whose title begins with the exercise's id."""
+    if assignment.id in rules.ids:
+        wanted = str(rules.ids[assignment.id])
+        places = [place for place, name in _assignments(table) if _number(name) == wanted]
+        if not places:
+            raise UsageError(f"a column's title must end with ({wanted}) for {assignment.id}, got none that does")
+        return places[0]
+    starts = re.compile(rf"{re.escape(assignment.id)}(?!\w)", re.IGNORECASE)
+    places = [place for place, name in _assignments(table) if starts.match(name.strip())]
+    if len(places) > 1:
+        names = ", ".join(table.header[place] for place in places)
+        raise UsageError(
+            f"one column must begin with {assignment.id} (or --column {assignment.id}=NUMBER), got {names}"
+        )
+    return places[0] if places else None
+
+
+def _assignments(table: _Table) -> Iterator[tuple[int, str]]:
+    for place in range(table.identity, len(table.header)):
+        read_only = table.points and "(read only)" in table.points[place].lower()
+        if not read_only and not _DROPPED.search(table.header[place]):
+            yield place, table.header[place]
+
+
+def _number(header: str) -> str:
+    found = _ENDS_IN_ID.search(header)
+    return found[1] if found else ""
+
+
+def _possible(table: _Table, place: int, assignment: Assignment, rules: Rules) -> float:
+    """What the column is worth. Raises UsageError where that differs and no scaling was asked for."""
+    said = table.points[place].strip() if table.points else ""
+    try:
+        worth = float(said) if said else assignment.max_points
+    except ValueError:
+        raise UsageError(f"points possible must be a number, got {said!r} for {table.header[place]!r}") from None
+    if worth != assignment.max_points and not rules.scale:
+        raise UsageError(
+            f"the column {table.header[place]!r} must be worth {view.points(assignment.max_points)} points, "
+            f"got {view.points(worth)} (--scale fits the scores to it)"
+        )
+    return worth
+
+
+def _matched(table: _Table, students: Sequence[Student], notes: _Notes) -> list[tuple[list[str], Student]]:
+    """The rows of our students, by the importer's order: ID, SIS user, login, then a name that only one has."""
+    columns = {name.strip(): place for place, name in enumerate(table.header[: table.identity])}
+    keys: tuple[tuple[str, Callable[[Student], tuple[str, ...]]], ...] = (
+        ("ID", lambda one: (one.ids.get("canvas", ""),)),
+        ("SIS User ID", lambda one: (one.ids.get("sis", ""),)),
+        ("SIS Login ID", lambda one: (_login(one), one.id, one.email)),
+        ("Student", lambda one: (one.name,)),
+    )
+    indices = [(columns[name], _index(students, key)) for name, key in keys if name in columns]
+    found, taken = [], dict[str, str]()
+    for row in table.rows:
+        student = next((index[row[place].strip()] for place, index in indices if row[place].strip() in index), None)
+        if student is None:
+            notes.add("of the gradebook, but not of this class", row[0])
+        elif student.id in taken:
+            raise UsageError(f"a student must have one line, got {taken[student.id]!r} and {row[0]!r} for {student.id}")
+        else:
+            taken[student.id] = row[0]
+            found.append((row, student))
+    return found
+
+
+def _index(students: Sequence[Student], key: Callable[[Student], tuple[str, ...]]) -> dict[str, Student]:
+    """Students by a text that only one of them has."""
+    index: dict[str, Student] = {}
+    shared = set()
+    for student in students:
+        for name in dict.fromkeys(filter(None, key(student))):
+            shared |= {name} & set(index)
+            index[name] = student
+    return {name: student for name, student in index.items() if name not in shared}

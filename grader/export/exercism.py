@@ -1,0 +1,76 @@
+"""Exercism's results.json, version 3 of the test runner's interface (docs/exports.md#exercism)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.export import messages
+from grader.export.document import json_of
+from grader.record import CheckResult, Record, Status, headline
+from grader.report import view
+
+_MOST_MESSAGE, _MOST_OUTPUT = 60_000, 500
+
+TESTS: dict[Status, str] = {
+    "pass": "pass",
+    "fail": "fail",
+    "policy": "fail",
+    "not_implemented": "fail",
+    "compile_error": "error",
+    "crash": "error",
+    "timeout": "error",
+    "oom": "error",
+    "skipped_dependency": "error",
+    "skipped_environment": "error",
+    "inconclusive": "error",
+    "grader_error": "error",
+    "invalid_submission": "error",
+}
+
+
+def render(record: Record) -> str:
+    """The document: tests in the order of the stub, or an error where nothing ran."""
+    document: dict[str, Any]
+    if record.verdict in ("invalid_submission", "grader_error", "skipped_environment", "inconclusive"):
+        document = {"version": 3, "status": "error", "message": _error(record)}
+    else:
+        status = "pass" if record.verdict == "pass" else "fail"
+        document = {"version": 3, "status": status, "message": None, "tests": _tests(record)}
+    return json_of(document)
+
+
+def _error(record: Record) -> str:
+    if record.verdict == "invalid_submission":
+        return view.block(messages.refusal(record), _MOST_MESSAGE)
+    if record.verdict == "grader_error":
+        return view.block(f"The grader failed; this is not your fault.\n{messages.said_of_all(record)}", _MOST_MESSAGE)
+    return view.block(messages.said_of_all(record), _MOST_MESSAGE)
+
+
+def _tests(record: Record) -> list[dict[str, Any]]:
+    places = {part.name: place for place, part in enumerate(view.parts_of(record), 1)}
+    shown = next((check for check in record.checks if check.status != "pass"), record.checks[0])
+    return [_test(check, record, places[check.part], printed=check is shown) for check in record.checks]
+
+
+def _test(check: CheckResult, record: Record, task: int, *, printed: bool) -> dict[str, Any]:
+    test: dict[str, Any] = {
+        "name": view.line(check.title, 200) or check.id,
+        "status": TESTS[check.status],
+        "test_code": "\n".join(filter(None, [f"# {view.line(check.id, 100)}", messages.replay(check, record)])),
+        "task_id": task,
+    }
+    if check.status != "pass":
+        test["message"] = messages.full(check, record) or headline(record)
+    # The site shows the first failure: what the code printed stands there.
+    if printed and record.printed.text:
+        test["output"] = _printed(record)
+    return test
+
+
+def _printed(record: Record) -> str:
+    text = view.block(record.printed.text)
+    if len(text) <= _MOST_OUTPUT and not record.printed.cut_bytes:
+        return text
+    cut = f"… cut; {record.printed.total_bytes} bytes were printed"
+    return f"{text[: _MOST_OUTPUT - len(cut) - 1]}\n{cut}"

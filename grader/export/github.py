@@ -1,0 +1,96 @@
+"""GitHub: a step summary, annotations, and the result that the retired Classroom's reporter action reads
+(docs/exports.md#github).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+from grader.export import markdown, messages
+from grader.record import UNJUDGED, CheckResult, Record, headline
+from grader.report import view
+
+
+def files(record: Record) -> dict[str, str]:
+    """summary.md for $GITHUB_STEP_SUMMARY, annotations.txt for stdout, classroom.txt for the reporter's variable."""
+    return {
+        "summary.md": markdown.summary(record),
+        "annotations.txt": commands(record),
+        "classroom.txt": classroom(record) + "\n",
+    }
+
+
+def commands(record: Record) -> str:
+    """Workflow commands: the first failure, on its line where a traceback names one; then what was judged."""
+    file = view.line(record.submission.path, 300)
+    failed = next((check for check in record.checks if check.status in view.LEARNERS), None)
+    lines = []
+    if failed is not None:
+        place = {"file": file, "line": _line(failed, file), "title": view.line(failed.title, 150)}
+        lines.append(_command("error", place, messages.full(failed, record)))
+    lines.append(_command("notice", {"title": view.line(record.exercise.title, 150)}, headline(record)))
+    return "\n".join(lines) + "\n"
+
+
+def _command(kind: str, properties: dict[str, str], message: str) -> str:
+    shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
+    return f"::{kind} {shown}::{_message(view.block(message, 3000))}"
+
+
+def _message(text: str) -> str:
+    # The runner's old form `##[error]` is found anywhere in a line.
+    plain = text.replace("##[", "# #[")
+    return plain.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _line(check: CheckResult, file: str) -> str:
+    """The last line of the submission that the traceback names; nothing without one."""
+    name = re.escape(file.rpartition("/")[2])
+    traceback = check.cause.traceback if check.cause is not None else ""
+    found = re.findall(rf'File "(?:[^"\n]*/)?{name}", line (\d{{1,6}})', traceback)
+    return str(found[-1]) if found else ""
+
+
+def classroom(record: Record) -> str:
+    """The reporter's document in base64, for its variable <RUNNER>_RESULTS; what nobody judged is left out."""
+    judged = [check for check in record.checks if check.status not in UNJUDGED]
+    most = sum(check.max_points for check in judged)
+    document = {
+        "version": 1,
+        "status": _status(record),
+        "max_score": round(most),
+        "message": f"{view.points(record.score)} of {view.points(most)} points: {headline(record)}",
+        "tests": [_test(check, record) for check in judged],
+    }
+    return base64.b64encode(json.dumps(document, allow_nan=False).encode()).decode("ascii")
+
+
+def _status(record: Record) -> str:
+    match record.verdict:
+        case "pass" | "inconclusive" | "skipped_environment":
+            return "pass"
+        case "invalid_submission" | "grader_error":
+            return "error"
+        case _:
+            return "fail"
+
+
+def _test(check: CheckResult, record: Record) -> dict[str, Any]:
+    broken = check.status in ("compile_error", "crash", "timeout", "oom", "skipped_dependency")
+    return {
+        "name": view.line(check.id, 100),
+        "status": "pass" if check.status == "pass" else "error" if broken else "fail",
+        "score": check.points,
+        "message": "" if check.status == "pass" else messages.full(check, record),
+        "test_code": view.line(check.title, 200),
+        "filename": view.line(record.submission.path, 300),
+        "line_no": 0,
+        "duration": round(check.duration_s, 3),
+    }

@@ -1,0 +1,112 @@
+"""Gradescope's results.json (docs/exports.md#gradescope)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grader.export import messages
+from grader.export.document import json_of
+from grader.record import UNJUDGED, CheckResult, Record
+from grader.report import view
+
+# Names our part of `extra_data`, which comes back with the next submission.
+_OURS = "grade"
+
+
+def render(record: Record, metadata: object = None) -> str:
+    """The document. `metadata`: what submission_metadata.json holds; points that an earlier grading of the very same
+    file gave to checks that could not be judged this time are kept.
+    """
+    kept = _kept(record, metadata)
+    score = record.score + sum(kept.values())
+    document: dict[str, Any] = {
+        "score": round(score, 2),
+        "execution_time": round(record.duration_s, 3),
+        "output": messages.said_of_all(record),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": [_invalid(record)] if record.verdict == "invalid_submission" else list(_tests(record, kept)),
+        "leaderboard": list(_leaderboard(record)),
+        "extra_data": {_OURS: _extra(record, kept, metadata)},
+    }
+    return json_of(document)
+
+
+def _tests(record: Record, kept: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    number = view.line(record.exercise.id, 60).removeprefix("ex_")
+    for place, check in enumerate(record.checks, 1):
+        test: dict[str, Any] = {"number": f"{number}.{place}", "name": _name(check), **_points(check, kept)}
+        output = messages.full(check, record)
+        if check.id in kept:
+            output = f"Kept from an earlier grading of this file; this time: {output}"
+        tags = [view.line(tag, 100) for tag in (check.part, check.objective) if tag]
+        yield {**test, "output": output, "tags": tags, "visibility": "visible"}
+
+
+def _points(check: CheckResult, kept: Mapping[str, float]) -> dict[str, Any]:
+    """Score and status; neither for what nobody judged, which then is a row that informs."""
+    if check.id in kept:
+        return {"score": kept[check.id], "max_score": check.max_points}
+    if check.status in UNJUDGED:
+        return {}
+    status = "passed" if check.status == "pass" else "failed"
+    return {"score": check.points, "max_score": check.max_points, "status": status}
+
+
+def _invalid(record: Record) -> dict[str, Any]:
+    """The one row of a file that cannot be loaded."""
+    score = {"score": 0, "max_score": record.judged_score, "status": "failed"}
+    return {"name": "The file can be graded", **score, "output": messages.refusal(record), "visibility": "visible"}
+
+
+def _leaderboard(record: Record) -> Iterator[dict[str, Any]]:
+    for check in record.checks:
+        if check.speed is not None and check.status == "pass" and isinstance(check.speed.ratio, float):
+            yield {"name": f"{_name(check)} ({view.line(check.part, 60)})", "value": round(check.speed.ratio, 3)}
+
+
+def _extra(record: Record, kept: Mapping[str, float], metadata: object) -> dict[str, Any]:
+    """What the next grading reads: whether this one counted as an attempt, of which file, and what it gave."""
+    points = {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
+    return {
+        "graded": record.verdict not in ("invalid_submission", *UNJUDGED),
+        "exercise": view.line(record.exercise.id, 60),
+        "spec_sha256": view.line(record.exercise.spec_sha256, 64),
+        "sha256": view.line(record.submission.sha256, 64),
+        "submitted_at": view.line(str(_get(metadata, "created_at") or record.submitted_at), 60),
+        "graded_at": view.line(record.graded_at, 60),
+        "seed": view.line(record.seed, 60),
+        "points": {**points, **kept},
+    }
+
+
+def _kept(record: Record, metadata: object) -> dict[str, float]:
+    """By check, the points that the latest grading of the same file against the same exercise gave, where this one
+    could not judge. Whatever the platform sends that does not look like ours is passed by.
+    """
+    unjudged = {check.id: check.max_points for check in record.checks if check.status in UNJUDGED}
+    previous = _get(metadata, "previous_submissions")
+    found: dict[str, float] = {}
+    for submission in previous if isinstance(previous, list) else []:
+        ours = _get(_get(_get(submission, "results"), "extra_data"), _OURS)
+        same = (record.submission.sha256, record.exercise.spec_sha256)
+        points = _get(ours, "points")
+        if (_get(ours, "sha256"), _get(ours, "spec_sha256")) == same and isinstance(points, dict):
+            found |= {name: value for name, value in points.items() if _is_share(value, unjudged.get(name))}
+    return found
+
+
+def _is_share(value: object, most: float | None) -> bool:
+    return most is not None and isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _get(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _name(check: CheckResult) -> str:
+    return view.line(check.title, 200) or check.id

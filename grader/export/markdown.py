@@ -1,0 +1,55 @@
+"""A record as Markdown that a hostile submission cannot bend: GitHub's step summary, Classroom 50's release text."""
+
+from __future__ import annotations
+
+import re
+
+from grader.export import messages
+from grader.record import CheckResult, Record, headline
+from grader.report import view
+from grader.report.status import look_of
+
+# Everything that Markdown, GitHub's mentions and issue numbers, or HTML could read as more than a character.
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:.-])")
+
+
+def escape(text: str, most: int = 400) -> str:
+    """Text as itself, on one line, in a table's cell or elsewhere."""
+    plain = view.line(text, most).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", plain)
+
+
+def summary(record: Record, *, most_bytes: int = 900_000) -> str:
+    """The headline, a table of checks, and what to repair; cut, and said so, where it would exceed `most_bytes`."""
+    parts = [_head(record), _table(record)]
+    left = most_bytes - sum(len(part.encode()) for part in parts)
+    told = [_told(check, record) for check in record.checks if check.status in view.LEARNERS]
+    for place, one in enumerate(told):
+        left -= len(one.encode()) + 200
+        if left < 0:
+            parts.append(f"{len(told) - place} more are left out here; the record holds everything.\n")
+            break
+        parts.append(one)
+    return "\n".join(parts)
+
+
+def _head(record: Record) -> str:
+    lines = [f"### {escape(record.exercise.id, 60)} {escape(record.exercise.title, 120)}", "", escape(headline(record))]
+    open_points = messages.said_of_all(record).split("\n")[1:]
+    return "\n".join([*lines, "", *(f"- {escape(reason)}" for reason in open_points), ""])
+
+
+def _table(record: Record) -> str:
+    rows = [
+        f"| {look_of(check).symbol} {escape(messages.word(check))} | {escape(check.title, 200)} | "
+        f"{escape(view.check_points(check))} |"
+        for check in record.checks
+    ]
+    return "\n".join(["| | check | points |", "| --- | --- | ---: |", *rows, ""])
+
+
+def _told(check: CheckResult, record: Record) -> str:
+    # Between fences nothing is interpreted; the fence is longer than any run of backticks inside.
+    text = view.block(messages.full(check, record), 8000)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"<details><summary>{escape(check.title, 200)}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"

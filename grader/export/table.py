@@ -1,0 +1,112 @@
+"""Plain CSV for any spreadsheet, and the rules that every CSV here keeps."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
+
+from grader.batch.gradebook import Gradebook, Mark, Student
+from grader.record import UNJUDGED, Record
+from grader.report import view
+
+_CENT = Decimal("0.01")
+_WHO = ("student", "name", "email", "section")
+_MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty", "override", "reason", "author")
+
+# By student and exercise: the points of every judged check, by its id.
+Checks = Mapping[tuple[str, str], Mapping[str, float]]
+
+
+def points_of(record: Record) -> dict[str, float]:
+    """The points of the checks that were judged; what was not has none, not zero."""
+    return {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
+
+
+def files(book: Gradebook, checks: Checks) -> dict[str, str]:
+    """gradebook.csv: a student a line, an exercise a column; and for every exercise a file with its checks."""
+    each = {f"{one.id}.csv": exercise(book, one.id, checks) for one in book.assignments}
+    return {"gradebook.csv": gradebook(book), **each}
+
+
+def gradebook(book: Gradebook) -> str:
+    """Points by student and exercise, their sum, and what nobody judged. Nothing handed in: an empty cell."""
+    marks = {(mark.student, mark.exercise): mark for mark in book.marks}
+    rows = []
+    for student in book.students:
+        own = [marks[student.id, one.id] for one in book.assignments if (student.id, one.id) in marks]
+        cells = [_points(mark) for mark in own]
+        total = score(sum(mark.points for mark in own), sum(mark.max_points for mark in own))
+        rows.append([*_who(student), *cells, total, view.points(sum(map(_open, own)))])
+    return text([*_WHO, *(safe(one.id) for one in book.assignments), "total", "not judged"], rows)
+
+
+def exercise(book: Gradebook, wanted: str, checks: Checks) -> str:
+    """Every mark of one exercise with all that led to it, and the points of its checks."""
+    ids = list(dict.fromkeys(name for (_, one), found in checks.items() if one == wanted for name in found))
+    students = {student.id: student for student in book.students}
+    rows = []
+    for mark in book.marks:
+        if mark.exercise == wanted:
+            own = checks.get((mark.student, wanted), {})
+            points = [view.points(own[name]) if name in own else "" for name in ids]
+            rows.append([*_who(students[mark.student]), *_mark(mark), *points])
+    return text([*_WHO, *_MARK, "submitted_at", "record", *map(safe, ids)], rows)
+
+
+def _who(student: Student) -> list[str]:
+    return [safe(student.id), safe(student.name), safe(student.email), safe(student.section)]
+
+
+def _mark(mark: Mark) -> list[str]:
+    override = mark.override
+    return [
+        safe(mark.status),
+        _points(mark),
+        view.points(mark.earned),
+        view.points(mark.judged),
+        view.points(mark.max_points),
+        str(mark.days_late),
+        view.points(mark.penalty),
+        view.points(override.points) if override else "",
+        safe(override.reason) if override else "",
+        safe(override.author) if override else "",
+        safe(mark.submitted_at),
+        safe(mark.record),
+    ]
+
+
+def _points(mark: Mark) -> str:
+    """The points that count; nothing where nothing was handed in or nothing could be judged."""
+    if mark.override is None and (mark.status == "missing" or not mark.judged):
+        return ""
+    return score(mark.points, mark.max_points)
+
+
+def _open(mark: Mark) -> float:
+    return 0.0 if mark.override or mark.status == "missing" else mark.max_points - mark.judged
+
+
+def score(value: float, most: float) -> str:
+    """Points with at most two decimals; nothing short of `most` is rounded up to it."""
+    exact = Decimal(repr(float(value)))
+    rounded = exact.quantize(_CENT, ROUND_HALF_EVEN)
+    if value < most and rounded >= Decimal(repr(float(most))):
+        rounded = exact.quantize(_CENT, ROUND_DOWN)
+    return f"{rounded.normalize():f}"
+
+
+def safe(value: str) -> str:
+    """Text that a spreadsheet shows and never computes: one line, an apostrophe before what would be a formula."""
+    plain = view.line(value, 2000)
+    return f"'{plain}" if plain.startswith(("=", "+", "-", "@")) else plain
+
+
+def text(header: Sequence[str], rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
+    """The lines of a CSV file, quoted where they must be."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()

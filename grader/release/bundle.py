@@ -1,0 +1,91 @@
+"""Which files a student bundle holds, and their bytes: the same ones from the same checkout, whenever it is made.
+
+An allow-list: what an exercise's folder holds beside the files named here (solution, planted mistakes, honest variants,
+probes, measuring programs, whatever comes later) is not handed out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from grader.catalogue import Entry
+from grader.errors import UsageError
+
+# What `grade` reads of an exercise; measured.json is what an oracle looks up.
+_NEEDED = ("spec.py", "inputs.py", "oracle.py", "stub.py")
+_WHERE_THERE = ("baselines.py", "measured.json")
+_INSTALL = ("pyproject.toml", "constraints.txt")
+_SOURCES = frozenset({".py", ".j2", ".md", ".typed"})
+
+MANIFEST = "release.json"
+
+
+def files(entries: Sequence[Entry], package: Path, version: str) -> dict[str, bytes]:
+    """Every file by its path in the bundle, in order; release.json lists the others with their SHA-256.
+
+    `package` is the grader's folder, `version` its version.
+
+    Raises UsageError, or SpecError where an exercise is not whole.
+    """
+    if not entries:
+        raise UsageError("a bundle must hold an exercise, got none")
+    found = dict([*_grader(package), *_installation(package.parent), *_exercises(entries), *_words(entries, version)])
+    ordered = {name: found[name] for name in sorted(found)}
+    return {**ordered, MANIFEST: _manifest(ordered, entries, version)}
+
+
+def _grader(package: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and path.suffix in _SOURCES and "__pycache__" not in path.parts:
+            yield f"grader/{path.relative_to(package).as_posix()}", path.read_bytes()
+
+
+def _installation(checkout: Path) -> Iterator[tuple[str, bytes]]:
+    for name in _INSTALL:
+        path = checkout / name
+        if not path.is_file():
+            raise UsageError(f"a bundle must be made from a checkout with {name}, got none in {checkout}")
+        yield name, path.read_bytes()
+
+
+def _exercises(entries: Sequence[Entry]) -> Iterator[tuple[str, bytes]]:
+    for entry in entries:
+        folder = f"reference/{entry.name}"
+        for name in _NEEDED:
+            yield f"{folder}/{name}", entry.source(name).encode()
+        for name in _WHERE_THERE:
+            if (entry.folder / name).is_file():
+                yield f"{folder}/{name}", (entry.folder / name).read_bytes()
+        # The stub as it is handed out, not what somebody tried in exercises/.
+        yield f"exercises/{entry.name}.py", entry.source("stub.py").encode()
+
+
+def _words(entries: Sequence[Entry], version: str) -> Iterator[tuple[str, bytes]]:
+    environment = Environment(  # noqa: S701  Markdown from an author's own titles
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for name in ("README.md", "AGENTS.md"):
+        text = environment.get_template(f"{name}.j2").render(entries=entries, version=version)
+        yield name, text.encode()
+    yield ".gitignore", b"__pycache__/\n*.egg-info/\n.venv/\n/scorecards/\n*.bak\n"
+
+
+def _manifest(listed: dict[str, bytes], entries: Sequence[Entry], version: str) -> bytes:
+    document = {
+        "schema": "grade/release/v1",
+        "version": version,
+        "exercises": {
+            entry.id: {"version": entry.exercise.version, "spec_sha256": entry.sha256()} for entry in entries
+        },
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in listed.items()},
+    }
+    return (json.dumps(document, indent=1) + "\n").encode()

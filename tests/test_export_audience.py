@@ -1,0 +1,93 @@
+"""What a student's files hold: their own work; of a secret plan, no case, no value, no token, no seed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from grader.export import autolab, exercism, github, gradescope, junit, prairielearn
+from grader.export.audience import for_student
+from grader.record import PrintedOutput, Record, to_json
+from grader.report import html
+from tests.records import compiled, samples
+
+RENDERERS = {
+    "gradescope": gradescope.render,
+    "junit": junit.rich,
+    "strict junit": junit.strict,
+    "exercism": exercism.render,
+    "prairielearn": prairielearn.render,
+    "autolab": autolab.render,
+    "github": lambda record: "".join(github.files(record).values()),
+    "page": html.render,
+    "record": to_json,
+}
+SEED = "0x5ec4e7"
+
+
+def secret() -> Record:
+    """A record of a seed of the instructor's own, with that seed and its cases wherever a grading puts them."""
+    record = samples.failing()
+    token = f"ex_15:row_softmax.tail:M=24,N=1025:{SEED}"
+    checks = [
+        dataclasses.replace(
+            check,
+            evidence={"seed": SEED, "cases": "M=24"},
+            counterexample=dataclasses.replace(check.counterexample, replay=token) if check.counterexample else None,
+            work=samples.on_paper().checks[1].work,
+        )
+        for check in record.checks
+    ]
+    return dataclasses.replace(
+        record,
+        seed=SEED,
+        checks=tuple(checks),
+        parts=(*record.parts, compiled.gemm()),
+        printed=PrintedOutput(f"input of M=24: {SEED}", 30),
+        command=f"grade ex_15 --submission /srv/course/ada/ex_15.py --seed {SEED}",
+        submission=dataclasses.replace(record.submission, path="/srv/course/ada/ex_15_triton_basics.py"),
+    )
+
+
+@pytest.mark.parametrize("format", RENDERERS)
+def test_nothing_of_a_secret_plan_is_in_a_student_s_file(format: str) -> None:
+    text = RENDERERS[format](for_student(secret(), secret=True)).replace("1.75rem", "")
+    for told in (
+        SEED,
+        "M=24",
+        "N=1025",
+        "N=10000",
+        "grade replay",
+        "NameError",
+        "/srv/course",
+        "1.75",
+        "M=2048",
+    ):
+        assert told not in text, told
+
+
+@pytest.mark.parametrize("format", RENDERERS)
+def test_the_secret_is_in_there_to_be_found(format: str) -> None:
+    assert "M=24" in RENDERERS[format](secret()) or format == "autolab"
+
+
+def test_a_student_still_learns_which_check_failed_where_and_what_to_look_at() -> None:
+    check = for_student(secret(), secret=True).checks[6]
+    assert check.cause is not None
+    assert check.cause.title == "wrong only in the last, partly filled tile"
+    assert check.reason == "The output is wrong only at the end. The cases of this grading are kept secret."
+    assert check.cause.help.startswith("Which lanes of the last program have no data?")
+
+
+def test_points_and_statuses_are_the_same_for_everybody() -> None:
+    shown, whole = for_student(secret(), secret=True), secret()
+    assert [(c.status, c.points) for c in shown.checks] == [(c.status, c.points) for c in whole.checks]
+    assert (shown.score, shown.judged_score, shown.verdict) == (whole.score, whole.judged_score, whole.verdict)
+
+
+def test_of_a_public_plan_only_the_instructor_s_paths_go() -> None:
+    shown = for_student(secret(), secret=False)
+    assert shown.submission.path == "ex_15_triton_basics.py"
+    assert shown.command == "grade ex_15"
+    assert shown.checks == secret().checks
