@@ -153,7 +153,8 @@ class Probe:
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
         sys.addaudithook(_refuse_hooks)
-        self._unaltered = Unaltered(_SUPPORTING)
+        # On a GPU triton makes types and functions of its own when its driver starts, which is at the first launch.
+        self._unaltered = Unaltered(_SUPPORTING) if self._memory else None
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:

@@ -1,6 +1,6 @@
 """policy: library_call: Tensor.detach, which the grader calls, adds first.
 
-Attack 6, 61. Twin: controls/logs_calls_of_its_own.
+Attack 6, 61. On the CPU. Twin: controls/logs_calls_of_its_own.
 """
 
 import torch
