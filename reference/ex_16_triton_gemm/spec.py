@@ -15,6 +15,7 @@ from grader import (
     Exercise,
     Fresh,
     Launches,
+    Limits,
     Part,
     Size,
     Space,
@@ -319,4 +320,4 @@ MATMUL_BIAS_SILU = Part(
     ),
 )
 
-EXERCISE = Exercise(title="Triton GEMM", version="1", parts=(MATMUL, MATMUL_BIAS_SILU))
+EXERCISE = Exercise(title="Triton GEMM", version="1", parts=(MATMUL, MATMUL_BIAS_SILU), limits=Limits(call_s=20.0))
