@@ -363,3 +363,20 @@ def test_a_wait_ends_when_the_writer_is_gone(pair: Pair) -> None:
 def test_a_wait_for_nothing_ends_by_itself(pair: Pair) -> None:
     _, reader = pair
     assert await_message(reader, 0.01) <= time.perf_counter_ns()
+
+
+def test_a_look_that_takes_longer_than_the_time_between_looks_ends_nothing() -> None:
+    ours, theirs = socket.socketpair()
+    looked: list[float] = []
+
+    def look() -> None:
+        looked.append(time.monotonic())
+        time.sleep(0.12)
+
+    late = threading.Timer(0.5, send, (theirs, {"answer": 7}))
+    late.start()
+    with ours, theirs:
+        message, _ = receive(ours, 1 << 10, deadline=time.monotonic() + 10.0, watch=look)
+        late.join()
+    assert message == {"answer": 7}
+    assert len(looked) >= 2

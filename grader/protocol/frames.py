@@ -210,15 +210,17 @@ def _read(channel: socket.socket, size: int, deadline: float | None, watch: Call
     chunks = []
     watched = time.monotonic()
     while size:
-        now = time.monotonic()
-        if watch is not None and now - watched >= _POLL_S:
+        if watch is not None and time.monotonic() - watched >= _POLL_S:
             watch()
-            watched = now
-        _allow_until(channel, deadline if watch is None or deadline is None else min(deadline, now + _POLL_S))
+            watched = time.monotonic()
+        # Looking took its time: what is left begins here.
+        _allow_until(channel, deadline)
+        if watch is not None:
+            channel.settimeout(min(channel.gettimeout() or _POLL_S, _POLL_S))
         try:
             chunk = channel.recv(min(size, 1 << 16))
         except TimeoutError:
-            if deadline is None or time.monotonic() >= deadline:
+            if watch is None:
                 raise
             continue
         if not chunk:
