@@ -33,7 +33,7 @@ _FIRST_WORKER_S = 300.0
 _PLAIN = ["msgpack"]
 _WITHOUT_WORKERS_S = 600.0
 _POLL_S = 1.0
-# No pages to look at, and none of the profiles that Dask keeps for them: two workers took a tenth of a core for nothing.
+# No pages to look at, and none of the profiles that Dask keeps for them: for two workers they took a tenth of a core.
 _FRUGAL: dict[str, object] = {
     **{f"distributed.{name}.http.routes": [] for name in ("scheduler", "worker", "nanny")},
     "distributed.worker.profile.enabled": False,
