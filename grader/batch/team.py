@@ -33,6 +33,13 @@ _FIRST_WORKER_S = 300.0
 _PLAIN = ["msgpack"]
 _WITHOUT_WORKERS_S = 600.0
 _POLL_S = 1.0
+# No pages to look at, and none of the profiles that Dask keeps for them: for two workers they took a tenth of a core.
+_FRUGAL: dict[str, object] = {
+    **{f"distributed.{name}.http.routes": [] for name in ("scheduler", "worker", "nanny")},
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
 _GPU = "GPU"
 
 
@@ -97,12 +104,11 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
     from distributed import Client, Nanny, Scheduler, SpecCluster
     from distributed.security import Security
 
-    quiet: dict[str, object] = {f"distributed.{name}.http.routes": [] for name in ("scheduler", "worker", "nanny")}
     security = Security.temporary() if is_private() else Security()
     common = {"protocol": "tls://" if is_private() else "tcp://", "host": "127.0.0.1", "security": security}
     with (
         tempfile.TemporaryDirectory(prefix="grade-workers-") as folder,
-        dask.config.set(quiet, temporary_directory=folder),
+        dask.config.set(_FRUGAL, temporary_directory=folder),
     ):
         scheduler = {**common, "port": 0, "dashboard": False, "dashboard_address": ":0", "allowed_failures": 1}
         specs = {
