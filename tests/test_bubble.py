@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,12 +42,14 @@ def test_and_where_bubblewrap_may_make_no_bubble(monkeypatch: pytest.MonkeyPatch
 
 
 @needs_bubblewrap
-def test_inside_solutions_are_not_there_and_only_temporary_folders_can_be_written(tmp_path: Path) -> None:
+def test_inside_solutions_are_not_there_and_only_temporary_folders_can_be_written() -> None:
+    place = Path(tempfile.mkdtemp())
     script = (
-        f"ls {ROOT}/reference | wc -l; touch {ROOT}/README.md 2>/dev/null || echo no; touch {tmp_path}/x && echo yes"
+        f"ls {ROOT}/reference | wc -l; touch /usr/grade-was-here 2>/dev/null || echo no; touch {place}/x && echo yes"
     )
     done = subprocess.run(bubble.around(("sh", "-c", script)), capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["0", "no", "yes"]
+    shutil.rmtree(place)
+    assert done.stdout.split() == ["0", "no", "yes"], done.stderr
 
 
 @needs_bubblewrap

@@ -19,18 +19,17 @@ _TRIED_S = 10.0
 
 def around(command: tuple[str, ...]) -> tuple[str, ...]:
     """The command inside a bubble; the command as it is, where there is no bubblewrap or it may make none."""
-    bubble = _bubble()
+    bubble = _bubble(str(Path(tempfile.gettempdir()).resolve()))
     return (*bubble, "--setenv", INSIDE, "1", *command) if bubble else command
 
 
 @functools.cache
-def _bubble() -> tuple[str, ...]:
+def _bubble(temporary: str) -> tuple[str, ...]:
     program = shutil.which("bwrap")
     if program is None:
         return ()
     checkout = Path(__file__).resolve().parents[2]
     solutions = [str(folder) for folder in (checkout / "reference", checkout / "tests") if folder.is_dir()]
-    temporary = str(Path(tempfile.gettempdir()).resolve())
     bubble: tuple[str, ...] = (
         program,
         "--die-with-parent",
