@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,11 @@ SHORT = Limits(load_s=6.0, call_s=4.0, memory_bytes=384 << 20, processes=32)
 HASTY = replace(SHORT, call_s=2.0, scratch_bytes=64 << 20, scratch_files=4000, file_bytes=32 << 20)
 
 Grade = Callable[..., Record]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: half as many again as there are cores, for tests wait for processes a third of the time."""
+    return max(1, len(os.sched_getaffinity(0)) * 3 // 2)
 
 
 @pytest.fixture(scope="session", autouse=True)
