@@ -140,6 +140,16 @@ def test_an_appeal_is_replayed_on_the_same_bits(
     assert example.rationale in " ".join(replayed.stdout.split())
 
 
+def test_what_was_graded_can_be_exported_and_reported(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
+    _, out, _ = graded
+    assert dispatch(["export", str(out), "--format", "csv", "--out", str(tmp_path / "csv")]) == 0
+    rows = (tmp_path / "csv" / "gradebook.csv").read_text(encoding="utf-8").splitlines()
+    assert {row.split(",")[0] for row in rows[1:]} == {"ada", "bob", "cy", "dee", "eve", "zoe"}
+    page = tmp_path / "class.html"
+    assert dispatch(["report", str(out), "--out", str(page)]) == 0
+    assert "bob" in page.read_text(encoding="utf-8")
+
+
 def test_what_changed_is_graded_again_and_overrides_stay(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
     source, out, _ = graded
     mine = tmp_path / "out"

@@ -74,6 +74,15 @@ class Batch:
     cpu: bool = False
     schema: Literal["grade/batch/v1"] = "grade/batch/v1"
 
+    @property
+    def title(self) -> str:
+        """What the class is called: the folder that its submissions came in."""
+        return Path(self.source).name or "Class"
+
+    def handed_in(self) -> dict[tuple[str, str], HandedIn]:
+        """The submissions, by student and exercise."""
+        return {(one.student, one.exercise): one for one in self.submissions}
+
 
 @dataclass(frozen=True)
 class Line:

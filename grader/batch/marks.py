@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from grader.batch.gradebook import Gradebook, Mark
+from grader.batch.gradebook import Assignment, Gradebook, Mark
 from grader.batch.kept import Batch, HandedIn, Kept
 from grader.errors import UsageError
 from grader.protocol.decode import DecodeError
@@ -41,42 +41,48 @@ def read_record(kept: Kept, student: str, exercise: str) -> Record | None:
 
 def gradebook(batch: Batch, records: Mapping[tuple[str, str], Record]) -> Gradebook:
     """The marks that these records make."""
-    handed_in = {(one.student, one.exercise): one for one in batch.submissions}
+    handed_in = batch.handed_in()
+    places = [(student.id, column) for student in batch.students for column in batch.assignments]
     marks = tuple(
-        _mark(batch, student.id, column.id, column.max_points, handed_in, records)
-        for student in batch.students
-        for column in batch.assignments
+        mark(
+            batch,
+            student,
+            column,
+            handed_in.get((student, column.id)),
+            records.get((student, column.id)),
+            f"records/{student}/{column.id}.json" if (student, column.id) in records else "",
+        )
+        for student, column in places
     )
     return Gradebook(batch.assignments, batch.students, marks)
 
 
-def _mark(
-    batch: Batch,
-    student: str,
-    exercise: str,
-    max_points: float,
-    handed_in: Mapping[tuple[str, str], HandedIn],
-    records: Mapping[tuple[str, str], Record],
+def mark(
+    batch: Batch, student: str, column: Assignment, submission: HandedIn | None, record: Record | None, path: str = ""
 ) -> Mark:
+    """One mark. record: None where there is none, or none that can be read; path: where it lies in OUT_DIR, empty where
+    it does not.
+    """
     override = next(
-        (one.override for one in batch.overrides if (one.student, one.exercise) == (student, exercise)), None
+        (one.override for one in batch.overrides if (one.student, one.exercise) == (student, column.id)), None
     )
-    record, submission = records.get((student, exercise)), handed_in.get((student, exercise))
-    if record is None or submission is None:
-        # What was handed in and is not graded yet is not missing: whoever exports marks leaves it open.
-        status = "missing" if submission is None else "grader_error"
-        return Mark(student, exercise, status, 0.0, 0.0, max_points, override=override)
-    days = batch.policy.days_late(student, exercise, submission.submitted_at, said_late=submission.late)
+    if record is None or (submission is None and not path):
+        # What was handed in and has no record is not missing: whoever exports marks leaves it open.
+        status = "missing" if submission is None and not path else "grader_error"
+        return Mark(student, column.id, status, 0.0, 0.0, column.max_points, override=override, record=path)
+    submitted_at = (submission.submitted_at if submission else "") or record.submitted_at
+    said_late = submission.late if submission else False
+    days = batch.policy.days_late(student, column.id, submitted_at, said_late=said_late)
     return Mark(
         student=student,
-        exercise=exercise,
+        exercise=column.id,
         status=record.verdict,
         earned=record.score,
         judged=record.judged_score,
-        max_points=max_points,
-        submitted_at=submission.submitted_at,
+        max_points=column.max_points,
+        submitted_at=submitted_at,
         days_late=days,
         penalty=batch.policy.penalty(days, record.score),
         override=override,
-        record=f"records/{student}/{exercise}.json",
+        record=path,
     )

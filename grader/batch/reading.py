@@ -9,44 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from grader.batch.gradebook import Assignment, Gradebook, Mark, Override, Student
+from grader.batch.gradebook import Gradebook, Mark
+from grader.batch.kept import Batch
+from grader.batch.marks import mark
 from grader.errors import UsageError
 from grader.record import Record
-
-Schema = Literal["grade/batch/v1"]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What batch.json says of one student and exercise, beside the record."""
-
-    student: str
-    exercise: str
-    days_late: int = 0
-    penalty: float = 0.0
-    submitted_at: str = ""
-    override: Override | None = None
-
-
-@dataclass(frozen=True)
-class Batch:
-    """batch.json."""
-
-    schema: Schema
-    title: str
-    assignments: tuple[Assignment, ...]
-    students: tuple[Student, ...]
-    marks: tuple[Asked, ...]
-
 
 # A class has thousands of records: read strictly into the record's types all the same, but by compiled code
 # (0.9 ms for one of 64 kB; grader.record.from_json takes 21 ms).
 _RECORDS = msgspec.json.Decoder(Record)
-# batch.json may say more than is read here: late policy, seed, what was graded with what.
 _BATCHES = msgspec.json.Decoder(Batch)
 
 
@@ -67,22 +41,19 @@ def read(out_dir: Path, visit: Callable[[Found], None] | None = None) -> Gradebo
     Raises UsageError when the folder is no OUT_DIR.
     """
     batch = read_batch(out_dir)
-    asked = {(one.student, one.exercise): one for one in batch.marks}
+    handed_in = batch.handed_in()
+    columns = {column.id: column for column in batch.assignments}
     marks: dict[tuple[str, str], Mark] = {}
     for found in _records(out_dir, batch):
         if visit is not None:
             visit(found)
         key = found.student, found.exercise
-        marks[key] = _mark(found, asked.get(key) or Asked(*key), _most(batch, found.exercise))
-    missing = (
-        _missing(asked.get((student.id, one.id)) or Asked(student.id, one.id), one.max_points)
-        for student in batch.students
-        for one in batch.assignments
-        if (student.id, one.id) not in marks
+        marks[key] = mark(batch, found.student, columns[found.exercise], handed_in.get(key), found.record, found.path)
+    places = [(student.id, column) for student in batch.students for column in batch.assignments]
+    ordered = tuple(
+        marks.get((student, column.id)) or mark(batch, student, column, handed_in.get((student, column.id)), None)
+        for student, column in places
     )
-    for mark in missing:
-        marks[mark.student, mark.exercise] = mark
-    ordered = tuple(marks[student.id, one.id] for student in batch.students for one in batch.assignments)
     return Gradebook(batch.assignments, batch.students, ordered)
 
 
@@ -141,32 +112,3 @@ def _found(student: str, exercise: str, path: Path, shown: str) -> Found:
     if student and record.submission.student not in ("", student):
         return Found(student, exercise, shown, None, "it is another student's record")
     return Found(student, exercise, shown, record)
-
-
-def _mark(found: Found, asked: Asked, most: float) -> Mark:
-    record = found.record
-    submitted = asked.submitted_at or (record.submitted_at if record else "")
-    status = record.verdict if record else "grader_error"
-    earned, judged = (record.score, record.judged_score) if record else (0.0, 0.0)
-    return Mark(
-        asked.student,
-        asked.exercise,
-        status,
-        earned,
-        judged,
-        most,
-        submitted,
-        asked.days_late,
-        asked.penalty,
-        asked.override,
-        found.path,
-    )
-
-
-def _missing(asked: Asked, most: float) -> Mark:
-    """Nothing was handed in; an override counts all the same."""
-    return Mark(asked.student, asked.exercise, "missing", 0.0, 0.0, most, override=asked.override)
-
-
-def _most(batch: Batch, exercise: str) -> float:
-    return next(one.max_points for one in batch.assignments if one.id == exercise)

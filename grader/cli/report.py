@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import sys
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from grader.batch.reading import Batch, Found, read, read_batch
+from grader.batch.kept import Batch, Kept
+from grader.batch.reading import Found, read, read_batch
 from grader.catalogue import discover, find_root
 from grader.classes import page
 from grader.classes.tally import ClassTally
@@ -18,6 +20,10 @@ from grader.errors import MissingEnvironment, UsageError
 from grader.record import SubmissionInfo
 
 _NAMES: dict[page.Audience, str] = {"instructor": "report.html", "student": "report-students.html"}
+
+
+# Whose it is, what the record says of it, and where OUT_DIR keeps its text.
+Graded = tuple[str, SubmissionInfo, Path]
 
 
 def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = False, threshold: float = 0.6) -> int:
@@ -30,14 +36,15 @@ def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = F
     batch = read_batch(folder)
     check_writable(target)
     tally, problems = ClassTally(), list[page.Problem]()
-    submissions: dict[str, list[tuple[str, SubmissionInfo]]] = {}
+    submissions: dict[str, list[Graded]] = {}
 
     def visit(found: Found) -> None:
         if found.record is None:
             problems.append(page.Problem(found.path, found.problem))
         else:
             tally.add(found.student, found.exercise, found.record)
-            submissions.setdefault(found.exercise, []).append((found.student, found.record.submission))
+            kept = Kept(folder).submission_path(found.student, found.record.exercise.name)
+            submissions.setdefault(found.exercise, []).append((found.student, found.record.submission, kept))
 
     book = read(folder, visit)
     beside = target.with_name(f"{target.stem}-similarity.html")
@@ -71,14 +78,14 @@ def _check_similarity(audience: str, threshold: float) -> None:
         )
 
 
-def _alike(batch: Batch, submissions: Mapping[str, list[tuple[str, SubmissionInfo]]], threshold: float) -> str:
+def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: float) -> str:
     """The page of similar sources: the files that were graded, where they still are what they were."""
     from grader.classes import alike, similarity
 
     shelf = {entry.id: entry for entry in discover(find_root())}
     exercises = []
     for assignment in batch.assignments:
-        read_files = [(student, _text(info)) for student, info in submissions.get(assignment.id, [])]
+        read_files = [(student, _text(info, kept)) for student, info, kept in submissions.get(assignment.id, [])]
         sources = [similarity.Source(student, text) for student, text in read_files if text is not None]
         absent = [student for student, text in read_files if text is None]
         stub = shelf[assignment.id].source("stub.py") if assignment.id in shelf else ""
@@ -88,10 +95,11 @@ def _alike(batch: Batch, submissions: Mapping[str, list[tuple[str, SubmissionInf
     return alike.render(exercises, batch.title, names, threshold)
 
 
-def _text(info: SubmissionInfo) -> str | None:
-    """The graded text; None where the file is gone or another by now."""
-    try:
-        text = read_submission(Path(info.path))
-    except UsageError:
-        return None
-    return text if hashlib.sha256(text.encode()).hexdigest() == info.sha256 else None
+def _text(info: SubmissionInfo, kept: Path) -> str | None:
+    """The graded text, as OUT_DIR keeps it or from where it was; None where the file is gone or another by now."""
+    for path in (kept, Path(info.path)):
+        with contextlib.suppress(UsageError):
+            text = read_submission(path)
+            if hashlib.sha256(text.encode()).hexdigest() == info.sha256:
+                return text
+    return None

@@ -7,11 +7,13 @@ import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Override, Student
+from grader.batch.kept import Batch, HandedIn
+from grader.batch.late import LatePolicy
+from grader.batch.tables import Given
 from grader.record import CheckResult, ExerciseInfo, PartInfo, Record, Speed, to_json
 from tests.records import compiled, samples
 
@@ -60,17 +62,16 @@ def write(
     records: Mapping[tuple[str, str], Record],
     students: tuple[Student, ...] = STUDENTS,
     assignments: tuple[Assignment, ...] = (ASSIGNMENT,),
-    marks: tuple[dict[str, Any], ...] = (),
+    submissions: tuple[HandedIn, ...] = (),
+    overrides: tuple[Given, ...] = (),
 ) -> Path:
     """An OUT_DIR."""
-    document = {
-        "schema": "grade/batch/v1",
-        "title": "GPU course",
-        "late_policy": {"unknown": "here"},
-        "assignments": [dataclasses.asdict(one) for one in assignments],
-        "students": [dataclasses.asdict(one) for one in students],
-        "marks": marks,
-    }
+    # Late by two days of 6.78 per cent each.
+    policy = LatePolicy({"": "2026-10-31T09:00:00Z"}, percent_per_day=6.78)
+    batch = Batch(
+        assignments, students, submissions, policy=policy, overrides=overrides, source="/home/prof/GPU course"
+    )
+    document = {**dataclasses.asdict(batch), "unknown": "here"}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "batch.json").write_text(json.dumps(document), encoding="utf-8")
     for (student, exercise), record in records.items():
@@ -83,15 +84,10 @@ def write(
 def out_dir(folder: Path) -> Path:
     """The class of `book`, as an OUT_DIR."""
     records = {("ada", "ex_15"): all_judged(), ("grace", "ex_15"): samples.failing(), ("evil", "ex_15"): all_judged()}
-    marks = (
-        {"student": "ada", "exercise": "ex_15", "days_late": 2, "penalty": 4.0, "submitted_at": "2026-11-02T08:15:00Z"},
-        {
-            "student": "evil",
-            "exercise": "ex_15",
-            "override": {"points": 40.999, "reason": "=1+1, appealed", "author": "@prof"},
-        },
-    )
-    return write(folder, records, marks=marks)
+    on_time = [HandedIn(*key, "ex_15.py", "key") for key in records if key[0] != "ada"]
+    late = HandedIn("ada", "ex_15", "ex_15.py", "key", submitted_at="2026-11-02T08:15:00Z")
+    given = Given("evil", "ex_15", Override(40.999, "=1+1, appealed", "@prof"), "")
+    return write(folder, records, submissions=(late, *on_time), overrides=(given,))
 
 
 EXERCISES = tuple(Assignment(f"ex_{number}", f"Exercise number {number}", 100.0) for number in (91, 92, 93, 94, 95))
