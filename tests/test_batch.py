@@ -144,7 +144,7 @@ def test_what_was_graded_can_be_exported_and_reported(graded: tuple[Path, Path, 
     _, out, _ = graded
     assert dispatch(["export", str(out), "--format", "csv", "--out", str(tmp_path / "csv")]) == 0
     rows = (tmp_path / "csv" / "gradebook.csv").read_text(encoding="utf-8").splitlines()
-    assert {row.split(",")[0] for row in rows[1:]} == {"ada", "bob", "cy", "dee", "eve", "zoe"}
+    assert {row.split(",")[0] for row in rows[1:]} == {"ada", "bob", "cy", "dee", "eve", "mallory", "zoe"}
     page = tmp_path / "class.html"
     assert dispatch(["report", str(out), "--out", str(page)]) == 0
     assert "bob" in page.read_text(encoding="utf-8")
