@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -255,6 +256,18 @@ def test_a_part_whose_package_is_missing_is_not_run_and_says_what_mends_it(
     assert statuses(record)["twice.values"] == "skipped_environment"
     assert statuses(record)["plain.values"] == "pass"
     assert record.checks[0].reason == "no_such_dsl is not installed: pip install cutlass"
+
+
+@installed
+def test_packages_find_a_temporary_folder_wherever_the_grader_keeps_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    server = ForkServer("compile")
+    try:
+        assert graded(server, tmp_path / "exercises", RIGHT, "plain").checks[0].status == "pass"
+    finally:
+        server.close()
 
 
 # -- details ---------------------------------------------------------------------------------------------------------

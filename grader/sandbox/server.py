@@ -198,4 +198,5 @@ def _environment(mode: Mode) -> dict[str, str]:
         kept["CUDA_VISIBLE_DEVICES"] = ""
     if mode == "interpret":
         kept["TRITON_INTERPRET"] = "1"
-    return {**kept, **_SETTINGS}
+    # What packages write while they are imported goes where the bubble lets them write.
+    return {**kept, **_SETTINGS, "TMPDIR": tempfile.gettempdir()}
