@@ -17,7 +17,7 @@ pytest.importorskip("distributed")
 
 from grader.batch import team
 from grader.batch.kept import Kept
-from grader.batch.marks import read_gradebook
+from grader.batch.reading import read, read_batch
 from grader.batch.work import Introduction
 from grader.catalogue import resolve
 from grader.cli import batch as command
@@ -54,7 +54,7 @@ def grade(*given: str) -> subprocess.CompletedProcess[str]:
 
 
 def verdicts(out: Path) -> dict[str, str]:
-    return {mark.student: mark.status for mark in read_gradebook(out).marks}
+    return {mark.student: mark.status for mark in read(out).marks}
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_what_changed_is_graded_again_and_overrides_stay(graded: tuple[Path, Pat
     lay(changed, {"cy": f"{STUB}\n# mine\n"})
     again = grade(*arguments(changed, mine))
     assert again.stdout.startswith("1 graded in "), again.stderr
-    book = read_gradebook(mine)
+    book = read(mine)
     assert (book.mark("cy", "ex_15").status, book.mark("dee", "ex_15").points) == ("not_implemented", 7.0)
 
 
@@ -184,7 +184,7 @@ def test_a_published_seed_is_in_every_record(graded: tuple[Path, Path, str], tmp
     assert record.command == f"grade ex_15 --seed {seed}"
     assert any(check.counterexample and check.counterexample.replay for check in record.checks)
     assert dispatch(["batch", "--out", str(mine), "--publish"]) == 2
-    assert Kept(mine).batch().seed == seed
+    assert read_batch(mine).seed == seed
 
 
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         (["--seed", "many"], "a seed must be a number such as 17 or 0x5f, got 'many'"),
         (["--only", "zoe"], "--only must be failed, changed, or the id of a student who handed in, got 'zoe'"),
         (["--roster", "gone.csv"], "a table must be readable, got gone.csv: No such file or directory"),
-        (["--publish"], "a folder that `grade batch` wrote must hold batch.json, got none in "),
+        (["--publish"], "a folder that `grade batch` wrote must hold batch.json, got "),
         (["--scheduler", "nowhere"], "a scheduler must answer at nowhere, got: "),
     ],
 )

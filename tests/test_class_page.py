@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
-from grader.batch.reading import Found, read
+from grader.batch.kept import Found
+from grader.batch.reading import read
 from grader.classes import drawing, page
 from grader.classes.tally import ClassTally, Timing, by_student, median, outcome_of, points
 from grader.cli.main import dispatch
@@ -166,7 +167,7 @@ def test_a_damaged_record_is_named_on_the_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["gone"], "grade: an OUT_DIR must hold batch.json, got gone/batch.json: No such file or directory\n"),
+        (["gone"], "grade: a folder that `grade batch` wrote must hold batch.json, got gone/batch.json: No such file or directory\n"),
         (["graded", "--audience", "all"], "grade: --audience must be instructor or student, got 'all'\n"),
         (["graded", "--out", "graded"], "grade: an output must be a file, got the directory graded\n"),
     ],

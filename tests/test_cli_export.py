@@ -10,7 +10,7 @@ import pytest
 from grader.cli.main import dispatch
 from grader.record import to_json
 from tests.records import classes, samples
-from tests.test_export_audience import SEED, secret
+from tests.test_report_audience import SEED, secret
 
 
 @pytest.fixture

@@ -72,7 +72,6 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.report", ("grader.report", "grader.record", "grader.cleaning", "grader.isolation")),
         ("grader.isolation", ()),
         ("grader.reading", ("grader.errors",)),
-        ("grader.batch.hidden", ("grader.record",)),
         ("grader.batch.handed_in", ("grader.errors", "grader.reading")),
         ("grader.batch.late", ("grader.errors", "grader.protocol.decode")),
         (

@@ -9,5 +9,5 @@ OUT_DIR/
   results/KEY.json                  results by what they depend on, what a killed run goes on from; the instructor's
   secret.json                       the hidden seed, where there is one; the instructor's
 
-`marks.read_gradebook(OUT_DIR)` makes the gradebook of it.
+`reading.read(OUT_DIR)` makes the gradebook of it.
 """

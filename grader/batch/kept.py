@@ -101,6 +101,17 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Found:
+    """One file of records/: its record, or why it cannot be read."""
+
+    student: str
+    exercise: str
+    path: str
+    record: Record | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class _Secret:
     seed: str
     created: str
@@ -126,18 +137,6 @@ class Kept:
         return self.folder / "submissions" / student / f"{name}.py"
 
     # -- what was graded ----------------------------------------------------------------------------------------------
-
-    def batch(self) -> Batch:
-        """What batch.json says. Raises UsageError."""
-        path = self.folder / "batch.json"
-        try:
-            return decode(Batch, json.loads(path.read_text(encoding="utf-8")), "batch")
-        except FileNotFoundError:
-            raise UsageError(
-                f"a folder that `grade batch` wrote must hold batch.json, got none in {self.folder}"
-            ) from None
-        except (OSError, ValueError, RecursionError) as broken:
-            raise UsageError(f"{path} must be what `grade batch` wrote, got: {broken}") from broken
 
     def has_batch(self) -> bool:
         """Whether something was graded into this folder before."""

@@ -10,19 +10,18 @@ from pathlib import Path
 
 from grader.batch import refused
 from grader.batch.gradebook import Assignment, Mark
-from grader.batch.hidden import without_seed
 from grader.batch.kept import Batch, HandedIn, Kept, Line, write
 from grader.batch.key import Terms, content_key
-from grader.batch.marks import gradebook, read_record
+from grader.batch.reading import read, record_of
 from grader.batch.submissions import Submission
 from grader.batch.team import Ended
 from grader.batch.work import Task
 from grader.catalogue import Entry
-from grader.errors import UsageError
 from grader.plan import default_seed
 from grader.protocol.decode import DecodeError, decode
 from grader.record import Environment, Record, SubmissionInfo, from_json, to_json
 from grader.report import html
+from grader.report.audience import for_student
 
 
 @dataclass(frozen=True)
@@ -195,12 +194,7 @@ class Ledger:
 
     def marks(self) -> tuple[Mark, ...]:
         """The marks of the class as the records are now."""
-        records = {
-            (one.student, one.exercise): record
-            for one in self._batch.submissions
-            if (record := read_record(self._kept, one.student, one.exercise)) is not None
-        }
-        return gradebook(self._batch, records).marks
+        return read(self._kept.folder).marks
 
     # -- records ------------------------------------------------------------------------------------------------------
 
@@ -224,23 +218,17 @@ class Ledger:
             command=f"grade {one.exercise}{seed}",
             submitted_at=one.submitted_at,
         )
-        return without_seed(record) if self._rules.is_hidden else record
+        return for_student(record, secret=True, file=one.path) if self._rules.is_hidden else record
 
     def _before(self, one: HandedIn) -> Record | None:
         """The record that this text has already, to be kept where the grader fails at a new one."""
-        try:
-            record = read_record(self._kept, one.student, one.exercise)
-        except UsageError:
-            return None
+        record = record_of(self._kept.folder, one.student, one.exercise)
         same = record is not None and record.submission.sha256 == one.sha256 and record.verdict != "grader_error"
         return record if same else None
 
     def _graded_before(self, one: HandedIn, record: Record) -> str:
         """When an unreadable submission was first found to be so: a run that changes nothing changes no record."""
-        try:
-            before = read_record(self._kept, one.student, one.exercise)
-        except UsageError:
-            return record.graded_at
+        before = record_of(self._kept.folder, one.student, one.exercise)
         unchanged = before is not None and before.verdict == "invalid_submission" and before.checks == record.checks
         return before.graded_at if before and unchanged else record.graded_at
 

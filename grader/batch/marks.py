@@ -1,60 +1,30 @@
-"""From OUT_DIR to the gradebook: marks out of records, the late policy and the overrides. Nothing is graded here."""
+"""Marks out of records, the late policy and the overrides. Nothing is read or graded here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark
-from grader.batch.kept import Batch, HandedIn, Kept
-from grader.errors import UsageError
-from grader.protocol.decode import DecodeError
-from grader.record import Record, from_json
+from grader.batch.kept import Batch, Found, HandedIn
+from grader.record import Record
 
 
-def read_gradebook(out: Path) -> Gradebook:
-    """The gradebook of a folder that `grade batch` wrote. Raises UsageError."""
-    kept = Kept(out)
-    batch = kept.batch()
-    records = {
-        (one.student, one.exercise): record
-        for one in batch.submissions
-        if (record := read_record(kept, one.student, one.exercise)) is not None
-    }
-    return gradebook(batch, records)
-
-
-def read_record(kept: Kept, student: str, exercise: str) -> Record | None:
-    """A student's record, None where there is none yet. Raises UsageError for one that is somebody else's."""
-    path = kept.record_path(student, exercise)
-    try:
-        record = from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, DecodeError, ValueError) as broken:
-        raise UsageError(f"{path} must be a record, got: {broken}") from broken
-    named = record.submission.student, record.exercise.id
-    if named != (student, exercise):
-        raise UsageError(f"{path} must be of {student}, {exercise}, got a record of {', '.join(named)}")
-    return record
-
-
-def gradebook(batch: Batch, records: Mapping[tuple[str, str], Record]) -> Gradebook:
-    """The marks that these records make."""
+def gradebook(batch: Batch, records: Iterable[Found]) -> Gradebook:
+    """The marks that these records make; a class's records are gone through once and not kept."""
     handed_in = batch.handed_in()
-    places = [(student.id, column) for student in batch.students for column in batch.assignments]
-    marks = tuple(
-        mark(
-            batch,
-            student,
-            column,
-            handed_in.get((student, column.id)),
-            records.get((student, column.id)),
-            f"records/{student}/{column.id}.json" if (student, column.id) in records else "",
+    columns = {column.id: column for column in batch.assignments}
+    marks = {
+        (one.student, one.exercise): mark(
+            batch, one.student, columns[one.exercise], handed_in.get((one.student, one.exercise)), one.record, one.path
         )
+        for one in records
+    }
+    places = [(student.id, column) for student in batch.students for column in batch.assignments]
+    ordered = tuple(
+        marks.get((student, column.id)) or mark(batch, student, column, handed_in.get((student, column.id)), None)
         for student, column in places
     )
-    return Gradebook(batch.assignments, batch.students, marks)
+    return Gradebook(batch.assignments, batch.students, ordered)
 
 
 def mark(

@@ -7,14 +7,14 @@ or reported as unreadable, one by one, so that a damaged file stops nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from grader.batch.gradebook import Gradebook, Mark
-from grader.batch.kept import Batch
-from grader.batch.marks import mark
+from grader.batch.gradebook import Gradebook
+from grader.batch.kept import Batch, Found, Kept
+from grader.batch.marks import gradebook
 from grader.errors import UsageError
 from grader.record import Record
 
@@ -24,37 +24,19 @@ _RECORDS = msgspec.json.Decoder(Record)
 _BATCHES = msgspec.json.Decoder(Batch)
 
 
-@dataclass(frozen=True)
-class Found:
-    """One file of records/: its record, or why it cannot be read."""
-
-    student: str
-    exercise: str
-    path: str
-    record: Record | None
-    problem: str = ""
-
-
-def read(out_dir: Path, visit: Callable[[Found], None] | None = None) -> Gradebook:
+def read(out_dir: Path, visit: Callable[[Found], None] = lambda found: None) -> Gradebook:
     """The gradebook of an OUT_DIR. `visit` is given every record on the way, so that each is read once.
 
     Raises UsageError when the folder is no OUT_DIR.
     """
     batch = read_batch(out_dir)
-    handed_in = batch.handed_in()
-    columns = {column.id: column for column in batch.assignments}
-    marks: dict[tuple[str, str], Mark] = {}
-    for found in _records(out_dir, batch):
-        if visit is not None:
+
+    def visited() -> Iterator[Found]:
+        for found in _records(out_dir, batch):
             visit(found)
-        key = found.student, found.exercise
-        marks[key] = mark(batch, found.student, columns[found.exercise], handed_in.get(key), found.record, found.path)
-    places = [(student.id, column) for student in batch.students for column in batch.assignments]
-    ordered = tuple(
-        marks.get((student, column.id)) or mark(batch, student, column, handed_in.get((student, column.id)), None)
-        for student, column in places
-    )
-    return Gradebook(batch.assignments, batch.students, ordered)
+            yield found
+
+    return gradebook(batch, visited())
 
 
 def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[Found]:
@@ -64,6 +46,11 @@ def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[Found]:
     """
     batch = read_batch(out_dir)
     return _records(out_dir, replace(batch, students=batch.students[share::of]))
+
+
+def record_of(out_dir: Path, student: str, exercise: str) -> Record | None:
+    """A student's record; None where there is none, or what is there is none of theirs."""
+    return _found(student, exercise, Kept(out_dir).record_path(student, exercise), "").record
 
 
 def read_record(path: Path) -> Record:
@@ -80,7 +67,9 @@ def read_batch(out_dir: Path) -> Batch:
     try:
         batch = _BATCHES.decode(path.read_bytes())
     except OSError as refused:
-        raise UsageError(f"an OUT_DIR must hold batch.json, got {path}: {refused.strerror}") from None
+        raise UsageError(
+            f"a folder that `grade batch` wrote must hold batch.json, got {path}: {refused.strerror}"
+        ) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as broken:
         raise UsageError(f"batch.json must be a grade/batch/v1 document, got {path}: {broken}") from None
     for kind, ids in (("student", [one.id for one in batch.students]), ("exercise", [a.id for a in batch.assignments])):
@@ -93,11 +82,11 @@ def read_batch(out_dir: Path) -> Batch:
 
 
 def _records(out_dir: Path, batch: Batch) -> Iterator[Found]:
+    kept = Kept(out_dir)
     for student in batch.students:
         for assignment in batch.assignments:
-            inside = f"records/{student.id}/{assignment.id}.json"
-            if (path := out_dir / inside).is_file():
-                yield _found(student.id, assignment.id, path, inside)
+            if (path := kept.record_path(student.id, assignment.id)).is_file():
+                yield _found(student.id, assignment.id, path, str(path.relative_to(out_dir)))
 
 
 def _found(student: str, exercise: str, path: Path, shown: str) -> Found:

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 from grader import machine
 from grader.batch import handed_in, key, late, layouts, roster, submissions, tables, team
 from grader.batch.gradebook import Student
-from grader.batch.hidden import HIDDEN
 from grader.batch.kept import Batch, Kept, Line
 from grader.batch.key import Terms
+from grader.batch.reading import read_batch
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cli.files import parse_seed
 from grader.errors import MissingEnvironment, UsageError
 from grader.isolation import missing
+from grader.report.audience import HIDDEN
 
 if TYPE_CHECKING:
     from grader.batch.ledger import Ledger
@@ -60,7 +61,7 @@ class Asked:
 def batch(asked: Asked) -> int:
     """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
     kept = Kept(Path(asked.out).resolve())
-    before = kept.batch() if kept.has_batch() else None
+    before = read_batch(kept.folder) if kept.has_batch() else None
     _check(asked, before)
     if before and (asked.resume or asked.source is None):
         asked = replace(
@@ -374,7 +375,7 @@ def publish(out: str) -> int:
     """Write the hidden seed, and the replay tokens, into the records and scorecards of a class."""
     kept = Kept(Path(out).resolve())
     with kept.alone():
-        whole = kept.batch()
+        whole = read_batch(kept.folder)
         if whole.seed != HIDDEN:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")
         seed = kept.hidden_seed(_now())
@@ -390,7 +391,7 @@ def publish(out: str) -> int:
 def appeal(out: str, student: str) -> int:
     """Print the command that runs each failing case of a student again, seeds included."""
     kept = Kept(Path(out).resolve())
-    whole = kept.batch()
+    whole = read_batch(kept.folder)
     own = [one for one in whole.submissions if one.student == student]
     if not own:
         raise UsageError(f"a student must have handed in something, got {student!r}")

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
-from grader.batch.reading import Found, read, read_batch, read_record, records
+from grader.batch.kept import Found
+from grader.batch.reading import read, read_batch, read_record, records
 from grader.cli.files import check_writable, write, write_or_print
 from grader.cli.shares import in_shares
 from grader.errors import UsageError
 from grader.export import autolab, canvas, classroom50, exercism, github, gradescope, junit, prairielearn, table
-from grader.export.audience import for_student
 from grader.record import Record
+from grader.report.audience import for_student
 
 # One document a record: the renderer, and the name's ending where an OUT_DIR is exported.
 _DOCUMENTS: dict[str, tuple[Callable[[Record], str], str]] = {

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from grader.batch.kept import Batch, Kept
-from grader.batch.reading import Found, read, read_batch
+from grader.batch.kept import Batch, Found, Kept
+from grader.batch.reading import read, read_batch
 from grader.catalogue import discover, find_root
 from grader.classes import page
 from grader.classes.tally import ClassTally

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 
 from grader.export import autolab, exercism, github, gradescope, junit, prairielearn
-from grader.export.audience import for_student
 from grader.record import PrintedOutput, Record, to_json
 from grader.report import html
+from grader.report.audience import for_student
 from tests.records import compiled, samples
 
 RENDERERS = {
@@ -91,3 +91,14 @@ def test_of_a_public_plan_only_the_instructor_s_paths_go() -> None:
     assert shown.submission.path == "ex_15_triton_basics.py"
     assert shown.command == "grade ex_15"
     assert shown.checks == secret().checks
+
+
+def test_what_is_hidden_already_stays_as_it_is() -> None:
+    once = for_student(secret(), secret=True)
+    assert for_student(once, secret=True) == once
+
+
+def test_why_a_file_cannot_be_loaded_is_no_secret() -> None:
+    checks = [one for one in secret().checks if one.cause]
+    unloadable = tuple(dataclasses.replace(one, status="invalid_submission") for one in checks)
+    assert for_student(dataclasses.replace(secret(), checks=unloadable), secret=True).checks == unloadable

@@ -1,6 +1,7 @@
 """What a student may see of a record: their own work and what is wrong with it, and nothing that is kept secret.
 
-The rest of a student's files is made from what `for_student` leaves; what is not in there cannot leak from them.
+The rest of a student's files is made from what `for_student` leaves; what is not in there cannot leak from them. The
+seed itself never reaches a submission, but the seeds of single cases do, and with them whatever it says while it runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
     name = file or PurePath(view.line(record.submission.path, 600)).name
     command = f"grade {view.line(record.exercise.id, 60)}"
     shown = replace(record, submission=replace(record.submission, path=name), command=command)
-    if not secret:
+    if not secret or record.seed == HIDDEN:
         return shown
     return replace(
         shown,
@@ -37,6 +38,9 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 
 def _without_cases(check: CheckResult) -> CheckResult:
     """A check of a secret plan: what it examines, how it ended, and where an output is wrong; no case and no value."""
+    if check.status == "invalid_submission":
+        # It was never run on a case: what keeps the file from being loaded is no secret.
+        return check
     if not (check.cause or check.counterexample or check.evidence or check.work or check.selection):
         return check
     cause = _named(check) if check.cause is not None else None
