@@ -164,10 +164,13 @@ def test_a_damaged_record_is_named_on_the_page(tmp_path: Path) -> None:
     assert "records/ada/ex_15.json : Input data was truncated" in Page((tmp_path / "page.html").read_text()).text
 
 
+NO_BATCH = "a folder that `grade batch` wrote must hold batch.json"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["gone"], "grade: a folder that `grade batch` wrote must hold batch.json, got gone/batch.json: No such file or directory\n"),
+        (["gone"], f"grade: {NO_BATCH}, got gone/batch.json: No such file or directory\n"),
         (["graded", "--audience", "all"], "grade: --audience must be instructor or student, got 'all'\n"),
         (["graded", "--out", "graded"], "grade: an output must be a file, got the directory graded\n"),
     ],
