@@ -6,6 +6,8 @@ import errno
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from grader.errors import MissingEnvironment
-from grader.sandbox import clearing, usage
+from grader.sandbox import clearing, scratch, usage
 from grader.sandbox.scratch import Scratch
 
+ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
 
 
@@ -199,3 +202,26 @@ def test_where_the_room_was_taken_by_the_submission_it_is_taken_back(monkeypatch
         monkeypatch.setattr(Scratch, "_free", lambda _: next(free))
         scratch.renew()
         assert list(scratch.folder.iterdir()) == []
+
+
+def test_what_a_killed_grader_left_is_removed_and_what_is_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = (
+        "import os, signal\nfrom grader.sandbox.scratch import Scratch\nscratch = Scratch()\n"
+        "(scratch.folder / 'd').mkdir()\n(scratch.folder / 'd' / 'f').touch()\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    (left,) = tmp_path.iterdir()
+    with Scratch() as living:
+        assert scratch.sweep() == 0, "a folder this young may be about to be locked"
+        monkeypatch.setattr(scratch, "_ABANDONED_S", 0.0)
+        (tmp_path / "grade-scratch-link").symlink_to(living.folder)
+        assert scratch.sweep() == 1
+        assert not left.exists()
+        assert living.folder.is_dir()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import tempfile
+import time
 from pathlib import Path
 
 from grader.errors import MissingEnvironment
@@ -13,6 +15,11 @@ from grader.sandbox import clearing, kernels, usage
 
 # Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
 TRITON_CACHE = "triton"
+_PREFIX = "grade-scratch-"
+# Users that are made up for submissions lie far from any real one.
+_FIRST_UID, _UIDS = 0x4000_0000, 0x2000_0000
+# A folder is locked as soon as it is made; a younger one may be about to be.
+_ABANDONED_S = 60.0
 # A folder with less room than this cannot even take a submission's text.
 _LEAST_ROOM_BYTES = 4 << 20
 
@@ -24,8 +31,8 @@ class Scratch:
     """
 
     def __init__(self, shelf: Path | None = None) -> None:
-        # A grader that runs as root gives every submission a user of its own, far from any real one.
-        self.uid = 0 if os.getuid() else 0x4000_0000 + secrets.randbelow(0x2000_0000)
+        # A grader that runs as root gives every submission a user of its own.
+        self.uid = 0 if os.getuid() else _FIRST_UID + secrets.randbelow(_UIDS)
         self._make()
         self._shelf = shelf
         self.has_kernels = shelf is not None and shelf.is_dir()
@@ -43,10 +50,12 @@ class Scratch:
     def _make(self) -> None:
         base = tempfile.gettempdir()
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="grade-"))
+            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         except OSError as refused:
             raise MissingEnvironment(f"a submission's folder must fit into {base}, got: {refused}") from refused
         self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # However this process ends, the kernel then lets go of it.
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         if self.uid:
             os.chown(self.folder, self.uid, self.uid)
         self._free_bytes = self._free()
@@ -96,6 +105,28 @@ class Scratch:
         with contextlib.suppress(OSError):
             return os.path.samestat(self.folder.lstat(), os.fstat(self._descriptor))
         return False
+
+
+def sweep() -> int:
+    """Remove the folders of graders that were killed; how many. Those of another user, or in use, stay."""
+    swept = 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                about = os.fstat(descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_ours(about.st_uid) and time.time() - about.st_ctime > _ABANDONED_S:
+                    clearing.empty(descriptor)
+                    folder.rmdir()
+                    swept += 1
+            finally:
+                os.close(descriptor)
+    return swept
+
+
+def _is_ours(uid: int) -> bool:
+    return uid == os.getuid() or (os.getuid() == 0 and _FIRST_UID <= uid < _FIRST_UID + _UIDS)
 
 
 def _no_room(free_bytes: int) -> str:

@@ -16,6 +16,7 @@ from grader.errors import GradeError
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
 from grader.protocol.messages import Reap, Spawn
 from grader.sandbox import bubble, process
+from grader.sandbox.scratch import sweep
 
 Mode = Literal["interpret", "gpu", "compile"]
 
@@ -82,6 +83,8 @@ class ForkServer:
         self._asking = threading.Lock()
         self._starting = threading.Lock()
         self._others: dict[Mode, ForkServer] = {}
+        # What graders left that were killed.
+        sweep()
         self._start()
 
     def beside(self, mode: Mode) -> ForkServer:
