@@ -19,8 +19,9 @@ from grader.batch import team
 from grader.batch.kept import Kept
 from grader.batch.reading import read, read_batch
 from grader.batch.work import Introduction
-from grader.catalogue import resolve
+from grader.catalogue import discover, resolve
 from grader.cli import batch as command
+from grader.cli.batch_asked import Asked
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.isolation import FILES
@@ -249,9 +250,9 @@ def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise() -> None:
-    terms = command._terms_here(command.Asked(None, "out", cpu=True), {ENTRY.id: ENTRY})
-    asked = command.Asked(None, "out", cpu=True)
-    every = command._terms_here(asked, {one.id: one for one in command.discover(ROOT)})
+    terms = command._terms_here(Asked(None, "out", cpu=True), {ENTRY.id: ENTRY})
+    asked = Asked(None, "out", cpu=True)
+    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
 
     class Open:
         def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
@@ -261,13 +262,13 @@ def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_oth
         command._terms_of(Open(), asked)
     assert FILES in str(refused.value)
     assert "--allow-unconfined" in str(refused.value)
-    trusting = command.Asked(None, "out", cpu=True, allow_unconfined=True)
+    trusting = Asked(None, "out", cpu=True, allow_unconfined=True)
     assert command._terms_of(Open(), trusting).environment == terms.environment
 
 
 def test_workers_that_differ_are_refused() -> None:
-    asked = command.Asked(None, "out", cpu=True, allow_unconfined=True)
-    every = command._terms_here(asked, {one.id: one for one in command.discover(ROOT)})
+    asked = Asked(None, "out", cpu=True, allow_unconfined=True)
+    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
 
     class Mixed:
         def introductions(self, *, cpu: bool) -> dict[str, Introduction]:

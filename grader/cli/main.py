@@ -202,11 +202,12 @@ def batch_command(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
 ) -> None:
     """Grade a class."""
-    from grader.cli import batch
+    from grader.cli import batch, batch_seed
+    from grader.cli.batch_asked import Asked
 
     if publish or appeal is not None:
-        raise typer.Exit(batch.publish(out) if publish else batch.appeal(out, str(appeal)))
-    asked = batch.Asked(
+        raise typer.Exit(batch_seed.publish(out) if publish else batch_seed.appeal(out, str(appeal)))
+    asked = Asked(
         source,
         out,
         tuple(exercise or ()),

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.moment import now
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.model.exercise import SpeedBand, WorkModel
@@ -121,7 +121,7 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
 
         planned = plan.replay_plan(entry.exercise, token, gpu=server.mode == "gpu")
         command = f"grade replay {token}"
-        job = Job(entry, str(path.resolve()), source, planned, command, _now(), shrink=False, compiled=False)
+        job = Job(entry, str(path.resolve()), source, planned, command, now(), shrink=False, compiled=False)
         record = grade(job, server)
     show(record, sys.stdout)
     return exit_code(record)
@@ -193,11 +193,7 @@ def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | 
     if seed is not None:
         words.append(f"--seed {seed:#x}")
     words += [name for name, on in (("--cpu", how.cpu), ("--all-baselines", how.all_baselines)) if on]
-    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), _now(), all_baselines=how.all_baselines)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), all_baselines=how.all_baselines)
 
 
 def _grade(job: Job, server: ForkServer, anchor: Anchor | None, *, quiet: bool) -> Record:

@@ -1,0 +1,192 @@
+"""What `grade batch` was asked, made of its command line, the tables that it names and what an earlier run left.
+
+Whatever can be refused is refused here, before anything is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.batch import handed_in, late, layouts, submissions, tables
+from grader.batch.gradebook import Student
+from grader.batch.kept import Batch
+from grader.batch.roster import parse_roster
+from grader.catalogue import Entry, discover, find_root, resolve
+from grader.cli.files import parse_seed
+from grader.errors import UsageError
+from grader.report.audience import HIDDEN
+
+_MOST_TABLE_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line. Files as they were typed; None and empty: not given."""
+
+    source: str | None
+    out: str
+    exercises: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    roster: str | None = None
+    late: str | None = None
+    overrides: str | None = None
+    times: str | None = None
+    seed: str | None = None
+    only: str | None = None
+    scheduler: str | None = None
+    workers: int | None = None
+    limit_minutes: float = 30.0
+    resume: bool = False
+    fresh: bool = False
+    cpu: bool = False
+    kernels: bool = False
+    allow_unconfined: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be graded: who handed in what, against which exercises, and how. seed: None where each exercise has
+    its own, or it is hidden.
+    """
+
+    klass: submissions.Class
+    entries: Mapping[str, Entry]
+    settings: Batch
+    seed: int | None
+
+
+def completed(asked: Asked, before: Batch | None) -> Asked:
+    """The command line with what a run that is gone on with was told. Raises UsageError for options that contradict
+    each other, or what is there.
+    """
+    _check(asked, before)
+    if before is None or not (asked.resume or asked.source is None):
+        return asked
+    return replace(
+        asked,
+        parts=asked.parts or before.parts,
+        kernels=asked.kernels or before.compiled,
+        cpu=asked.cpu or before.cpu,
+    )
+
+
+def requested(asked: Asked, before: Batch | None) -> Request:
+    """The request of a command line that was completed. Raises UsageError."""
+    entries = _entries(asked, before)
+    source = Path(asked.source or (before.source if before else "")).resolve()
+    found = layouts.recognise(handed_in.items_in(source), {entry.id: entry.name for entry in entries.values()})
+    wanted = {name: entries[name] for name in _wanted(asked, before, found, entries)}
+    people = _roster(asked, before)
+    times = _times(asked, before)
+    klass = submissions.collect(found, {name: entry.name for name, entry in wanted.items()}, people, times)
+    if not klass.submissions:
+        raise UsageError(f"there must be submissions to grade, got none in {source}")
+    if asked.only not in (None, "failed", "changed") and asked.only not in {one.student for one in klass.submissions}:
+        raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {asked.only!r}")
+    settings = Batch(
+        assignments=(),
+        students=klass.students,
+        submissions=(),
+        roster=people,
+        times={f"{student}/{exercise}": moment for (student, exercise), moment in times.items()},
+        policy=_policy(asked, before),
+        overrides=_overrides(asked, before, klass.students, wanted),
+        seed=asked.seed if asked.seed is not None else before.seed if before else "",
+        source=str(source),
+        parts=asked.parts,
+        compiled=asked.kernels,
+        cpu=asked.cpu,
+    )
+    return Request(klass, wanted, settings, _seed(settings.seed, before))
+
+
+def _check(asked: Asked, before: Batch | None) -> None:
+    if asked.resume and asked.fresh:
+        raise UsageError("at most one of --resume and --fresh must be given")
+    if asked.resume and before is None:
+        raise UsageError(f"--resume must find what an earlier run left, got none in {asked.out}")
+    if asked.source is None and before is None:
+        raise UsageError("a folder or a zip file of submissions must be given: grade batch DIR --out OUT_DIR")
+    if asked.workers is not None and asked.workers < 1:
+        raise UsageError(f"--workers must be at least 1, got {asked.workers}")
+    if asked.workers is not None and asked.scheduler:
+        raise UsageError("at most one of --workers and --scheduler must be given: a cluster has the workers it has")
+    if asked.limit_minutes <= 0:
+        raise UsageError(f"--limit-minutes must be above 0, got {asked.limit_minutes:g}")
+
+
+def _entries(asked: Asked, before: Batch | None) -> dict[str, Entry]:
+    """Every exercise by id; those that are named must be among them. Raises UsageError."""
+    root = find_root()
+    entries = {entry.id: entry for entry in discover(root)}
+    for wanted in (*asked.exercises, *(one.id for one in (before.assignments if before else ()))):
+        resolve(root, wanted)
+    return entries
+
+
+def _wanted(asked: Asked, before: Batch | None, found: layouts.Found, entries: Mapping[str, Entry]) -> tuple[str, ...]:
+    """The exercises that are graded: those named, or all that somebody handed in; and those graded before."""
+    named = {resolve(find_root(), one)[0].id for one in asked.exercises}
+    handed = submissions.exercises_in(found, {name: entry.name for name, entry in entries.items()})
+    columns = (named or set(handed)) | {one.id for one in (before.assignments if before else ())}
+    if not columns:
+        raise UsageError(f"somebody must have handed in an exercise ({', '.join(entries)}), got none")
+    parts = {part.name for name in columns for part in entries[name].exercise.parts}
+    for part in asked.parts:
+        if part not in parts:
+            raise UsageError(f"a part must be one of {', '.join(sorted(parts))}, got {part!r}")
+    return tuple(name for name in entries if name in columns)
+
+
+def _roster(asked: Asked, before: Batch | None) -> tuple[Student, ...]:
+    if asked.roster is not None:
+        return parse_roster(_table(asked.roster), asked.roster)
+    return before.roster if before else ()
+
+
+def _times(asked: Asked, before: Batch | None) -> dict[tuple[str, str], str]:
+    if asked.times is not None:
+        return tables.parse_times(_table(asked.times), asked.times)
+    kept = before.times if before else {}
+    return {(name.rpartition("/")[0], name.rpartition("/")[2]): moment for name, moment in kept.items()}
+
+
+def _policy(asked: Asked, before: Batch | None) -> late.LatePolicy:
+    if asked.late is not None:
+        return late.parse_policy(_table(asked.late), asked.late)
+    return before.policy if before else late.LatePolicy()
+
+
+def _overrides(
+    asked: Asked, before: Batch | None, students: tuple[Student, ...], wanted: Mapping[str, Entry]
+) -> tuple[tables.Given, ...]:
+    if asked.overrides is not None:
+        known = {student.id for student in students}
+        return tables.parse_overrides(_table(asked.overrides), known, wanted, asked.overrides)
+    return before.overrides if before else ()
+
+
+def _table(path: str) -> str:
+    """The text of a table. Raises UsageError."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_MOST_TABLE_BYTES + 1)
+        if len(data) > _MOST_TABLE_BYTES:
+            raise UsageError(f"a table must hold at most {_MOST_TABLE_BYTES} bytes, got more in {path}")
+        return data.decode("utf-8-sig")
+    except OSError as refused:
+        raise UsageError(f"a table must be readable, got {path}: {refused.strerror}") from refused
+    except UnicodeDecodeError as broken:
+        raise UsageError(f"a table must be UTF-8, got byte 0x{data[broken.start]:02x} in {path}") from None
+
+
+def _seed(text: str, before: Batch | None) -> int | None:
+    """The seed of all exercises, None where each has its own. Raises UsageError."""
+    if text == HIDDEN:
+        if before and before.seed not in ("", HIDDEN):
+            raise UsageError(f"a hidden seed must not be known, got {before.seed}, which is published in this folder")
+        return None
+    return parse_seed(text) if text else None

@@ -1,0 +1,10 @@
+"""The present moment, as records and journals write it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def now() -> str:
+    """In UTC, to the second: 2026-11-02T10:00:00Z."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
