@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 # The interpreter is looked at where nothing has patched it: in a process of its own.
 LOOK = "from triton.runtime import interpreter; from grader.child.interpreter import contract; "
 MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contract.__file__).parent.glob("*.py")}
-RELYING = ("corrections", "memory", "numerics")
+RELYING = ("corrections", "memory", "numerics", "indices", "reductions")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -137,7 +137,7 @@ def written_down() -> set[str]:
 @pytest.mark.parametrize("module", RELYING)
 def test_what_a_module_relies_on_is_in_the_contract(module: str) -> None:
     found = set(relied_on(MODULES[module]))
-    assert len(found) > 3, "this test looks in the wrong place"
+    assert len(found) > 1, "this test looks in the wrong place"
     missing = {name for name in found if name not in written_down() and name.rpartition(".")[0] not in contract.NAMES}
     assert missing == set(), "add to grader/child/interpreter/contract.py what grader.child.interpreter relies on"
 

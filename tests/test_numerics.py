@@ -5,7 +5,6 @@ Kernels run in a process of their own: triton must be imported with TRITON_INTER
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -138,6 +137,18 @@ def greater(a, b):
 
 
 @triton.jit
+def first(a, b):
+    return a
+
+
+@triton.jit
+def smaller_by_branch(a, b):
+    if a < b:
+        return a
+    return b
+
+
+@triton.jit
 def reduce_kernel(x_ptr, y_ptr, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     rows = tl.arange(0, M)
     x = tl.load(x_ptr + rows[:, None] * N + tl.arange(0, N)[None, :])
@@ -155,6 +166,10 @@ def reduce_kernel(x_ptr, y_ptr, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.cons
         y = tl.argmin(x, AXIS)
     elif OP == "add":
         y = tl.reduce(x, AXIS, add)
+    elif OP == "first":
+        y = tl.reduce(x, AXIS, first)
+    elif OP == "branch":
+        y = tl.reduce(x, AXIS, smaller_by_branch)
     else:
         y = tl.reduce(x, AXIS, greater)
     tl.store(y_ptr + rows, y)
@@ -214,6 +229,20 @@ def loop_kernel(length_ptr, steps_ptr, K, BLOCK: tl.constexpr):
     for _ in range(0, tl.load(length_ptr), BLOCK):
         steps += 1
     tl.store(steps_ptr, steps)
+
+
+@triton.jit
+def whole(number):
+    return number.to(tl.int64)
+
+
+@triton.jit
+def counting_kernel(y_ptr, N, STEPS: tl.constexpr):
+    for i in range(tl.program_id(0), N, 2):
+        tl.store(y_ptr + i.to(tl.int64), i * 10)
+    for i in tl.range(N, N + STEPS):
+        # The numbers of a loop, and what is computed from them, are scalars of triton's.
+        tl.store(y_ptr + whole(2 * i - i), (i % 4 + 1).to(tl.int32))
 
 
 @triton.jit
@@ -581,10 +610,31 @@ def test_sums_are_rounded_at_every_addition_of_a_tree(interpret, dtype):
     same(y, sum_in_a_tree(x.reshape(1, -1)).expand(8))
 
 
-def test_a_combine_function_is_rounded_at_every_step(interpret):
+def test_a_combine_function_is_rounded_at_every_step_of_a_tree(interpret):
     x, y = torch.rand(4, 32, generator=generator()).to(BF16), torch.empty(4, dtype=BF16)
     interpret(reduce_kernel, x, y, OP="add", AXIS=1, M=4, N=32)
-    same(y, functools.reduce(torch.add, x.unbind(1)))
+    while x.shape[1] > 1:
+        x = x[:, ::2] + x[:, 1::2]
+    same(y, x[:, 0])
+
+
+def test_a_sum_by_a_combine_function_is_as_exact_as_on_a_gpu(interpret):
+    x, y = torch.rand(2, 1 << 14, generator=generator()), torch.empty(2)
+    interpret(reduce_kernel, x, y, OP="add", AXIS=1, M=2, N=1 << 14)
+    exact = x.double().sum(1)
+    assert ((y - exact).abs() <= 14 * torch.finfo(FP32).eps * exact).all()
+
+
+def test_a_combine_function_gets_its_operands_in_order(interpret):
+    x, y = torch.randn(4, 16, generator=generator()), torch.empty(4)
+    interpret(reduce_kernel, x, y, OP="first", AXIS=1, M=4, N=16)
+    same(y, x[:, 0])
+
+
+def test_a_combine_function_may_ask_which_number_is_smaller(interpret):
+    x, y = torch.randn(4, 16, generator=generator()), torch.empty(4)
+    interpret(reduce_kernel, x, y, OP="branch", AXIS=1, M=4, N=16)
+    same(y, x.amin(1))
 
 
 @pytest.mark.parametrize("op", ["max", "min", "argmax", "argmin"])
@@ -626,13 +676,22 @@ def running(x: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     return torch.stack(columns, 1)
 
 
+def in_steps(x: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Each column with the one 1, 2, 4, ... before it, in the type of x."""
+    step = 1
+    while step < x.shape[1]:
+        x = torch.cat([x[:, :step], combine(x[:, :-step], x[:, step:])], 1)
+        step *= 2
+    return x
+
+
 ROWS = {
     # triton converts to float32 first; the store rounds.
     "cumsum": lambda x: running(x.float(), torch.add).to(x.dtype),
     "cumsum reversed": lambda x: running(x.float().flip(1), torch.add).flip(1).to(x.dtype),
     "cumprod": lambda x: running(x.float(), torch.mul).to(x.dtype),
-    "scan": lambda x: running(x, torch.mul),
-    "scan last axis": lambda x: running(x, torch.mul),
+    "scan": lambda x: in_steps(x, torch.mul),
+    "scan last axis": lambda x: in_steps(x, torch.mul),
     "sort": lambda x: x.sort(1).values,
     "flip": lambda x: x.flip(1),
     "gather": lambda x: x.gather(1, (torch.arange(x.numel()).view(x.shape)) % 3),
@@ -726,3 +785,12 @@ def test_a_gpu_drops_the_same_bits_to_tf32(interpret, side):
     on_gpu = (a.cuda(), torch.eye(side).cuda(), c.cuda())
     launch("dot_kernel", on_gpu, {"PRECISION": "tf32", "N": side})
     same(c, on_gpu[2].cpu())
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_number_of_a_loop_is_a_scalar_of_triton_s(interpret):
+    y = torch.zeros(8, dtype=torch.int32)
+    interpret(counting_kernel, y, 5, STEPS=3)
+    assert y.tolist() == [0, 0, 20, 0, 40, 2, 3, 4]

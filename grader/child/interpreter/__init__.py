@@ -3,6 +3,8 @@
     contract     what the others take for granted about it
     corrections  what passes there deserves to pass on a GPU
     numerics     arithmetic in types that the interpreter computes wrongly
+    reductions   reductions and scans along a tree
+    indices      the numbers of loops
     memory       every load, store and atomic, before it happens
 
 Nothing else of the grader touches triton.runtime.interpreter.

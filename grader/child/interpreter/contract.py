@@ -1,4 +1,4 @@
-"""What corrections, numerics and memory take for granted about triton's interpreter, and whether it is so.
+"""What this package takes for granted about triton's interpreter, and whether it is so.
 
 Names are those of the module triton.runtime.interpreter. `differences` looks at the interpreter as it was imported:
 before anything of ours has changed it.
@@ -66,6 +66,7 @@ PARAMETERS: Mapping[str, str] = {
     "InterpretedFunction": "fn, **kwargs",
     "InterpretedFunction.run": "self, *args, grid, warmup, **kwargs",
     "FunctionRewriter._compile_and_exec": "self, transformed_ast",
+    "FunctionRewriter._transform_ast": "self, src",
     "_get_np_dtype": "tt_dtype",
     "_implicit_cvt": "arg",
     "_patch_lang_tensor": "tensor, scope",
@@ -73,7 +74,12 @@ PARAMETERS: Mapping[str, str] = {
 
 # What is only named.
 NAMES = (
-    *("interpreter_builder.options.sanitize_overflow", "_interpreter.load", "_interpreter.store"),
+    *(
+        "interpreter_semantic.to_tensor",
+        "interpreter_builder.options.sanitize_overflow",
+        "_interpreter.load",
+        "_interpreter.store",
+    ),
     *("_ir.ATOMIC_OP.FADD", "_ir.INPUT_PRECISION.TF32", "_ir.PADDING_OPTION.PAD_NAN", "_ir.ROUNDING_MODE.RTZ"),
     *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
     *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.PropagateNan.ALL"),
@@ -86,7 +92,7 @@ LEFT_BEHIND: Mapping[str, str] = {
 }
 
 # What triton lacks, and is given to it: once it has that, ours may be in the way.
-ABSENT = ("InterpreterBuilder.get_bf16",)
+ABSENT = ("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered")
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}
 

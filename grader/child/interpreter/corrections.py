@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import types
 import warnings
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from grader.child.interpreter import kind_of_kernels
+from grader.child.interpreter.indices import WrapLoops, numbered
 from grader.child.interpreter.numerics import correct_numerics
+from grader.child.interpreter.reductions import correct_reductions
 from grader.child.kernel_code import closure_of
 
 
@@ -23,7 +26,9 @@ def apply_corrections() -> None:
     _refuse_numbers_of_warps()
     _poison_masked_loads()
     _keep_closures()
+    _give_loops_numbers()
     correct_numerics()
+    correct_reductions()
 
 
 def _let_autotuned_kernels_run() -> None:
@@ -87,3 +92,16 @@ def _keep_closures() -> None:
         return bound
 
     FunctionRewriter._compile_and_exec = with_closure
+
+
+def _give_loops_numbers() -> None:
+    """`for i in range(…)`: i has a scalar's methods (`i.to(tl.int64)`), as it does when it is compiled."""
+    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+
+    transform = FunctionRewriter._transform_ast
+
+    def with_numbers(self: Any, source: Any) -> Any:
+        return ast.fix_missing_locations(WrapLoops().visit(transform(self, source)))
+
+    FunctionRewriter._transform_ast = with_numbers
+    interpreter_semantic.numbered = numbered

@@ -12,7 +12,6 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ def correct_numerics() -> None:
     _multiply_as_tensor_cores()
     _prefer_numbers_to_nan()
     _add_bfloat16_atomically()
-    _reduce_in_the_element_type()
     _pad_with_nan()
     _shift_copies()
     _take_scalars_as_numbers()
@@ -156,7 +154,8 @@ def _widened(handle: Any) -> Any:
     return type(handle)(_numbers(handle), tl.float32) if kind == BFLOAT16 or _is_float8(kind) else handle
 
 
-def _refuse_float8(kinds: set[str]) -> None:
+def refuse_float8(kinds: set[str]) -> None:
+    """Raise NotImplementedError where one of the kinds is a float8."""
     for kind in kinds:
         if _is_float8(kind):
             raise NotImplementedError(f"{kind} has no arithmetic on a GPU: convert it first, to float32 or float16")
@@ -173,7 +172,7 @@ def _compute_with_numbers() -> None:
         @functools.wraps(method)
         def with_numbers(self: Any, *operands: Any) -> Any:
             kinds = {_kind(one) for one in operands if isinstance(one, TensorHandle)}
-            _refuse_float8(kinds)
+            refuse_float8(kinds)
             if BFLOAT16 in kinds:
                 operands = tuple(_widened(one) if isinstance(one, TensorHandle) else one for one in operands)
             result = method(self, *operands)
@@ -189,7 +188,7 @@ def _compute_with_numbers() -> None:
     fabs = InterpreterBuilder.create_fabs
 
     def create_fabs(self: Any, arg: Any) -> Any:
-        _refuse_float8({_kind(arg)})
+        refuse_float8({_kind(arg)})
         return fabs(self, arg)
 
     InterpreterBuilder.create_fabs = create_fabs
@@ -240,7 +239,7 @@ def _fuse_multiply_add() -> None:
     fma = InterpreterBuilder.create_fma
 
     def create_fma(self: Any, x: Any, y: Any, z: Any) -> Any:
-        _refuse_float8({_kind(z)})
+        refuse_float8({_kind(z)})
         if _kind(z) == "fp64":
             return fma(self, x, y, z)
         x_wide, y_wide, z_wide = (_numbers(one).astype(np.float64) for one in (x, y, z))
@@ -309,70 +308,6 @@ def _add_bfloat16_atomically() -> None:
         return TensorHandle(old.reshape(np.broadcast_shapes(ptr.data.shape, val.data.shape)), val.dtype.scalar)
 
     InterpreterBuilder.create_atomic_rmw = create_atomic_rmw
-
-
-def _reduce_in_the_element_type() -> None:
-    """Reductions and scans: the combine function in the element type, any axis, numbers before NaN.
-
-    tl.sum of float16 and bfloat16 is compiled to additions in that type (add.f16, add.bf16) along a tree: so is it
-    here. tl.max, tl.min and tl.cumsum convert bfloat16 to float32 themselves.
-    """
-    from triton.runtime.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
-
-    apply, total, extreme = ReduceScanOpInterface.apply, ReduceOps.sum, ReduceOps.min_max
-    # The same without NumPy's warning where all are NaN.
-    quiet = {np.nanmax: np.fmax.reduce, np.nanmin: np.fmin.reduce}
-
-    def apply_along(self: Any, input: Any) -> Any:
-        if not isinstance(input, tuple):
-            return self.apply((input,))[0]
-        _refuse_float8({one.dtype.name for one in input})
-        if self.axis is not None and self.axis < 0:
-            self.axis += len(input[0].shape)
-        return apply(self, input)
-
-    def sum_in_a_tree(self: Any, input: Any) -> Any:
-        if input.dtype.name not in {BFLOAT16, "fp16"}:
-            return total(self, input)
-        add = _add_bfloat16 if input.dtype.name == BFLOAT16 else np.add
-        values = input.handle.data
-        shape = values.any(axis=self.axis, keepdims=self.keep_dims).shape
-        axis, values = (0, values.ravel()) if self.axis is None else (self.axis, values)
-        while values.shape[axis] > 1:
-            values = add(*np.split(values, 2, axis))
-        return self.to_tensor(values.reshape(shape), input.dtype)
-
-    def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
-        return extreme(self, input, quiet.get(val_reduce_op, val_reduce_op), idx_reduce_op)
-
-    def combining(generic: Callable[..., Any]) -> Callable[..., Any]:
-        def with_checked_types(self: Any, input: Any) -> Any:
-            self.combine_fn = SimpleNamespace(fn=_keeping_types(self.combine_fn.fn))
-            return generic(self, input)
-
-        return with_checked_types
-
-    ReduceScanOpInterface.apply = apply_along
-    ReduceOps.sum, ReduceOps.min_max = sum_in_a_tree, min_max
-    ReduceOps.generic_reduce = combining(ReduceOps.generic_reduce)
-    ScanOps.generic_scan = combining(ScanOps.generic_scan)
-
-
-def _add_bfloat16(left: Array, right: Array) -> Array:
-    return to_bfloat16(from_bfloat16(left) + from_bfloat16(right))
-
-
-def _keeping_types(combine: Callable[..., Any]) -> Callable[..., Any]:
-    """A combine function whose results are of its operands' types: others do not compile, and are stored wrongly."""
-
-    def combined(*operands: Any) -> Any:
-        result = combine(*operands)
-        for got, given in zip(result if isinstance(result, tuple) else (result,), operands, strict=False):
-            if getattr(got, "dtype", given.dtype) != given.dtype:
-                raise TypeError(f"a combine function must return {given.dtype} as it is given, got {got.dtype}")
-        return result
-
-    return combined
 
 
 def _pad_with_nan() -> None:
