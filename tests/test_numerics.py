@@ -16,6 +16,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as cuda_libdevice
 
 from grader.child.interpreter import numerics
 from grader.child.interpreter.corrections import apply_corrections
@@ -229,6 +231,31 @@ def loop_kernel(length_ptr, steps_ptr, K, BLOCK: tl.constexpr):
     for _ in range(0, tl.load(length_ptr), BLOCK):
         steps += 1
     tl.store(steps_ptr, steps)
+
+
+@triton.jit
+def functions_kernel(x_ptr, y_ptr, OP: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    if OP == "tanh":
+        y = libdevice.tanh(x)
+    elif OP == "pow":
+        y = libdevice.pow(x.abs(), 1.5)
+    elif OP == "rint":
+        y = cuda_libdevice.rint(x * 4)
+    elif OP == "isnan":
+        y = libdevice.isnan(x / (x - x)).to(tl.float32)
+    elif OP == "methods":
+        y = x.exp() + x.abs().sqrt() + x.sigmoid()
+    else:
+        y = libdevice.yn(2, x)
+    tl.store(y_ptr + i, y)
+
+
+@triton.jit
+def exchange_kernel(x_ptr, y_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y_ptr + i, tl.atomic_xchg(x_ptr + i, 2.5))
 
 
 @triton.jit
@@ -785,6 +812,39 @@ def test_a_gpu_drops_the_same_bits_to_tf32(interpret, side):
     on_gpu = (a.cuda(), torch.eye(side).cuda(), c.cuda())
     launch("dot_kernel", on_gpu, {"PRECISION": "tf32", "N": side})
     same(c, on_gpu[2].cpu())
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "tanh": torch.tanh,
+    "pow": lambda x: x.abs().pow(1.5),
+    "rint": lambda x: (x * 4).round(),
+    "isnan": lambda x: (x == 0).float(),
+    "methods": lambda x: x.exp() + x.abs().sqrt() + x.sigmoid(),
+}
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_libdevice_and_a_tensor_s_methods_compute_as_torch_does(interpret, op):
+    x = torch.randn(64, generator=generator())
+    x[3] = 0.0
+    y = torch.empty_like(x)
+    interpret(functions_kernel, x, y, OP=op, N=64)
+    torch.testing.assert_close(y, FUNCTIONS[op](x))
+
+
+def test_a_function_of_libdevice_that_nobody_wrote_here_is_named(interpret):
+    with pytest.raises(Exception, match="must know a function of libdevice to run it, got yn"):
+        interpret(functions_kernel, torch.ones(4), torch.ones(4), OP="yn", N=4)
+
+
+def test_floats_are_exchanged_atomically(interpret):
+    x = torch.randn(8, generator=generator())
+    before, y = x.clone(), torch.empty(8)
+    interpret(exchange_kernel, x, y, N=8)
+    same(y, before)
+    same(x, torch.full((8,), 2.5))
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------

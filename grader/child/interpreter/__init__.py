@@ -5,6 +5,7 @@
     numerics     arithmetic in types that the interpreter computes wrongly
     reductions   reductions and scans along a tree
     indices      the numbers of loops
+    libdevice    CUDA's mathematical functions
     memory       every load, store and atomic, before it happens
 
 Nothing else of the grader touches triton.runtime.interpreter.

@@ -37,6 +37,7 @@ PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.create_ashr": "self, lhs, rhs",
     "InterpreterBuilder.create_clampf": "self, arg, lo, hi, propagate_nans",
     "InterpreterBuilder.create_erf": "self, arg",
+    "InterpreterBuilder.create_extern_elementwise": "self, libName, libPath, symbol, argList, retType, isPure",
     "InterpreterBuilder.create_fabs": "self, arg",
     "InterpreterBuilder.create_maxnumf": "self, lhs, rhs",
     "InterpreterBuilder.create_minnumf": "self, lhs, rhs",
@@ -80,7 +81,13 @@ NAMES = (
         "_interpreter.load",
         "_interpreter.store",
     ),
-    *("_ir.ATOMIC_OP.FADD", "_ir.INPUT_PRECISION.TF32", "_ir.PADDING_OPTION.PAD_NAN", "_ir.ROUNDING_MODE.RTZ"),
+    *(
+        "_ir.ATOMIC_OP.FADD",
+        "_ir.ATOMIC_OP.XCHG",
+        "_ir.INPUT_PRECISION.TF32",
+        "_ir.PADDING_OPTION.PAD_NAN",
+        "_ir.ROUNDING_MODE.RTZ",
+    ),
     *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
     *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.PropagateNan.ALL"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.indices import WrapLoops, numbered
+from grader.child.interpreter.libdevice import provide_libdevice
 from grader.child.interpreter.numerics import correct_numerics
 from grader.child.interpreter.reductions import correct_reductions
 from grader.child.kernel_code import closure_of
@@ -27,8 +29,10 @@ def apply_corrections() -> None:
     _poison_masked_loads()
     _keep_closures()
     _give_loops_numbers()
+    _let_methods_compute()
     correct_numerics()
     correct_reductions()
+    provide_libdevice()
 
 
 def _let_autotuned_kernels_run() -> None:
@@ -105,3 +109,28 @@ def _give_loops_numbers() -> None:
 
     FunctionRewriter._transform_ast = with_numbers
     interpreter_semantic.numbered = numbered
+
+
+def _let_methods_compute() -> None:
+    """`x.exp()` is tl.exp(x), as it is when it is compiled; the interpreter knows only some of a tensor's methods."""
+    from triton.language.core import is_builtin
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import interpreter_semantic, tl
+
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def told(method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *operands, **more: method(*operands, **more, _semantic=interpreter_semantic)
+
+    methods = {
+        name: told(method)
+        for name, method in inspect.getmembers(tl.tensor, inspect.isfunction)
+        if not is_builtin(method) and "_semantic" in inspect.signature(method).parameters
+    }
+
+    def patch_lang_tensor(tensor: Any, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        for name, method in methods.items():
+            scope.set_attr(tensor, name, method)
+
+    interpreter._patch_lang_tensor = patch_lang_tensor

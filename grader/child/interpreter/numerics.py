@@ -38,6 +38,7 @@ def correct_numerics() -> None:
     _multiply_as_tensor_cores()
     _prefer_numbers_to_nan()
     _add_bfloat16_atomically()
+    _exchange_any_bits()
     _pad_with_nan()
     _shift_copies()
     _take_scalars_as_numbers()
@@ -306,6 +307,22 @@ def _add_bfloat16_atomically() -> None:
             old[lanes] = found
             waiting = np.delete(waiting, first)
         return TensorHandle(old.reshape(np.broadcast_shapes(ptr.data.shape, val.data.shape)), val.dtype.scalar)
+
+    InterpreterBuilder.create_atomic_rmw = create_atomic_rmw
+
+
+def _exchange_any_bits() -> None:
+    """tl.atomic_xchg of floats, which the interpreter refuses: what is exchanged are bits."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir
+
+    rmw = InterpreterBuilder.create_atomic_rmw
+
+    def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
+        if rmwOp != _ir.ATOMIC_OP.XCHG or val.data.dtype.kind != "f" or val.data.itemsize < 4:
+            return rmw(self, rmwOp, ptr, val, mask, sem, scope)
+        bits = TensorHandle(val.data.view(f"i{val.data.itemsize}"), val.dtype)
+        old = rmw(self, rmwOp, ptr, bits, mask, sem, scope)
+        return TensorHandle(old.data.view(val.data.dtype), val.dtype.scalar)
 
     InterpreterBuilder.create_atomic_rmw = create_atomic_rmw
 
