@@ -18,12 +18,11 @@ from time import perf_counter
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-import torch
-
 from grader.child import assembly, cutecompiling
-from grader.child.disguise import Disguise, pretend, properties
+from grader.child.disguise import Disguise, pretend
+from grader.child.driver import stand_in
 from grader.protocol.messages import Binary, Compiled
-from grader.protocol.targets import TARGETS, Target
+from grader.protocol.targets import TARGETS
 
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
@@ -60,7 +59,7 @@ class Compiler:
         from triton.runtime.driver import driver
         from triton.runtime.jit import JITFunction
 
-        driver.set_active(_stand_in(self._target, self._registers))
+        driver.set_active(stand_in(self._target, registers=self._registers))
         pretend(self._target)
         # The log says what one thread uses, and only a kernel that is really compiled has one.
         knobs.nvidia.dump_ptxas_log = True
@@ -302,67 +301,6 @@ class Compiler:
         there = [text.strip() for text in Path(self._path).read_text(encoding="utf-8").splitlines()]
         starts = (start for start, text in enumerate(there) if text == wanted[0])
         return next((start + 1 for start in starts if there[start : start + len(wanted)] == wanted), 0)
-
-
-def _stand_in(target: Target, registers: dict[bytes, int]) -> Any:
-    """A driver of Triton's for one GPU that is not there. What it launches does nothing."""
-    from triton.backends.compiler import GPUTarget
-    from triton.backends.driver import DriverBase
-
-    class Launcher:
-        def __init__(self, *_: object) -> None:
-            pass
-
-        def __call__(self, *_: object, **__: object) -> None:
-            pass
-
-    class StandIn(DriverBase):  # type: ignore[misc]
-        launcher_cls = Launcher
-        utils = SimpleNamespace(
-            get_device_properties=lambda device: properties(target),
-            # (module, function, registers, spills, most threads)
-            load_binary=lambda name, binary, shared, device: (1, 1, registers.get(binary, 0), 0, 1024),
-            set_printf_fifo_size=lambda size: None,
-        )
-
-        @staticmethod
-        def is_active() -> bool:
-            return True
-
-        def map_python_to_cpp_type(self, ty: str) -> str:
-            return ty
-
-        def get_current_target(self) -> Any:
-            return GPUTarget("cuda", target.capability, 32)
-
-        def get_active_torch_device(self) -> torch.device:
-            return torch.device("cuda", 0)
-
-        def get_device_interface(self) -> Any:
-            return torch.cuda
-
-        def get_device_capability(self, *_: object) -> tuple[int, int]:
-            return divmod(target.capability, 10)
-
-        def get_current_device(self) -> int:
-            return 0
-
-        def set_current_device(self, device: int) -> None:
-            pass
-
-        def get_current_stream(self, *_: object) -> int:
-            return 0
-
-        def get_benchmarker(self) -> Any:
-            return lambda kernel_call, quantiles=None, **_: [0.0] * 3
-
-        def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-            return torch.empty(0)
-
-        def clear_cache(self, cache: object) -> None:
-            pass
-
-    return StandIn()
 
 
 @contextmanager

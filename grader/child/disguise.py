@@ -1,6 +1,7 @@
 """Tensors on the CPU that say they are on a GPU, so that a launcher takes the way that it would take there.
 
-Nothing is computed on a GPU, and nothing that matters is computed at all: this serves processes that only compile.
+Nothing is computed on a GPU. A disguise serves processes that only compile, in which nothing that matters is computed
+at all; what torch.cuda answers serves those that interpret as well.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _WARP = 32
 # Of no consequence for compiling; a launcher may divide by them.
 _MEMORY_BYTES = 80 << 30
 _L2_BYTES = 50 << 20
+
+_WHETHER_THERE = frozenset({"is_available", "device_count"})
 
 # What a tensor says of its place.
 _SAID: dict[object, object] = {
@@ -58,10 +61,14 @@ def _on_cpu(value: Any) -> Any:
     return _CPU if named or (isinstance(value, torch.device) and value.type == "cuda") else value
 
 
-def pretend(target: Target) -> None:
-    """Let torch.cuda answer for one GPU of this kind: what launchers ask it, without a driver."""
+def pretend(target: Target, *, there: bool = True) -> None:
+    """Let torch.cuda answer for one GPU of this kind: what launchers ask it, without a driver.
+
+    there: whether it says that there is one; where tensors stay on the CPU, it does not.
+    """
     for name, answer in _answers(target).items():
-        setattr(torch.cuda, name, answer)
+        if there or name not in _WHETHER_THERE:
+            setattr(torch.cuda, name, answer)
 
 
 def properties(target: Target) -> dict[str, int]:

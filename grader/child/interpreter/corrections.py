@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from grader.child.disguise import pretend
+from grader.child.driver import stand_in
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.indices import WrapLoops, numbered
 from grader.child.interpreter.libdevice import provide_libdevice
 from grader.child.interpreter.numerics import correct_numerics
 from grader.child.interpreter.reductions import correct_reductions
 from grader.child.kernel_code import closure_of
+from grader.protocol.targets import TARGETS
+
+_ASSUMED = 90
 
 
 def apply_corrections() -> None:
@@ -28,6 +33,7 @@ def apply_corrections() -> None:
     _refuse_numbers_of_warps()
     _poison_masked_loads()
     _keep_closures()
+    _answer_launchers()
     _give_loops_numbers()
     _let_methods_compute()
     correct_numerics()
@@ -77,6 +83,17 @@ def _poison_masked_loads() -> None:
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load
+
+
+def _answer_launchers() -> None:
+    """Launch code asks how many programs a GPU runs at a time, for its stream, or Triton's driver for its device.
+
+    The answers are those of an H100, but for where tensors are: here they stay on the CPU, and say so.
+    """
+    from triton.runtime.driver import driver
+
+    pretend(TARGETS[_ASSUMED], there=False)
+    driver.set_active(stand_in(TARGETS[_ASSUMED], "cpu"))
 
 
 def _keep_closures() -> None:

@@ -1,4 +1,4 @@
-"""CUDA's libdevice in Triton's interpreter, which has none of its functions: those that kernels call, by torch.
+"""CUDA's libdevice in Triton's interpreter, which has none of its functions: those that kernels call, by NumPy.
 
 `triton.language.extra.libdevice` holds names without bodies, which a compiler replaces by those of the GPU's maker. The
 interpreter calls them and gets None.
@@ -7,60 +7,65 @@ interpreter calls them and gets None.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 _NAMESPACE = "__nv_"
 
 
-def _half_away(x: Tensor) -> Tensor:
-    return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
+def _half_away(x: Array) -> Array:
+    return np.asarray(np.trunc(x + np.copysign(0.5, x)))
 
 
-# By name without what says the type: __nv_tanhf and __nv_tanh are tanh. What rounds to the nearest is torch's own.
-_FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
-    **{name: getattr(torch, name) for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
-    **{name: getattr(torch, name) for name in ("ceil", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "floor")},
-    **{name: getattr(torch, name) for name in ("erf", "erfc", "erfinv", "fmod", "hypot", "isinf", "isnan", "lgamma")},
-    **{name: getattr(torch, name) for name in ("log", "log10", "log1p", "log2", "nextafter", "pow", "rsqrt")},
-    **{name: getattr(torch, name) for name in ("signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")},
-    "fabs": torch.abs,
-    "finite": torch.isfinite,
-    "isfinite": torch.isfinite,
-    "rint": torch.round,
-    "nearbyint": torch.round,
+def _one_by_one(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    return np.vectorize(function, otypes=[np.float64])
+
+
+_ERFC = _one_by_one(math.erfc)
+_UNDER_THE_SAME_NAME = (
+    *("ceil", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "isinf", "isnan", "log"),
+    *("log10", "log1p", "log2", "nextafter", "rint", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "cbrt"),
+)
+
+# By name without what says the type: __nv_tanhf and __nv_tanh are tanh. What rounds to the nearest is NumPy's own.
+_FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+    **{name: getattr(np, name) for name in _UNDER_THE_SAME_NAME},
+    **{f"fast_{name}": getattr(np, name) for name in ("cos", "exp", "log", "log10", "log2", "sin", "tan", "tanh")},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")},
+    "abs": np.abs,
+    "fabs": np.abs,
+    "finite": np.isfinite,
+    "isfinite": np.isfinite,
+    "nearbyint": np.rint,
     "round": _half_away,
-    "exp10": lambda x: torch.pow(10.0, x),
-    "cbrt": lambda x: torch.copysign(x.abs().pow(1 / 3), x),
-    "fdim": lambda x, y: (x - y).clamp_min(0.0),
-    "normcdf": torch.special.ndtr,
-    "remainder": lambda x, y: x - torch.round(x / y) * y,
-    "saturate": lambda x: x.nan_to_num(0.0).clamp(0.0, 1.0),
-    "fma": lambda x, y, z: (x.double() * y.double() + z.double()).to(x.dtype),
-    "fast_cos": torch.cos,
-    "fast_exp": torch.exp,
-    "fast_exp10": lambda x: torch.pow(10.0, x),
-    "fast_fdivide": torch.div,
-    "fast_log": torch.log,
-    "fast_log10": torch.log10,
-    "fast_log2": torch.log2,
-    "fast_pow": torch.pow,
-    "fast_sin": torch.sin,
-    "fast_tan": torch.tan,
-    "fast_tanh": torch.tanh,
-    **{f"{kind}add_rn": torch.add for kind in "fd"},
-    **{f"{kind}sub_rn": torch.sub for kind in "fd"},
-    **{f"{kind}mul_rn": torch.mul for kind in "fd"},
-    **{f"{kind}div_rn": torch.div for kind in "fd"},
-    **{f"{kind}rcp_rn": torch.reciprocal for kind in "fd"},
-    **{f"{kind}sqrt_rn": torch.sqrt for kind in "fd"},
-    "frsqrt_rn": torch.rsqrt,
-    "float_as_int": lambda x: x.view(torch.int32),
-    "int_as_float": lambda x: x.view(torch.float32),
+    "pow": np.power,
+    "fast_pow": np.power,
+    "exp10": lambda x: np.power(10.0, x),
+    "fast_exp10": lambda x: np.power(10.0, x),
+    "fast_fdivide": np.divide,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "frsqrt_rn": lambda x: 1 / np.sqrt(x),
+    "erf": _one_by_one(math.erf),
+    "erfc": _ERFC,
+    "normcdf": lambda x: 0.5 * _ERFC(-x / math.sqrt(2)),
+    "fdim": lambda x, y: np.maximum(x - y, 0),
+    "remainder": lambda x, y: x - np.rint(x / y) * y,
+    "saturate": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0, 1),
+    "fma": lambda x, y, z: np.asarray(x, np.float64) * y + z,
+    **{f"{kind}add_rn": np.add for kind in "fd"},
+    **{f"{kind}sub_rn": np.subtract for kind in "fd"},
+    **{f"{kind}mul_rn": np.multiply for kind in "fd"},
+    **{f"{kind}div_rn": np.divide for kind in "fd"},
+    **{f"{kind}rcp_rn": np.reciprocal for kind in "fd"},
+    **{f"{kind}sqrt_rn": np.sqrt for kind in "fd"},
+    "float_as_int": lambda x: x.view(np.int32),
+    "int_as_float": lambda x: x.view(np.float32),
 }
 
 
@@ -73,9 +78,8 @@ def provide_libdevice() -> None:
 
     def create_extern_elementwise(_builder: Any, *call: Any) -> Any:
         _, _, symbol, operands, kind, _ = call
-        numbers = [torch.from_numpy(np.ascontiguousarray(one.data)) for one in operands]
-        result = _function(symbol)(*numbers).numpy().reshape(operands[0].data.shape)
-        return TensorHandle(result.astype(_get_np_dtype(kind.scalar)), kind.scalar)
+        result = np.asarray(_function(symbol)(*(np.ascontiguousarray(one.data) for one in operands)))
+        return TensorHandle(result.reshape(operands[0].data.shape).astype(_get_np_dtype(kind.scalar)), kind.scalar)
 
     def told(body: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *operands: body(*operands, _semantic=interpreter_semantic)
@@ -88,7 +92,7 @@ def provide_libdevice() -> None:
                 setattr(names, name, getattr(bodies, name))
 
 
-def _function(symbol: str) -> Callable[..., Tensor]:
+def _function(symbol: str) -> Callable[..., Array]:
     name = symbol.removeprefix(_NAMESPACE)
     for known in (name, name.removesuffix("f"), name.removesuffix("d")):
         if known in _FUNCTIONS:
