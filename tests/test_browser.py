@@ -23,6 +23,18 @@ pytestmark = pytest.mark.browser
 SCREENSHOTS = Path(__file__).resolve().parents[1] / ".screenshots"
 NARROW, WIDE = 360, 1600
 
+
+def similar() -> str:
+    """Two sources beside each other. What compares them is an extra that other tests do not need."""
+    from grader.classes import alike
+    from grader.classes.similarity import Pair, Source
+
+    text = Path(__file__).read_text(encoding="utf-8")
+    lines = frozenset(range(20, 60))
+    pair = Pair(Source("ada", text), Source("<b>bob</b>", text.replace("visit", "v")), 0.9, lines, lines)
+    return alike.render([alike.Exercise("ex_15", "Triton basics", (pair, pair), 7, ("cy",))], "GPU course", {}, 0.6)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "pass": lambda: html.render(samples.passing()),
     "fail": lambda: html.render(samples.failing()),
@@ -35,6 +47,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "class": lambda: class_page.render(*classes.alike(7), "GPU course"),
     "class_mixed": lambda: class_page.render(*classes.small(), "GPU course"),
     "class_hostile": lambda: class_page.render(*classes.hostile(), samples.HOSTILE),
+    "similar": similar,
     "class_for_students": lambda: class_page.render(*classes.alike(7), "GPU course", audience="student"),
 }
 LOOKS = [(width, scheme) for width in (NARROW, WIDE) for scheme in ("light", "dark")]
