@@ -212,6 +212,13 @@ def test_every_objective_names_its_points_and_the_evidence_of_every_part() -> No
     )
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_opens_a_section_holds_phrases_and_headings_only(name: str) -> None:
+    heads = re.findall(r"<summary.*?</summary>", html.render(getattr(samples, name)()), re.DOTALL)
+
+    assert {tag for head in heads for tag in Page(head).tags} <= {"summary", "span", "h3"}
+
+
 def test_headings_lead_down_one_level_at_a_time() -> None:
     for name in ALL:
         levels = [
