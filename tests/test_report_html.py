@@ -216,7 +216,7 @@ def test_every_objective_names_its_points_and_the_evidence_of_every_part() -> No
 def test_what_opens_a_section_holds_phrases_and_headings_only(name: str) -> None:
     heads = re.findall(r"<summary.*?</summary>", html.render(getattr(samples, name)()), re.DOTALL)
 
-    assert {tag for head in heads for tag in Page(head).tags} <= {"summary", "span", "h3"}
+    assert {tag for head in heads for tag in Page(head).tags} <= {"summary", "span", "h3", "code"}
 
 
 def test_headings_lead_down_one_level_at_a_time() -> None:
@@ -227,6 +227,15 @@ def test_headings_lead_down_one_level_at_a_time() -> None:
         assert levels[0] == 1
         assert levels.count(1) == 1
         assert all(below - above <= 1 for above, below in itertools.pairwise(levels)), name
+
+
+def test_what_stands_between_backticks_is_code_and_stays_text() -> None:
+    told = samples.check("a.b", "A", "fail", reason="Line 3, `x = <b>`: `y` is not there.")
+    odd = samples.check("a.c", "B", "fail", reason="One ` alone <b>.")
+    text = html.render(samples.record((told, odd), ()))
+
+    assert "Line 3, <code>x = &lt;b&gt;</code>: <code>y</code> is not there." in text
+    assert "One ` alone &lt;b&gt;." in text
 
 
 def test_a_check_of_an_unlisted_part_is_shown_all_the_same() -> None:

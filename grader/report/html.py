@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from grader.cleaning import disarmed_markup
 from grader.isolation import missing
@@ -197,6 +197,7 @@ def _environment(limits: _Limits, record: Record) -> Environment:
         "measured": view.measured,
         "index": view.index,
         "moment": view.moment,
+        "prose": _prose,
         "how_wrong": view.how_wrong,
         "replay": lambda example: view.replay_command(example, record),
         "draw": _draw,
@@ -209,6 +210,17 @@ def _environment(limits: _Limits, record: Record) -> Environment:
 
 def _draw(drawn: Picture, name: str) -> Markup:
     return picture.draw(drawn, name, rows=_ROWS, columns=_COLUMNS)
+
+
+def _prose(text: str) -> Markup:
+    """A sentence in which what stands between backticks is code; where they do not pair, they stay."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    marked = (
+        Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece) for place, piece in enumerate(pieces)
+    )
+    return Markup("").join(marked)
 
 
 def _anchor(kind: str, name: str) -> str:
