@@ -305,5 +305,5 @@ def next_step(record: Record) -> Step:
         return Step(f"edit {line(record.submission.path, 300)}, then", again)
     statuses = {check.status for check in record.checks}
     if statuses & {"grader_error", "inconclusive"}:
-        return Step("not your fault: try again", again)
+        return Step("try again, for this was not your fault", again)
     return Step("pick the next exercise", "grade list")
