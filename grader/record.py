@@ -101,13 +101,16 @@ class Picture:
     """Where an output is wrong, as a small grid: each cell 0 (all right) … 9 (all wrong).
 
     `rows_per_cell` and `columns_per_cell` say how many elements one cell covers; of an output of more than two axes,
-    all but the last count as rows.
+    all but the last count as rows. `tile_rows` and `tile_columns` say how many elements one program's tile covers; 0
+    where the launch does not tell.
     """
 
     cells: tuple[tuple[int, ...], ...]
     rows_per_cell: int
     columns_per_cell: int
     shape: tuple[int, ...]
+    tile_rows: int = 0
+    tile_columns: int = 0
 
 
 @dataclass(frozen=True)

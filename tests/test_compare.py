@@ -329,6 +329,34 @@ def test_a_tile_of_a_matrix_is_named_along_both_axes() -> None:
     )
 
 
+def test_one_dimension_of_the_grid_cuts_one_axis_only() -> None:
+    launch = Launch("kernel", (2, 1), {"BLOCK_M": 64})
+    assert tile_words((1, 100, 128), (0, 10, 3), launch) == "tile 0 of 2 along axis 1 (BLOCK_M=64)"
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid", "tile"),
+    [
+        ((500,), (8,), (0, 64)),
+        ((63, 70), (4, 3), (16, 32)),
+        ((1, 1, 63, 70), (4, 3), (16, 32)),
+        # Rows are all axes but the last: a cut that is ragged in each head is no even grid over all of them.
+        ((2, 63, 70), (4, 3), (0, 32)),
+        ((2, 64, 70), (4, 3), (16, 32)),
+        ((500,), (7,), (0, 0)),
+    ],
+)
+def test_the_picture_knows_the_tiles_that_make_an_even_grid(
+    shape: tuple[int, ...], grid: tuple[int, ...], tile: tuple[int, int]
+) -> None:
+    told, got = expected(torch.ones(shape)), torch.ones(shape)
+    got.view(-1)[0] = 2
+    constants = {"BLOCK": 64} if len(shape) == 1 else {"BLOCK_M": 16, "BLOCK_N": 32}
+    picture = describe(compare(got, told), told, [Launch("kernel", grid, constants)]).picture
+    assert picture is not None
+    assert (picture.tile_rows, picture.tile_columns) == tile
+
+
 @pytest.mark.parametrize(
     "launch",
     [

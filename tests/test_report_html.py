@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from html.parser import HTMLParser
 
 import pytest
 
-from grader.record import Picture, PrintedOutput, headline
+from grader.record import CheckResult, Counterexample, Picture, PrintedOutput, headline
 from grader.report import html, picture
 from grader.report.status import LOOKS
 from tests.records import samples
@@ -30,6 +31,7 @@ TAGS = {
         "p",
         "h1",
         "h2",
+        "h3",
         "h4",
     ),
     *("ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary"),
@@ -161,6 +163,81 @@ def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> N
         assert words in text, words
 
 
+def test_the_page_begins_with_what_failed_first_why_and_what_to_do_next() -> None:
+    text = Page(html.render(samples.failing())).text
+    start = text.partition("What failed first")[2].partition("Parts part")[0]
+
+    for words in (
+        "Right for rows that do not fill a block in Softmax over rows",
+        "wrong only in the last, partly filled tile. Every full tile is right",
+        "Smallest failing case: M=24, N=1025, float32 ; passes for M=24, N=1024",
+        "Also: Stable for large scores, shifted rows and entries of -inf in Softmax over rows : your code raised",
+        "Next: run the first failing case again: grade replay ex_15:row_softmax.tail:0x5f",
+    ):
+        assert words in start, words
+    assert "not implemented" not in start
+
+
+@pytest.mark.parametrize("name", ["passing", "untouched"])
+def test_where_nothing_failed_the_page_names_the_next_step_only(name: str) -> None:
+    text = Page(html.render(getattr(samples, name)())).text
+
+    assert "What failed first" not in text
+    assert "Next: " in text
+
+
+def test_of_checks_that_failed_alike_only_the_first_is_open_and_the_others_name_their_case() -> None:
+    def failed(name: str, length: int) -> CheckResult:
+        cause = dataclasses.replace(samples.vector_mismatch(), rationale=f"{length} elements are wrong.")
+        example = Counterexample({"N": length}, f"N={length}", f"ex_15:vector_add.{name}:0x1")
+        return samples.check(f"vector_add.{name}", name, "fail", cause=cause, counterexample=example)
+
+    checks = tuple(failed(name, length) for length, name in enumerate(("one", "two", "three"), 64))
+    page = Page(html.render(samples.record(checks, (samples.VECTOR_ADD,))))
+
+    assert [name for _, name, _ in page.attributes].count("open") == 1
+    assert "2 more checks of this part ended alike." in page.text
+    assert "wrong only in the last, partly filled tile; fails for N=66" in page.text
+    assert page.text.count("Replay grade replay") == 3
+
+
+def test_every_objective_names_its_points_and_the_evidence_of_every_part() -> None:
+    text = Page(html.render(samples.failing())).text.partition("What you have shown")[2].partition("Right for")[0]
+
+    assert "writes Triton kernels ✓ Vector addition 3 of 3 ✗ Softmax over rows 1 of 3" in text
+    assert "○ Sum of all elements 0 of 3 11/30" in text
+    assert (
+        "reasons about memory bandwidth – Vector addition not judged ↷ Softmax over rows 0 of 1 0/2, 4 not judged"
+        in text
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_opens_a_section_holds_phrases_and_headings_only(name: str) -> None:
+    heads = re.findall(r"<summary.*?</summary>", html.render(getattr(samples, name)()), re.DOTALL)
+
+    assert {tag for head in heads for tag in Page(head).tags} <= {"summary", "span", "h3", "code"}
+
+
+def test_headings_lead_down_one_level_at_a_time() -> None:
+    for name in ALL:
+        levels = [
+            int(tag[1]) for tag in Page(html.render(getattr(samples, name)())).tags if re.fullmatch("h[1-6]", tag)
+        ]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(below - above <= 1 for above, below in itertools.pairwise(levels)), name
+
+
+def test_what_stands_between_backticks_is_code_and_stays_text() -> None:
+    told = samples.check("a.b", "A", "fail", reason="Line 3, `x = <b>`: `y` is not there.")
+    odd = samples.check("a.c", "B", "fail", reason="One ` alone <b>.")
+    text = html.render(samples.record((told, odd), ()))
+
+    assert "Line 3, <code>x = &lt;b&gt;</code>: <code>y</code> is not there." in text
+    assert "One ` alone &lt;b&gt;." in text
+
+
 def test_a_check_of_an_unlisted_part_is_shown_all_the_same() -> None:
     checks = (samples.check("file", "The file can be graded", "invalid_submission", reason="Line 3: invalid syntax."),)
 
@@ -177,17 +254,17 @@ def test_the_environment_names_seed_versions_hashes_and_times() -> None:
         record.env.gpu,
         record.submission.sha256,
         record.exercise.spec_sha256,
-        record.graded_at,
-        record.submitted_at,
+        "submitted 2026-11-02 08:15:00 UTC",
+        "graded 2026-11-02 09:00:00 UTC, in 12.4 s",
     ):
         assert words in text
 
 
-def test_the_points_bar_has_a_segment_for_what_was_not_judged() -> None:
+def test_the_points_bar_has_segments_for_what_was_not_written_and_not_judged() -> None:
     page = Page(html.render(samples.failing()))
 
-    assert page.values("style") == ["flex-grow:11", "flex-grow:21", "flex-grow:9"]
-    assert "11 earned 21 lost 9 not judged" in page.text
+    assert page.values("style") == ["flex-grow:11", "flex-grow:13", "flex-grow:8", "flex-grow:9"]
+    assert "11 earned 13 lost 8 not written yet 9 not judged" in page.text
 
 
 def test_a_page_that_would_be_too_large_is_cut_and_says_so() -> None:
@@ -239,6 +316,15 @@ def test_a_picture_has_a_title_and_a_description_in_words() -> None:
     assert drawn.count("<rect") == 4
     assert ">5</text>" in drawn
     assert ">23</text>" in drawn
+
+
+def test_a_picture_shows_the_edges_of_the_tiles_where_they_are_known_and_lie_apart() -> None:
+    cells = tuple((0, 9, 0, 9) for _ in range(4))
+    known = picture.draw(Picture(cells, 8, 8, (32, 32), 16, 16), "a")
+
+    assert re.findall(r'class="tiles"[^>]* d="([^"]*)"', known) == ["M92 0V72M44 36h96"]
+    assert "tiles" not in picture.draw(Picture(cells, 8, 8, (32, 32)), "a")
+    assert "tiles" not in picture.draw(Picture(cells, 8, 8, (32, 32), 1, 1), "a")
 
 
 def test_shrinking_a_picture_keeps_a_single_wrong_element_visible() -> None:

@@ -242,7 +242,7 @@ def test_a_record_without_speed_looks_as_before() -> None:
 
 def test_the_page_begins_with_the_speed_of_every_part() -> None:
     page = Page(html.render(samples.timed()))
-    summary = page.text.partition("Objectives")[0]
+    summary = page.text.partition("What you have shown")[0]
 
     assert "Matrix product 0.81× the speed of cuBLAS 95% interval 0.80 to 0.82" in summary
     assert "0.72× the speed of torch's addition" in summary

@@ -151,6 +151,21 @@ def test_no_line_is_wider_than_asked(width: int) -> None:
         assert max(map(len, terminal.render(record, width=width).splitlines())) <= width
 
 
+def test_a_narrow_terminal_has_the_word_before_the_title_and_the_device_on_a_line_of_its_own() -> None:
+    lines = terminal.render(samples.failing(), width=40).split("\n")
+
+    assert lines[:2] == ["Triton basics  ex_15", "interpreter on the CPU, no GPU used"]
+    assert "✗  failed: Right for rows that do    0/5" in lines
+
+
+def test_no_number_of_a_difference_is_cut() -> None:
+    wide, narrow, slim = (terminal.render(samples.failing(), width=width) for width in (60, 56, 40))
+
+    assert "      [0, 1024]            0.25            1.75   1.19e-07\n" in wide
+    assert "      [0, 1024]            0.25            1.75\n" in narrow
+    assert "[1, 1024]: expected 0.00097560979, got 0.00097560988" in flat(slim)
+
+
 @pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_hostile_text_reaches_the_terminal_without_control_characters(colour: bool, ascii_only: bool) -> None:

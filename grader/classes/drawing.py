@@ -22,13 +22,18 @@ def outcomes(counts: Mapping[str, int]) -> Markup:
         if width:
             parts.append(
                 Markup('<g><title>{}: {}</title><rect class="o{}" x="{}" width="{}" height="{}"/></g>').format(
-                    name, counts[name], place, _units(start), _units(max(width - 1, 0.75)), _BAR_HEIGHT
+                    name, counts[name], place, _units(start), _units(_gapped(start, width)), _BAR_HEIGHT
                 )
             )
         start += width
     said = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts.get(name))
     head = Markup('<svg class="outcomes" role="img" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="none">')
     return head.format(said, _BAR_WIDTH, _BAR_HEIGHT) + Markup("").join(parts) + Markup("</svg>")
+
+
+def _gapped(start: float, width: float) -> float:
+    """A stretch that leaves a gap to the next one; the last one fills the bar."""
+    return width if start + width > _BAR_WIDTH - 0.5 else max(width - 1, 0.75)
 
 
 def histogram(bins: Sequence[int], name: str) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -65,6 +65,8 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
 def describe(comparison: Comparison, expected: Expected, launches: Sequence[Launch] = ()) -> Mismatch:
     """The mismatch in numbers, words and a picture."""
     wrong, error = comparison.wrong, comparison.error
+    shape = tuple(wrong.shape)
+    tiles = _tiles(shape, launches)
     indices = wrong.nonzero() if wrong.dim() else torch.zeros(1, 0, dtype=torch.int64)
     score = torch.where(wrong, (error / expected.allowed).nan_to_num(math.inf, math.inf), -1.0)
     worst = _unravel(int(score.argmax()), wrong.shape)
@@ -79,8 +81,8 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
         worst_index=worst,
         pattern=pattern_of(wrong),
         first=first,
-        tile=_tile(first[0].index, tuple(wrong.shape), launches),
-        picture=picture_of(wrong),
+        tile=", ".join(tile.words(first[0].index) for tile in tiles),
+        picture=_tiled(picture_of(wrong), tiles),
     )
 
 
@@ -141,16 +143,43 @@ def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(index)
 
 
-def _tile(index: tuple[int, ...], shape: tuple[int, ...], launches: Sequence[Launch]) -> str:
-    """Which program's tile an element lies in, where a launch's grid and block sizes reveal the tiling."""
+@dataclass(frozen=True)
+class _Tile:
+    """How one axis is cut: into `count` tiles of `block` elements, by the constant `name`."""
+
+    axis: int
+    name: str
+    block: int
+    count: int
+
+    def words(self, index: tuple[int, ...]) -> str:
+        place = index[self.axis] // self.block
+        return f"tile {place} of {self.count} along axis {self.axis} ({clean(self.name, 40)}={self.block})"
+
+
+def _tiles(shape: tuple[int, ...], launches: Sequence[Launch]) -> list[_Tile]:
+    """How an output is cut into tiles, where a launch's grid and block sizes reveal it."""
     for launch in launches:
-        found = []
-        for axis, (size, position) in enumerate(zip(shape, index, strict=True)):
+        found, grid = [], list(launch.grid)
+        for axis, size in enumerate(shape):
             for name, block in launch.constants.items():
                 count = -(-size // block) if block > 1 else 0
-                if count > 1 and count in launch.grid:
-                    found.append(f"tile {position // block} of {count} along axis {axis} ({clean(name, 40)}={block})")
+                if count > 1 and count in grid:
+                    found.append(_Tile(axis, name, block, count))
+                    # One dimension of the grid cuts one axis.
+                    grid.remove(count)
                     break
         if found:
-            return ", ".join(found)
-    return ""
+            return found
+    return []
+
+
+def _tiled(picture: Picture, tiles: Sequence[_Tile]) -> Picture:
+    """The picture with the tiles on its rows and columns. Rows are all axes but the last: only a cut of the one before
+    it makes an even grid there, and below further axes only one that divides it.
+    """
+    shape = picture.shape
+    blocks = {tile.axis - len(shape): tile.block for tile in tiles}
+    rows = blocks.get(-2, 0)
+    even = rows > 0 and (math.prod(shape[:-2]) == 1 or shape[-2] % rows == 0)
+    return replace(picture, tile_rows=rows if even else 0, tile_columns=blocks.get(-1, 0))

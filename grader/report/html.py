@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from grader.cleaning import disarmed_markup
 from grader.isolation import missing
@@ -17,7 +18,7 @@ from grader.record import CheckResult, PartInfo, Picture, Record, headline
 from grader.report import chart, kernels, picture, selection, view
 from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.speedcard import SpeedView, speed_view
-from grader.report.status import Look, in_part, look_of
+from grader.report.status import LOOKS, PARTLY, Look, in_part, look_of
 
 MOST_BYTES = 1_500_000
 _ROWS, _COLUMNS = 48, 96
@@ -48,7 +49,11 @@ _LEVELS = (
 
 @dataclass(frozen=True)
 class CheckView:
-    """A check with what the page adds to it. `same_as` is an earlier check of the part with the same cause."""
+    """A check with what the page adds to it.
+
+    `same_as` is an earlier check of the part with the same cause, `alike` one that ended in the same kind of way;
+    `brief` is what the closed row says of why it did not pass.
+    """
 
     result: CheckResult
     look: Look
@@ -56,6 +61,8 @@ class CheckView:
     points: str
     open: bool
     same_as: CheckView | None
+    alike: CheckView | None
+    brief: str
     speed: SpeedView | None
     efficiency: EfficiencyView | None = None
     selection: Markup | None = None
@@ -64,11 +71,13 @@ class CheckView:
 
 @dataclass(frozen=True)
 class PartView:
-    """A part, its checks, and its points in words."""
+    """A part, its checks, and its points in words; `counted` says how many of its checks passed."""
 
     info: PartInfo
     anchor: str
     points: str
+    look: Look
+    counted: str
     checks: tuple[CheckView, ...]
     compiled: CompiledView | None = None
 
@@ -85,12 +94,31 @@ class CompiledView:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """The first of a part's checks that ended in one way, and how many more did."""
+
+    part: str
+    check: CheckView
+    alike: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one part's checks say of an objective; `anchor` is the first of them."""
+
+    part: str
+    anchor: str
+    look: Look
+    counted: str
+
+
+@dataclass(frozen=True)
 class ObjectiveView:
-    """A learning objective, the checks that are evidence for it, and its points in words."""
+    """A learning objective, part by part, and its points in words."""
 
     name: str
     points: str
-    checks: tuple[CheckView, ...]
+    evidence: tuple[Evidence, ...]
 
 
 def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
@@ -105,9 +133,7 @@ def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
 
 def _page(record: Record, limits: _Limits, level: int) -> str:
     parts = _parts(record, limits)
-    checks = [check for part in parts for check in part.checks]
-    sums = view.tally(record.checks)
-    cut_checks = len(record.checks) - len(checks)
+    cut_checks = len(record.checks) - sum(len(part.checks) for part in parts)
     return (
         _environment(limits, record)
         .get_template("scorecard.html.j2")
@@ -115,7 +141,8 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             record=record,
             limits=limits,
             parts=parts,
-            objectives=_objectives(checks),
+            findings=_findings(parts),
+            objectives=_objectives(parts),
             headline=headline(record),
             step=view.next_step(record),
             verdict=view.verdict_look(record),
@@ -123,8 +150,9 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             device=view.device(record.env),
             # Every child has some layer: without any, nothing of the submission ran.
             unconfined=missing(record.env.isolation) if record.env.isolation else (),
-            segments=_segments(sums),
-            timed=any(check.speed for check in checks),
+            segments=_segments(record),
+            counts=_counts(record),
+            timed=any(check.speed for part in parts for check in part.checks),
             shortened=level > 0 or cut_checks > 0,
             cut_checks=cut_checks,
         )
@@ -168,6 +196,8 @@ def _environment(limits: _Limits, record: Record) -> Environment:
         "pair": lambda difference: view.pair(difference.expected, difference.got),
         "measured": view.measured,
         "index": view.index,
+        "moment": view.moment,
+        "prose": _prose,
         "how_wrong": view.how_wrong,
         "replay": lambda example: view.replay_command(example, record),
         "draw": _draw,
@@ -182,6 +212,17 @@ def _draw(drawn: Picture, name: str) -> Markup:
     return picture.draw(drawn, name, rows=_ROWS, columns=_COLUMNS)
 
 
+def _prose(text: str) -> Markup:
+    """A sentence in which what stands between backticks is code; where they do not pair, they stay."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    marked = (
+        Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece) for place, piece in enumerate(pieces)
+    )
+    return Markup("").join(marked)
+
+
 def _anchor(kind: str, name: str) -> str:
     return f"{kind}-{re.sub('[^A-Za-z0-9_.-]', '-', view.line(name, 100))}"
 
@@ -191,9 +232,17 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
     parts = []
     for part in view.parts_of(record):
         checks = [check for check in kept if check.part == part.name]
-        points = view.tally_points(view.tally(check for check in record.checks if check.part == part.name))
-        compiled = _compiled(part, limits.entries)
-        parts.append(PartView(part, _anchor("part", part.name), points, _checks(checks, limits), compiled))
+        all_of_it = [check for check in record.checks if check.part == part.name]
+        shown = PartView(
+            info=part,
+            anchor=_anchor("part", part.name),
+            points=view.tally_points(view.tally(all_of_it)),
+            look=view.look_of_all(all_of_it),
+            counted=view.counted(all_of_it),
+            checks=_checks(checks, limits),
+            compiled=_compiled(part, limits.entries),
+        )
+        parts.append(shown)
     return tuple(parts)
 
 
@@ -216,10 +265,12 @@ def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
 def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]:
     views: list[CheckView] = []
     first: dict[tuple[str, ...], CheckView] = {}
+    first_of_kind: dict[tuple[str, ...], CheckView] = {}
     for check in checks:
         same_as = first.get(view.cause_key(check)) if check.status != "pass" else None
-        # What one card says needs no second card; a smallest failing case of its own does.
-        opened = check.status in view.LEARNERS and (same_as is None or check.counterexample is not None)
+        alike = first_of_kind.get(view.kind_key(check)) if check.status in view.LEARNERS else None
+        # One open card for each way of failing: twenty of them hide what failed first.
+        opened = check.status in view.LEARNERS and alike is None
         shown = CheckView(
             result=check,
             look=look_of(check),
@@ -227,14 +278,30 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             points=view.check_points(check),
             open=opened or in_part(check) or check.speed is not None or check.selection is not None,
             same_as=same_as,
+            alike=alike,
+            brief=_brief(check, alike.result if alike else None, limits),
             speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
             efficiency=efficiency_view(check) if limits.cards else None,
             selection=_selection(check, limits),
             selection_axes=selection.axes_words(check.selection) if check.selection else "",
         )
         first.setdefault(view.cause_key(check), shown)
+        first_of_kind.setdefault(view.kind_key(check), shown)
         views.append(shown)
     return tuple(views)
+
+
+def _brief(check: CheckResult, alike: CheckResult | None, limits: _Limits) -> str:
+    """Why a check did not pass, in a line; what an earlier check of its kind has said in full is named only."""
+    if check.status == "pass":
+        return ""
+    if alike is None:
+        return view.line(view.why(check), max(limits.text, 80))
+    if check.status == "not_implemented":
+        return ""
+    title = check.cause.title if check.cause else check.reason
+    where = f"; fails for {check.counterexample.words}" if check.counterexample else ""
+    return view.line(title + where, max(min(limits.text, 400), 80))
 
 
 def _selection(check: CheckResult, limits: _Limits) -> Markup:
@@ -244,14 +311,42 @@ def _selection(check: CheckResult, limits: _Limits) -> Markup:
     return selection.picture(check.selection, _anchor("selection", check.id))
 
 
-def _objectives(checks: list[CheckView]) -> tuple[ObjectiveView, ...]:
-    groups: dict[str, list[CheckView]] = {}
-    for check in checks:
-        groups.setdefault(check.result.objective, []).append(check)
+def _findings(parts: tuple[PartView, ...]) -> tuple[Finding, ...]:
+    """What failed, each way of each part once. What is not written yet has not failed."""
+    failed = [
+        (part.info.title, check)
+        for part in parts
+        for check in part.checks
+        if check.result.status in view.LEARNERS - {"not_implemented"}
+    ]
     return tuple(
-        ObjectiveView(name, view.tally_points(view.tally(check.result for check in group)), tuple(group))
-        for name, group in groups.items()
+        Finding(title, check, sum(other.alike is check for _, other in failed))
+        for title, check in failed
+        if check.alike is None
     )
+
+
+def _objectives(parts: tuple[PartView, ...]) -> tuple[ObjectiveView, ...]:
+    names = dict.fromkeys(check.result.objective for part in parts for check in part.checks)
+    return tuple(_objective(name, parts) for name in names)
+
+
+def _objective(name: str, parts: tuple[PartView, ...]) -> ObjectiveView:
+    groups = [(part, [check for check in part.checks if check.result.objective == name]) for part in parts]
+    evidence = tuple(_evidence(part, group) for part, group in groups if group)
+    sums = view.tally(check.result for _, group in groups for check in group)
+    return ObjectiveView(name, view.tally_points(sums), evidence)
+
+
+def _evidence(part: PartView, group: list[CheckView]) -> Evidence:
+    results = [check.result for check in group]
+    return Evidence(part.info.title, group[0].anchor, view.look_of_all(results), view.counted(results))
+
+
+def _counts(record: Record) -> tuple[tuple[Look, int], ...]:
+    """How many checks ended in each way, in the order of the table of statuses."""
+    found = Counter(map(look_of, record.checks))
+    return tuple((look, found[look]) for look in dict.fromkeys((LOOKS["pass"], PARTLY, *LOOKS.values())) if found[look])
 
 
 @dataclass(frozen=True)
@@ -263,10 +358,14 @@ class Segment:
     value: float
 
 
-def _segments(sums: view.Tally) -> tuple[Segment, ...]:
+def _segments(record: Record) -> tuple[Segment, ...]:
+    sums = view.tally(record.checks)
+    # What nobody has begun is not lost yet.
+    undone = sum(check.max_points for check in record.checks if check.status == "not_implemented")
     segments = (
         Segment("earned", "earned", sums.earned),
-        Segment("lost", "lost", sums.lost),
+        Segment("lost", "lost", sums.lost - undone),
+        Segment("undone", "not written yet", undone),
         Segment("unjudged", "not judged", sums.unjudged),
     )
     return tuple(segment for segment in segments if segment.value > 0)

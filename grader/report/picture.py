@@ -15,6 +15,8 @@ ASCII_SHADES = ".-+#"
 _WIDTH, _HEIGHT = 288, 160
 _LEFT, _BELOW = 44, 32
 _BARE_LEFT = 4
+# Lines that lie nearer would hide the cells.
+_NEAREST = 4.0
 
 
 def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple[tuple[tuple[int, ...], ...], int, int]:
@@ -57,7 +59,7 @@ def _count(count: int, noun: str) -> str:
 
 def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> Markup:
     """The picture as an inline SVG; `name` makes its ids unique. Colours come from the page (.heat, .h1 … .h9)."""
-    cells, _, _ = shrink(picture.cells, rows, columns)
+    cells, down, across = shrink(picture.cells, rows, columns)
     height, width = len(cells), len(cells[0]) if cells else 0
     if not width:
         return Markup("")
@@ -69,7 +71,7 @@ def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> M
     return Markup(
         '<svg class="heat" role="img" aria-labelledby="{name}-t {name}-d" viewBox="0 0 {w} {h}" width="{px}">'
         '<title id="{name}-t">Where the output is wrong</title><desc id="{name}-d">{words}</desc>'
-        '<rect class="h0" x="{x}" y="0" width="{gw}" height="{gh}"/>{cells}{labels}</svg>'
+        '<rect class="h0" x="{x}" y="0" width="{gw}" height="{gh}"/>{cells}{tiles}{labels}</svg>'
     ).format(
         name=name,
         w=_units(total_width),
@@ -80,6 +82,13 @@ def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> M
         gw=_units(grid_width),
         gh=_units(grid_height),
         cells=_rectangles(cells, left, step_x, step_y),
+        tiles=_tiles(
+            left,
+            grid_width,
+            grid_height,
+            step_x * picture.tile_columns / max(1, picture.columns_per_cell * across),
+            step_y * picture.tile_rows / max(1, picture.rows_per_cell * down),
+        ),
         labels=_labels(picture, left, grid_width, grid_height, height),
     )
 
@@ -104,6 +113,18 @@ def _rectangles(cells: tuple[tuple[int, ...], ...], left: int, step_x: float, st
                 )
             start = end
     return Markup("").join(parts)
+
+
+def _tiles(left: int, width: float, height: float, every_x: float, every_y: float) -> Markup:
+    """Lines between the tiles, so far apart in the drawing's units; none where they are unknown or too near."""
+    lines = []
+    if every_x >= _NEAREST:
+        lines += [f"M{_units(left + i * every_x)} 0V{_units(height)}" for i in range(1, math.ceil(width / every_x))]
+    if every_y >= _NEAREST:
+        lines += [f"M{left} {_units(i * every_y)}h{_units(width)}" for i in range(1, math.ceil(height / every_y))]
+    if not lines:
+        return Markup("")
+    return Markup('<path class="tiles" fill="none" stroke="#595f69" stroke-width="1" d="{}"/>').format("".join(lines))
 
 
 def _labels(picture: Picture, left: int, width: float, height: float, rows: int) -> Markup:

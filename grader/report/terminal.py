@@ -32,6 +32,8 @@ _STYLES: dict[Tone, str] = {
     "ours": "magenta",
 }
 
+# Columns from which on a status' word has a column of its own.
+_ROOMY = 60
 _WORD_WIDTH = max(len(look.word) for look in LOOKS.values())
 _DIFFERENCES = 3
 _PICTURE = (4, 60)
@@ -76,6 +78,48 @@ class _Quote:
         for entry in self.lines:
             for piece in entry.wrap(console, max(8, options.max_width - 2)) or [Text()]:
                 yield Text(" ").join([self.bar, piece])
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Two texts at the two ends of a line; of two lines where one has no room for both."""
+
+    left: Text
+    right: Text
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        gap = options.max_width - self.left.cell_len - self.right.cell_len
+        if gap >= 2:
+            yield Text(" " * gap).join([self.left, self.right])
+        else:
+            yield self.left
+            yield self.right
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Lines of symbol, word, title and points; the word stands before the title where it has no room for itself."""
+
+    rows: list[tuple[Text, Text, Text, Text]]
+
+    def add(self, symbol: Text, word: Text, title: Text, points: Text) -> None:
+        """One more line."""
+        self.rows.append((symbol, word, title, points))
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        roomy = options.max_width >= _ROOMY
+        table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+        table.add_column(width=3 if roomy else 1, justify="right")
+        if roomy:
+            table.add_column(width=_WORD_WIDTH)
+        table.add_column(ratio=1)
+        table.add_column(justify="right", no_wrap=True)
+        for symbol, word, title, points in self.rows:
+            if roomy:
+                table.add_row(symbol, word, title, points)
+            else:
+                table.add_row(symbol, Text(": ").join(filter(None, (word, title))), points)
+        yield table
 
 
 def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
@@ -159,10 +203,7 @@ def _header(ink: _Ink, record: Record) -> RenderableType:
     title = ink(view.line(record.exercise.title, 120), "bold").append_text(
         ink(f"  {view.line(record.exercise.id, 60)}", "dim")
     )
-    top = Table.grid(expand=True, padding=(0, 2, 0, 0))
-    top.add_column(ratio=1)
-    top.add_column(justify="right", no_wrap=True)
-    top.add_row(title, ink(view.device(record.env)))
+    top = _Ends(title, ink(view.device(record.env)))
     file = ink(view.line(record.submission.path, 600)).append_text(
         ink(f"  sha256 {view.line(record.submission.sha256, 64)[:12]}", "dim")
     )
@@ -172,11 +213,8 @@ def _header(ink: _Ink, record: Record) -> RenderableType:
 def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
     """A part's heading, its checks, and a card per cause. `brief`: a part without trouble takes a line or two."""
     checks = [check for check in record.checks if check.part == part.name]
-    heading = Table.grid(expand=True, padding=(0, 2, 0, 0))
-    heading.add_column(ratio=1)
-    heading.add_column(justify="right", no_wrap=True)
-    heading.add_row(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
-    rows = _rows()
+    heading = _Ends(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
+    rows = _Rows([])
     unsaid = _first_of_each_reason(record.checks)
     calm = brief and all(check.status not in view.LEARNERS for check in checks)
     for group in _lines(checks, calm):
@@ -199,15 +237,6 @@ def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
     }
 
 
-def _rows() -> Table:
-    rows = Table.grid(expand=True, padding=(0, 2, 0, 0))
-    rows.add_column(width=3, justify="right")
-    rows.add_column(width=_WORD_WIDTH)
-    rows.add_column(ratio=1)
-    rows.add_column(justify="right", no_wrap=True)
-    return rows
-
-
 def _has_card(check: CheckResult) -> bool:
     # Being too slow has no cause beyond the measurements, which have a block of their own.
     told = check.cause is None and check.counterexample is None and check.speed is not None
@@ -226,7 +255,7 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
     return [first.get(check.id, [check]) for check in checks if check.id not in later]
 
 
-def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, why: bool, counted: bool) -> None:
+def _add_line(ink: _Ink, rows: _Rows, group: list[CheckResult], total: int, *, why: bool, counted: bool) -> None:
     """One line for these checks, and under it why they are not passed and what was counted, as far as is wanted."""
     check = group[0]
     symbol, word = ink.status(check)
@@ -244,12 +273,12 @@ def _add_line(ink: _Ink, rows: Table, group: list[CheckResult], total: int, *, w
             if sums.judged
             else f"–/{view.points(sums.unjudged)}"
         )
-    rows.add_row(symbol, word, title, ink(points))
+    rows.add(symbol, word, title, ink(points))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
-        rows.add_row("", "", ink(view.why(check), "dim"), "")
+        rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
     # A card tells what was counted in its own words.
     if counted and len(group) == 1 and not _has_card(check) and (said := efficiency.sentence(check)):
-        rows.add_row("", "", ink(said, "dim"), "")
+        rows.add(Text(), Text(), ink(said, "dim"), Text())
 
 
 def _short_name(check: CheckResult) -> str:
@@ -296,14 +325,9 @@ def _in_passing(check: CheckResult, *, alone: bool) -> str:
 def _mismatch(ink: _Ink, mismatch: Mismatch) -> list[RenderableType]:
     lines: list[RenderableType] = [ink(view.how_wrong(mismatch))]
     if mismatch.first:
-        table = Table.grid(padding=(0, 3, 0, 0))
-        for _ in range(4):
-            table.add_column(justify="right", no_wrap=True)
-        table.add_row(*(ink(name, "dim") for name in ("index", "expected", "got", "allowed")))
-        for difference in mismatch.first[:_DIFFERENCES]:
-            expected, got = view.pair(difference.expected, difference.got)
-            table.add_row(*map(ink, (view.index(difference.index), expected, got, view.number(difference.allowed, 3))))
-        lines.append(Padding(table, (0, 0, 0, 2), expand=False))
+        # Where nothing fits, numbers are folded: a part of one would be another number.
+        tables = _differences(ink, mismatch, 4), _differences(ink, mismatch, 3), _said_differences(ink, mismatch)
+        lines.append(_indent(Widest(tables), 2))
     if mismatch.picture is not None:
         rows, columns = _PICTURE
         size = cell_size(mismatch.picture, rows=rows, columns=columns)
@@ -316,6 +340,28 @@ def _mismatch(ink: _Ink, mismatch: Mismatch) -> list[RenderableType]:
         )
         lines.append(_indent(ink(legend, "dim"), 2))
     return lines
+
+
+def _differences(ink: _Ink, mismatch: Mismatch, columns: int) -> Table:
+    """The first differences; where there is no room for all columns, what was allowed is left to the scorecard."""
+    table = Table.grid(padding=(0, 3, 0, 0))
+    for _ in range(columns):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_row(*(ink(name, "dim") for name in ("index", "expected", "got", "allowed")[:columns]))
+    for difference in mismatch.first[:_DIFFERENCES]:
+        expected, got = view.pair(difference.expected, difference.got)
+        cells = view.index(difference.index), expected, got, view.number(difference.allowed, 3)
+        table.add_row(*map(ink, cells[:columns]))
+    return table
+
+
+def _said_differences(ink: _Ink, mismatch: Mismatch) -> Table:
+    """The first differences in words, which wrap: a number that is cut would be another number."""
+    table = Table.grid()
+    for difference in mismatch.first[:_DIFFERENCES]:
+        expected, got = view.pair(difference.expected, difference.got)
+        table.add_row(ink(f"{view.index(difference.index)}: expected {expected}, got {got}"))
+    return table
 
 
 def _speed(ink: _Ink, check: CheckResult, speed: Speed, *, brief: bool, several: bool) -> RenderableType:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.record import (
@@ -17,6 +18,7 @@ from grader.record import (
     Record,
     Status,
     clean,
+    verdict_of,
 )
 from grader.report.status import LOOKS, PARTLY, Look, in_part
 
@@ -162,7 +164,22 @@ def device(env: Environment) -> str:
 
 def verdict_look(record: Record) -> Look:
     """How the verdict looks: passed in part as soon as one check did not earn all its points."""
-    return PARTLY if record.verdict == "pass" and any(map(in_part, record.checks)) else LOOKS[record.verdict]
+    return _look(record.verdict, record.checks)
+
+
+def look_of_all(checks: Sequence[CheckResult]) -> Look:
+    """How these checks look together."""
+    return _look(verdict_of(tuple(checks)), checks)
+
+
+def _look(verdict: Status, checks: Iterable[CheckResult]) -> Look:
+    return PARTLY if verdict == "pass" and any(map(in_part, checks)) else LOOKS[verdict]
+
+
+def counted(checks: Sequence[CheckResult]) -> str:
+    """How many of the judged checks passed, "2 of 7", or that none was judged."""
+    judged = [check for check in checks if check.status not in UNJUDGED]
+    return f"{sum(check.status == 'pass' for check in judged)} of {len(judged)}" if judged else "not judged"
 
 
 def verdict_words(record: Record) -> str:
@@ -173,6 +190,13 @@ def verdict_words(record: Record) -> str:
     if record.verdict == "pass" and any(check.status in UNJUDGED for check in record.checks):
         words += ", as far as judged here"
     return words
+
+
+def moment(when: str) -> str:
+    """A time of the record for a reader: "2026-11-02 09:00:00 UTC"."""
+    text = line(when, 60)
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)", text)
+    return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def replay_command(example: Counterexample, record: Record) -> str:
@@ -211,11 +235,16 @@ def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
     return list(groups.values())
 
 
+def kind_key(check: CheckResult) -> tuple[str, str]:
+    """Equal for checks of one status and kind of cause."""
+    return check.status, check.cause.kind if check.cause else check.reason
+
+
 def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
     """The checks in groups of one status and kind of cause, in order of their first members."""
     groups: dict[tuple[str, str], list[CheckResult]] = {}
     for check in checks:
-        groups.setdefault((check.status, check.cause.kind if check.cause else check.reason), []).append(check)
+        groups.setdefault(kind_key(check), []).append(check)
     return list(groups.values())
 
 
@@ -276,5 +305,5 @@ def next_step(record: Record) -> Step:
         return Step(f"edit {line(record.submission.path, 300)}, then", again)
     statuses = {check.status for check in record.checks}
     if statuses & {"grader_error", "inconclusive"}:
-        return Step("not your fault: try again", again)
+        return Step("try again, for this was not your fault", again)
     return Step("pick the next exercise", "grade list")

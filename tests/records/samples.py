@@ -44,6 +44,17 @@ HOSTILE = (
     "::error file=a,line=1::owned\n  ##[error]owned\n::stop-commands::x\r\n"
 )
 
+# What a machine that keeps all its promises reports (grader/isolation.py).
+CONFINED = (
+    "process group",
+    "private scratch",
+    "rlimits",
+    "own network and IPC, by a user namespace",
+    "no new privileges",
+    "Landlock 7",
+    "seccomp",
+)
+
 NO_GPU = "Needs a CUDA device; this machine has none."
 
 
@@ -67,9 +78,7 @@ def record(checks: tuple[CheckResult, ...], parts: tuple[PartInfo, ...], **chang
         submission=SubmissionInfo(
             "/home/ada/course/exercises/ex_15_triton_basics.py", "51ab12cd34ef" + "0" * 52, "ada"
         ),
-        env=Environment(
-            "interpret", "", "", "", "3.11.9", "2.9.1+cpu", "3.5.1", "2.3.4", ("landlock", "seccomp", "no network")
-        ),
+        env=Environment("interpret", "", "", "", "3.11.9", "2.9.1+cpu", "3.5.1", "2.3.4", CONFINED),
         seed="0x5f3759df",
         command="grade ex_15",
         verdict=verdict_of(checks),
@@ -100,7 +109,7 @@ H200 = Environment(
     "2.9.1+cu128",
     "3.5.1",
     "2.3.4",
-    ("landlock", "seccomp", "no network"),
+    CONFINED,
 )
 
 
