@@ -7,7 +7,8 @@ and no printed line can be a workflow command of a CI service.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -16,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.cleaning import clean, disarmed
-from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline
+from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline, verdict_of
 from grader.report import along, efficiency, efficiency_lines, kernel_lines, kernels, view
 from grader.report import speed as timing
 from grader.report.picture import ASCII_SHADES, SHADES, cell_size, shade_rows
@@ -78,13 +79,22 @@ class _Quote:
                 yield Text(" ").join([self.bar, piece])
 
 
-def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
-    """The whole result as text that ends in a newline."""
+def render(
+    record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False, focus: str | None = None
+) -> str:
+    """The whole result as text that ends in a newline.
+
+    focus: the one part that is shown in full, the others in a line each, and no next step: for a screen that is looked
+    at after every save.
+    """
     ink = _Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
     blocks: list[RenderableType] = [_header(ink, record), Text()]
-    blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
-    blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+    if focus is None:
+        blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
+        blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+    else:
+        blocks += _focused(ink, record, focus)
     return _to_text(Group(*blocks), width, colour)
 
 
@@ -187,6 +197,24 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     target = kernels.shown_target(record.env)
     compiled = kernel_lines.few(ink, part, target, _STYLES, findings_only=brief)
     return Group(heading, rows, *cards, *speeds, compiled, Text())
+
+
+def _focused(ink: _Ink, record: Record, focus: str) -> Iterator[RenderableType]:
+    """One line for every part, the one part in full, and the headline."""
+    rows = _rows()
+    for part in view.parts_of(record):
+        checks = tuple(check for check in record.checks if check.part == part.name)
+        summary = LOOKS[verdict_of(checks)]
+        style = _STYLES[summary.tone]
+        symbol = ink(summary.ascii if ink.ascii_only else summary.symbol, f"bold {style}")
+        points = ink(view.tally_points(view.tally(checks)))
+        rows.add_row(symbol, ink(summary.word, style), ink(view.line(part.title, 200)), points)
+    yield Group(rows, Text())
+    for part in view.parts_of(record):
+        if part.name == focus:
+            yield _part(ink, record, part, brief=True)
+    yield _printed(ink, record.printed)
+    yield ink(headline(record), "bold")
 
 
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
@@ -435,3 +463,8 @@ def _labelled(ink: _Ink, label: str, text: str, style: str = "") -> Text:
 
 def _indent(content: RenderableType, columns: int) -> RenderableType:
     return Padding(content, (0, 0, 0, columns), expand=False)
+
+
+def folded(text: str, width: int, ascii_only: bool = False) -> list[str]:
+    """A sentence as lines of at most this width."""
+    return textwrap.wrap(_Ink(ascii_only)(view.line(text, 2000)).plain, max(width - 1, 20)) or [""]

@@ -69,6 +69,13 @@ class Spawner(Protocol):
         """End a child and everything it started; its wait status, or -1 if there was none to collect."""
 
 
+class Server(Spawner, Protocol):
+    """A spawner that has others, for other modes, beside it."""
+
+    def beside(self, mode: Mode) -> Server:
+        """The one for another mode."""
+
+
 class ForkServer:
     """A process with torch and triton preloaded. The constructor returns at once; the first spawn waits for it.
 

@@ -81,6 +81,15 @@ class Anchor:
         self._process.wait()
         self._errors.close()
 
+    def stop(self) -> None:
+        """End its process at once, from whichever thread; whoever waits for an answer gets AnchorFailed."""
+        self._process.kill()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can still be asked."""
+        return self._process.poll() is None
+
     @property
     def pid(self) -> int:
         """Its process."""
