@@ -40,6 +40,8 @@ _TRACEBACK_LINES = 6
 _PRINTED_LINES = 6
 _NOTES = 4
 _SIZES = 24
+# Below it, two columns leave no room for a title.
+_NARROW = 64
 
 _SAID_IN_ASCII = str.maketrans(
     {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
@@ -89,12 +91,12 @@ def render(
     """
     ink = _Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
-    blocks: list[RenderableType] = [_header(ink, record), Text()]
+    blocks: list[RenderableType] = [_header(ink, record, narrow=width < _NARROW), Text()]
     if focus is None:
         blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
         blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
     else:
-        blocks += _focused(ink, record, focus)
+        blocks += _focused(ink, record, focus, narrow=width < _NARROW)
     return _to_text(Group(*blocks), width, colour)
 
 
@@ -165,18 +167,18 @@ def _to_text(content: RenderableType, width: int, colour: bool) -> str:
     return disarmed(text)
 
 
-def _header(ink: _Ink, record: Record) -> RenderableType:
+def _header(ink: _Ink, record: Record, *, narrow: bool) -> RenderableType:
     title = ink(view.line(record.exercise.title, 120), "bold").append_text(
         ink(f"  {view.line(record.exercise.id, 60)}", "dim")
     )
     top = Table.grid(expand=True, padding=(0, 2, 0, 0))
     top.add_column(ratio=1)
     top.add_column(justify="right", no_wrap=True)
-    top.add_row(title, ink(view.device(record.env)))
+    top.add_row(title, Text() if narrow else ink(view.device(record.env)))
     file = ink(view.line(record.submission.path, 600)).append_text(
         ink(f"  sha256 {view.line(record.submission.sha256, 64)[:12]}", "dim")
     )
-    return Group(top, file)
+    return Group(top, ink(view.device(record.env)), file) if narrow else Group(top, file)
 
 
 def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
@@ -199,7 +201,7 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     return Group(heading, rows, *cards, *speeds, compiled, Text())
 
 
-def _focused(ink: _Ink, record: Record, focus: str) -> Iterator[RenderableType]:
+def _focused(ink: _Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[RenderableType]:
     """One line for every part, the one part in full, and the headline."""
     rows = _rows()
     for part in view.parts_of(record):
@@ -207,7 +209,8 @@ def _focused(ink: _Ink, record: Record, focus: str) -> Iterator[RenderableType]:
         summary = LOOKS[verdict_of(checks)]
         style = _STYLES[summary.tone]
         symbol = ink(summary.ascii if ink.ascii_only else summary.symbol, f"bold {style}")
-        points = ink(view.tally_points(view.tally(checks)))
+        sums = view.tally(checks)
+        points = ink(f"{view.points(sums.earned)}/{view.points(sums.judged)}" if narrow else view.tally_points(sums))
         rows.add_row(symbol, ink(summary.word, style), ink(view.line(part.title, 200)), points)
     yield Group(rows, Text())
     for part in view.parts_of(record):
@@ -246,7 +249,10 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
     """The checks by line: those that need no line of their own share one."""
 
     def shared(check: CheckResult) -> bool:
-        return brief and not in_part(check) if check.status == "pass" else not _has_card(check)
+        if check.status == "pass":
+            return brief and not in_part(check)
+        # A file that does not load says nothing of one check more than of another.
+        return check.status == "invalid_submission" or not _has_card(check)
 
     together = [group for group in view.by_cause(check for check in checks if shared(check)) if len(group) > 1]
     first = {group[0].id: group for group in together}
@@ -308,7 +314,7 @@ def _card(ink: _Ink, record: Record, group: list[CheckResult]) -> RenderableType
         lines += _last_lines(ink, cause.traceback, _TRACEBACK_LINES)
     if cause is not None and cause.help:
         lines.append(_labelled(ink, "Help: ", view.line(cause.help)))
-    if len(group) > 1:
+    if len(group) > 1 and check.status != "invalid_submission":
         lines.append(_labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     if example is not None and example.replay:
         lines.append(_labelled(ink, "Replay: ", view.replay_command(example, record), "bold"))

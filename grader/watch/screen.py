@@ -55,7 +55,7 @@ def draw(state: State, paper: Paper, elapsed_s: int = 0) -> Screen:
 def _body(state: State, paper: Paper) -> str:
     if state.phase == "checking":
         return checking(state, paper) + "".join(f"{line_of(state, i, paper)}\n" for i in range(len(state.results)))
-    if state.phase == "waiting":
+    if state.phase == "waiting" or state.trouble:
         said = state.trouble or f"Checking {state.subject.path} …"
         return f"{paper.said(said)}\n" + (f"{state.panel}\n" if state.panel else "")
     return result(state, paper) + extra(state, paper)
@@ -121,7 +121,8 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
         lines.append(f"{len(state.results)}{of} checks, {elapsed_s} s{again}")
     else:
         tried = f", attempt {state.attempts}" if state.attempts else ""
-        if state.attempts >= _MANY and state.first_failing is not None and not state.hint:
+        failing = state.first_failing
+        if state.attempts >= _MANY and failing and failing.status in ("fail", "crash") and not state.hint:
             tried += "; stuck? h gives a hint"
         lines.append(f"{bar(state.shelf, width=_BAR, ascii_only=paper.ascii_only)}; {state.subject.id}{tried}")
     if state.told:

@@ -256,7 +256,7 @@ def _grade(state: State) -> tuple[State, tuple[Action, ...]]:
 
 def _running(state: State, kind: Kind) -> State:
     cleared = replace(state, phase="checking", kind=kind, run=state.run + 1, results=(), total=0)
-    return replace(cleared, panel="", told="")
+    return replace(cleared, panel="")
 
 
 def _reported(state: State, event: Begun | Heard | Graded | Shown | Broke) -> State:
@@ -267,9 +267,7 @@ def _reported(state: State, event: Begun | Heard | Graded | Shown | Broke) -> St
             return replace(state, results=(*state.results, result))
         case Graded(_, record, attempts, shelf):
             before = state.first_failing
-            new = replace(
-                _rested(state), record=record, graded=state.source, attempts=attempts, shelf=shelf, told="", panel=""
-            )
+            new = replace(_rested(state), record=record, graded=state.source, attempts=attempts, shelf=shelf, panel="")
             after = new.first_failing
             # A hint stays on the screen while it is about what still fails.
             same = before is not None and after is not None and before.part == after.part
@@ -290,6 +288,7 @@ def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
         return (_back(state), NOTHING) if state.phase == "asking" else (state, NOTHING)
     if state.phase == "asking":
         return _back(state), (Do("reset"),) if key == "y" else NOTHING
+    state = replace(state, told="")
     match key:
         case "r":
             return _grade(state)
@@ -300,7 +299,7 @@ def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
             new = _running(state, "all")
             return new, (GradeAll(new.run),)
         case _:
-            return _at_once(replace(state, told=""), key)
+            return _at_once(state, key)
 
 
 def _at_once(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
