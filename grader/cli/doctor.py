@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import machine
-from grader.cli.run import terminal_of
+from grader.cli.say import say
 from grader.errors import GradeError
 from grader.isolation import missing
 from grader.model.exercise import Limits
@@ -44,9 +44,7 @@ class _Findings:
     def add(self, mark: str, text: str) -> None:
         self.all.append(Finding(mark, text))
         if not self._silent:
-            _, ascii_only, _ = terminal_of(sys.stdout)
-            shown = f"{mark:<7} {text}"
-            print(shown.encode("ascii", "backslashreplace").decode() if ascii_only else shown, flush=True)
+            say(f"{mark:<7} {text}", sys.stdout)
 
 
 def doctor(*, as_json: bool = False) -> int:

@@ -69,7 +69,9 @@ def part_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from grader.catalogue import find_root, resolve
 
     try:
-        entry, _ = resolve(find_root(), str(ctx.params.get("exercise") or ""))
+        # An option that still waits for its value leaves the words before it unread.
+        named = ctx.params.get("exercise") or next(iter(ctx.args), "")
+        entry, _ = resolve(find_root(), str(named))
         return [(part.name, part.title) for part in entry.exercise.parts if part.name.startswith(incomplete)]
     except GradeError:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -380,6 +381,9 @@ def completion_command(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A letter that the terminal does not know is no reason to end in an error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Being told to end is an exception like Ctrl-C, so that processes and scratch folders go on every way out.
     signal.signal(signal.SIGTERM, _terminate)
     code = dispatch(given)

@@ -222,4 +222,6 @@ def progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[Che
         return nullcontext(lambda result: None)
     from grader.cli.progress import LineProgress, LiveProgress
 
-    return LiveProgress(total) if sys.stderr.isatty() else LineProgress()
+    # Where nothing can be taken back, what is drawn over and over would be silence or a mess.
+    moving = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return LiveProgress(total) if moving else LineProgress()

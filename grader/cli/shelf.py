@@ -11,6 +11,7 @@ from pathlib import Path
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cli import kept
 from grader.cli.files import write
+from grader.cli.say import say
 from grader.errors import UsageError
 from grader.model.exercise import Part
 from grader.standing import Standing, bar, words
@@ -87,8 +88,8 @@ def hint(wanted: str, part_name: str | None, level: int, *, as_json: bool) -> No
         print(json.dumps({"id": entry.id, "level": level, "of": _LEVELS, "hints": rows, "next": following}, indent=1))
         return
     for part in parts:
-        print(_hint_line(part, level))
-    print(f"\nPlainer: {following}" if level < _LEVELS else f"\nThat was the plainest. Next: {following}")
+        say(_hint_line(part, level), sys.stdout)
+    say(f"\nPlainer: {following}" if level < _LEVELS else f"\nThat was the plainest. Next: {following}", sys.stdout)
 
 
 def _hint_line(part: Part, level: int) -> str:
@@ -156,9 +157,9 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
     else:
         print(f"The model solution of {entry.id} is for whoever has one: {said(entry, standing)}.", file=sys.stderr)
         for check in standing.open[:_MOST_NAMED]:
-            print(f"  open: {check.part}: {check.title}", file=sys.stderr)
+            say(f"  open: {check.part}: {check.title}", sys.stderr)
         if len(standing.open) > _MOST_NAMED:
-            print(f"  … and {len(standing.open) - _MOST_NAMED} more", file=sys.stderr)
+            say(f"  … and {len(standing.open) - _MOST_NAMED} more", sys.stderr)
         print(f"Next: grade {entry.id}", file=sys.stderr)
     return 0 if standing.is_done else 1
 

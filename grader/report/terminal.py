@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.cleaning import clean, disarmed
+from grader.cleaning import clean, disarmed, in_ascii
 from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline, verdict_of
 from grader.report import along, efficiency, efficiency_lines, kernel_lines, kernels, view
 from grader.report import speed as timing
@@ -43,11 +43,6 @@ _SIZES = 24
 # Below it, two columns leave no room for a title.
 _NARROW = 64
 
-_SAID_IN_ASCII = str.maketrans(
-    {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
-    | {"“": '"', "”": '"', "’": "'"}
-)
-
 
 @dataclass(frozen=True)
 class _Ink:
@@ -58,7 +53,7 @@ class _Ink:
     def __call__(self, text: str, style: str = "") -> Text:
         text = clean(text)
         if self.ascii_only:
-            text = text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+            text = in_ascii(text)
         return Text(text, style=style, overflow="fold")
 
     def status(self, check: CheckResult) -> tuple[Text, Text]:

@@ -8,7 +8,7 @@ import hashlib
 import textwrap
 from dataclasses import dataclass
 
-from grader.cleaning import clean
+from grader.cleaning import clean, in_ascii
 from grader.report import terminal
 from grader.standing import bar
 from grader.watch.state import State, keys, shown_hints
@@ -16,7 +16,6 @@ from grader.watch.state import State, keys, shown_hints
 _BAR = 12
 # From this attempt on, a hint is offered in words.
 _MANY = 3
-_SAID_IN_ASCII = str.maketrans({"…": "...", "·": "-", "–": "-", "—": "-", "×": "x"})
 _CLEAR, _HOME, _CLEAR_BELOW = "\x1b[2J", "\x1b[H", "\x1b[J"
 
 
@@ -32,7 +31,7 @@ class Paper:
     def said(self, text: str) -> str:
         """Text that this terminal can show, and that it shows without obeying it."""
         text = clean(text)
-        return text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode() if self.ascii_only else text
+        return in_ascii(text) if self.ascii_only else text
 
     def bold(self, text: str) -> str:
         """The text, made to stand out where there is colour."""
