@@ -221,6 +221,7 @@ class _Loop:
             str(path.resolve()),
             {part.name: part.hints for part in entry.exercise.parts},
             tuple(one.id for one in self._entries),
+            entry.solution.is_file(),
         )
         latest = kept.record_of(entry)
         # What failed when this was left is what the learner came back for.

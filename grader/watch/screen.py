@@ -96,7 +96,8 @@ def extra(state: State, paper: Paper) -> str:
     """What stands below the result: that it is done, hints, what a key asked for."""
     lines: list[str] = []
     if state.is_done:
-        lines.append(f"Done. The model solution: grade solution {state.subject.id}")
+        shown = f" The model solution: grade solution {state.subject.id}" if state.subject.has_solution else ""
+        lines.append(f"Done.{shown}")
     failing = state.first_failing
     hints = shown_hints(state)
     for i, hint in enumerate(hints):

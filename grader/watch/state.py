@@ -24,13 +24,16 @@ Kind = Literal["grade", "replay", "all"]
 
 @dataclass(frozen=True)
 class Subject:
-    """The exercise that is watched. hints: three texts for every part; course: the ids of all exercises."""
+    """The exercise that is watched. hints: three texts for every part; course: the ids of all exercises; has_solution:
+    whether there is a model solution to be shown, which a student bundle lacks.
+    """
 
     id: str
     title: str
     path: str
     hints: dict[str, tuple[str, ...]]
     course: tuple[str, ...]
+    has_solution: bool = True
 
 
 @dataclass(frozen=True)
