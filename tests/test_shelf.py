@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def keep(entry: Entry, status: Status = "pass") -> Record:
     entry.stub.write_text(text)
     named = [(check_id(part, check), check) for part, check in entry.exercise.checks()]
     checks = tuple(
-        samples.check(name, check.title, "pass" if i else status, check.points if i or status == "pass" else 0.0)
+        samples.check(name, check.title, status if i == 0 else "pass", check.points, check.points)
         for i, (name, check) in enumerate(named)
     )
     whole = samples.record(checks, ())
@@ -213,13 +212,13 @@ def test_another_shell_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def small(tree: Path) -> Iterator[Path]:
+def small(tree: Path) -> Path:
     """Two exercises, of which one has no file any more."""
     for entry in discover(tree):
         if entry.id not in ("ex_15", "ex_16"):
             shutil.rmtree(entry.folder)
     (tree / "exercises" / "ex_16_triton_gemm.py").unlink()
-    yield tree
+    return tree
 
 
 def test_all_goes_on_after_a_missing_file_and_gives_one_document(small: Path) -> None:

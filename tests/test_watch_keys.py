@@ -36,12 +36,17 @@ def local_modes(fd: int) -> int:
 def test_a_terminal_gives_single_keys_and_is_restored_whatever_happens() -> None:
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
-    with pytest.raises(KeyboardInterrupt), Keyboard(theirs, theirs) as keyboard:
-        assert not local_modes(theirs) & (termios.ICANON | termios.ECHO)
-        assert local_modes(theirs) & termios.ISIG
-        os.write(ours, b"h")
-        assert keyboard.read() == ("h",)
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with Keyboard(theirs, theirs) as keyboard:
+            assert not local_modes(theirs) & (termios.ICANON | termios.ECHO)
+            assert local_modes(theirs) & termios.ISIG
+            os.write(ours, b"h")
+            assert keyboard.read() == ("h",)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert termios.tcgetattr(theirs) == before
     written = b""
     while len(written) < 12:

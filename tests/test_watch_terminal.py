@@ -46,14 +46,16 @@ class Terminal:
         )
 
     def until(self, *words: str) -> str:
-        """What was sent since the last time, as soon as it holds one of the words."""
+        """What was sent since the last time, up to one of the words, as soon as it is there."""
         deadline = time.monotonic() + PATIENCE_S
         while not any(word in self.sent[self._mark :] for word in words):
             assert time.monotonic() < deadline, f"waited for {words}, got {self.sent[self._mark :]!r}"
             if select.select([self.ours], [], [], 0.1)[0]:
                 self.sent += os.read(self.ours, 65536).decode("utf-8", "replace")
-        said, self._mark = self.sent[self._mark :], len(self.sent)
-        return said
+        new = self.sent[self._mark :]
+        end = min(new.index(word) + len(word) for word in words if word in new)
+        self._mark += end
+        return new[:end]
 
     def press(self, keys: str) -> None:
         os.write(self.ours, keys.encode())

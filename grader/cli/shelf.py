@@ -146,9 +146,7 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
     """Give the model solution to who has one of their own: 0, or 1 with what is still open."""
     entry, _ = resolve(find_root(), wanted)
     if not entry.solution.is_file():
-        raise UsageError(
-            f"a solution must be in this copy to be shown, got a student bundle without that of {entry.id}"
-        )
+        raise UsageError(f"a solution must be here to be shown, got a student bundle without that of {entry.id}")
     standing = kept.standing(entry)
     if as_json:
         rows = [{"id": check.id, "title": check.title, "status": check.status} for check in standing.open]
