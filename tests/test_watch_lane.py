@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import socket
 import threading
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from grader.grading import Job, grade
 from grader.plan import default_seed, draw
 from grader.record import CheckResult
 from grader.sandbox.leash import CalledOff, Consent, Leash
-from grader.sandbox.server import ForkServer
+from grader.sandbox.server import ForkServer, Spawned
 from grader.watch.lane import Lane
 
 PATIENCE_S = 30
@@ -121,6 +123,35 @@ def test_a_grading_that_is_called_off_ends_at_once_and_leaves_nothing(
     assert [type(end) for end in ended] == [CalledOff]
     assert list(tmp_path.iterdir()) == []
     assert not any(Path(f"/proc/{pid}").exists() for pid in spawned)
+
+
+def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_ends_as_it_comes() -> None:
+    ours, theirs = socket.socketpair()
+    read_end, write_end = os.pipe()
+    loaded, reaped = threading.Event(), threading.Event()
+
+    class Loading:
+        mode = "interpret"
+
+        def spawn(self, *given: object, **more: object) -> Spawned:
+            assert loaded.wait(PATIENCE_S)
+            return Spawned(4711, ours, read_end)
+
+        def reap(self, pid: int, uid: int) -> int:
+            assert (pid, uid) == (4711, 7)
+            reaped.set()
+            return 0
+
+    consent = Consent()
+    threading.Timer(0.1, consent.withdraw).start()
+    with pytest.raises(CalledOff):
+        Leash(Loading(), consent).spawn("/scratch", 7, {})  # type: ignore[arg-type]
+    assert not reaped.is_set()
+    loaded.set()
+    assert reaped.wait(PATIENCE_S)
+    assert ours.fileno() == -1
+    theirs.close()
+    os.close(write_end)
 
 
 def test_the_server_serves_the_next_grading_as_if_nothing_had_been(server: ForkServer, ex_15: Entry) -> None:

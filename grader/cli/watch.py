@@ -248,6 +248,8 @@ class _Loop:
             record = self._graded(consent, entry, path, wanted.source, wanted.run, wanted.first)
             attempts = self._kept(entry, record)
             self._post(Graded(wanted.run, record, attempts, self._shelf()))
+            # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
+            self._processes.ready(entry)[0].beside("compile")
 
         return run
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
+from collections.abc import Callable
 
 from grader.sandbox.server import Mode, Server, Spawned
+
+# How often somebody who waits for a child looks whether it is still wanted.
+_LOOK_S = 0.05
 
 
 class CalledOff(BaseException):
@@ -68,15 +73,59 @@ class Leash:
         *,
         packages: tuple[str, ...] = (),
     ) -> Spawned:
-        """A child of the server; raises CalledOff."""
+        """A child of the server; raises CalledOff, even while the server is still loading."""
         self._consent.check()
-        spawned = self._server.spawn(scratch, uid, limits, program, packages=packages)
-        self._consent.covers(spawned.channel)
-        return spawned
+        spawned = _Asked(
+            self._server, uid, lambda: self._server.spawn(scratch, uid, limits, program, packages=packages)
+        )
+        child = spawned.wait(self._consent)
+        self._consent.covers(child.channel)
+        return child
 
     def reap(self, pid: int, uid: int) -> int:
         """As the server does it: what was started is ended, with or without consent."""
         return self._server.reap(pid, uid)
+
+
+class _Asked:
+    """A child that was asked for on a thread of its own: whoever waits for it may go; it then ends as it comes."""
+
+    def __init__(self, server: Server, uid: int, ask: Callable[[], Spawned]) -> None:
+        self._server = server
+        self._uid = uid
+        self._ask = ask
+        self._news = threading.Condition()
+        self._child: Spawned | None = None
+        self._fault: BaseException | None = None
+        self._abandoned = False
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def wait(self, consent: Consent) -> Spawned:
+        """The child, or what went wrong; raises CalledOff as soon as the consent is withdrawn."""
+        with self._news:
+            while self._child is None and self._fault is None:
+                if consent.withdrawn:
+                    self._abandoned = True
+                    raise CalledOff
+                self._news.wait(_LOOK_S)
+        if self._fault is not None:
+            raise self._fault
+        assert self._child is not None
+        return self._child
+
+    def _run(self) -> None:
+        child = None
+        try:
+            child = self._ask()
+        except BaseException as fault:
+            self._fault = fault
+        with self._news:
+            self._child, abandoned = child, self._abandoned
+            self._news.notify_all()
+        if abandoned and child is not None:
+            child.channel.close()
+            os.close(child.log_fd)
+            self._server.reap(child.pid, self._uid)
 
 
 def _shut(channel: socket.socket) -> None:

@@ -145,6 +145,8 @@ class Anchor:
 
     def _answer(self, limit_s: float) -> dict[str, Any]:
         if not select.select([self._channel], [], [], limit_s)[0]:
+            # What it says after that would pass for the answer to the next question.
+            self.stop()
             raise AnchorFailed(f"the anchor must answer within {limit_s:g} s, got nothing")
         answer, _ = receive(self._channel, TRUSTED_BYTES)
         if answer.keys() == {"why"}:

@@ -96,8 +96,8 @@ def extra(state: State, paper: Paper) -> str:
     """What stands below the result: that it is done, hints, what a key asked for."""
     lines: list[str] = []
     if state.is_done:
-        shown = f" The model solution: grade solution {state.subject.id}" if state.subject.has_solution else ""
-        lines.append(f"Done.{shown}")
+        solution = f" The model solution: grade solution {state.subject.id}" if state.subject.has_solution else ""
+        lines.append(f"Done.{solution}")
     failing = state.first_failing
     hints = shown_hints(state)
     for i, hint in enumerate(hints):
