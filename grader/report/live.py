@@ -29,8 +29,10 @@ def policy(nonce: str) -> str:
     return "; ".join(rules)
 
 
-def render(card: str, *, title: str, nonce: str, version: int, shown: int) -> str:
-    """The page of a scorecard, or of none yet (an empty `card`). version: of what is known; shown: of the card."""
+def render(card: str, *, title: str, nonce: str, version: int, shown: int, words: str = "") -> str:
+    """The page of a scorecard, or of none yet (an empty `card`). version: of what is known; shown: of the card; words:
+    what is going on.
+    """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -39,6 +41,6 @@ def render(card: str, *, title: str, nonce: str, version: int, shown: int) -> st
         lstrip_blocks=True,
     )
     page = card or environment.get_template("waiting.html.j2").render(title=title)
-    script = environment.get_template("live.html.j2").render(nonce=nonce, version=version, shown=shown)
+    script = environment.get_template("live.html.j2").render(nonce=nonce, version=version, shown=shown, words=words)
     head, end, tail = _POLICY.sub("", page).rpartition(_END)
     return f"{head}{script}{end}{tail}"

@@ -31,7 +31,7 @@ class Live:
         self._news = threading.Condition()
         self._title = title
         self._card = ""
-        self._words = ""
+        self._words = "waiting for a save"
         self._version = self._shown = 0
         self._closed = False
         self._server = _Server(self)
@@ -94,8 +94,8 @@ class Live:
         """The page as it is now."""
         with self._news:
             told = {"version": self._version, "shown": self._shown}
-            card, title = self._card, self._title
-        return live.render(card, title=title, nonce=nonce, **told)
+            card, title, words = self._card, self._title, self._words
+        return live.render(card, title=title, nonce=nonce, words=words, **told)
 
     def news(self, after: int) -> dict[str, object]:
         """What is known, as soon as it is not what was known at version `after`, or after a while."""
