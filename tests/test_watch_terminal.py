@@ -140,6 +140,12 @@ def test_a_signal_during_a_grading_restores_the_terminal_and_leaves_nothing(
     assert [path.name for path in terminal.scratch.iterdir() if not path.name.startswith("grade-hypothesis")] == []
 
 
+def test_a_terminal_that_is_closed_ends_it(terminal: Terminal) -> None:
+    terminal.until("quit")
+    terminal.process.send_signal(signal.SIGHUP)
+    assert terminal.wait() == 128 + signal.SIGHUP
+
+
 def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path) -> None:
     command = [sys.executable, "-m", "grader", "watch", "15", "--cpu"]
     given = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "", "TERM": "xterm"}

@@ -106,6 +106,7 @@ class _Loop:
         self._is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._takes_keys = sys.stdin.isatty() and sys.stdout.isatty()
         self._shown: screen.Screen | None = None
+        self._is_stale = False
         self._began = time.monotonic()
         self._left = False
         self._follower = ExitStack()
@@ -353,11 +354,13 @@ class _Loop:
             self._keyboard = None
             signal.signal(signal.SIGWINCH, before)
             if self._is_screen:
-                # Behind the footer, so that the shell's prompt has a line of its own.
-                print(flush=True)
+                # Behind the footer, so that the shell's prompt has a line of its own; if there still is a terminal.
+                with suppress(OSError):
+                    print(flush=True)
 
     def _repaint(self) -> None:
-        self._shown = None
+        # A signal may come while the screen is being painted.
+        self._is_stale = True
         self._wake()
 
     def _greet(self) -> None:
@@ -375,7 +378,8 @@ class _Loop:
         if self._is_screen:
             elapsed = int(time.monotonic() - self._began)
             new = screen.draw(self._state, self._paper(), elapsed)
-            sys.stdout.write(screen.paint(self._shown, new))
+            shown, self._is_stale = None if self._is_stale else self._shown, False
+            sys.stdout.write(screen.paint(shown, new))
             sys.stdout.flush()
             self._shown = new
 

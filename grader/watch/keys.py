@@ -72,7 +72,8 @@ class Keyboard:
     def _pause(self, *_: object) -> None:
         self._leave()
         with _handling(signal.SIGTSTP, signal.SIG_DFL):
-            os.kill(os.getpid(), signal.SIGTSTP)
+            # To this very thread: it stops here, and not some lines later.
+            signal.raise_signal(signal.SIGTSTP)
         self._enter()
         self._resumed()
 

@@ -265,7 +265,8 @@ def _running(state: State, kind: Kind) -> State:
 def _reported(state: State, event: Begun | Heard | Graded | Shown | Broke) -> State:
     match event:
         case Begun(_, total):
-            return replace(state, total=total)
+            # Grading everything begins once for each exercise.
+            return replace(state, total=state.total + total)
         case Heard(_, result):
             return replace(state, results=(*state.results, result))
         case Graded(_, record, attempts, shelf):
