@@ -183,6 +183,11 @@ def test_c_grades_everything_and_r_the_file_again() -> None:
     assert step(failing(), Pressed("r"))[1] == (Grade(2, "a", frozenset({"p.tail"})),)
 
 
+def test_of_all_exercises_the_checks_are_counted_together() -> None:
+    running = after(Pressed("c"), Begun(2, 38), Heard(2, PASSED), Begun(2, 21), start=failing())
+    assert (running.total, len(running.results)) == (59, 1)
+
+
 def test_a_fault_of_ours_ends_the_run_with_a_sentence() -> None:
     state = after(Saved("a"), Broke(1, "the grader failed"))
     assert (state.phase, state.told) == ("resting", "the grader failed")

@@ -128,22 +128,18 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
     assert len((tree / "scorecards" / "ex_15.attempts").read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_a_grading_restores_the_terminal_and_leaves_nothing(
-    terminal: Terminal, mine: Path, number: signal.Signals
+@pytest.mark.parametrize(
+    ("number", "moment"), [(signal.SIGTERM, "of 38 checks"), (signal.SIGINT, "quit"), (signal.SIGHUP, "quit")]
+)
+def test_a_signal_restores_the_terminal_and_leaves_nothing(
+    terminal: Terminal, mine: Path, number: signal.Signals, moment: str
 ) -> None:
     mine.write_text(mine.read_text() + HANGING)
-    terminal.until("of 38 checks")
+    terminal.until(moment)
     terminal.process.send_signal(number)
     assert terminal.wait() == 128 + number
     assert terminal.is_cooked()
     assert [path.name for path in terminal.scratch.iterdir() if not path.name.startswith("grade-hypothesis")] == []
-
-
-def test_a_terminal_that_is_closed_ends_it(terminal: Terminal) -> None:
-    terminal.until("quit")
-    terminal.process.send_signal(signal.SIGHUP)
-    assert terminal.wait() == 128 + signal.SIGHUP
 
 
 def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path) -> None:

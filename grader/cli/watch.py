@@ -235,6 +235,9 @@ class _Loop:
 
     def _follow(self) -> None:
         self._follower.close()
+        # What was still to be said is about another file.
+        while not self._events.empty():
+            self._events.get()
         self._follower.enter_context(Follower(self._path, read_submission, self._post))
 
     def _shelf(self) -> tuple[Standing, ...]:
