@@ -159,7 +159,7 @@ def test_the_server_serves_the_next_grading_as_if_nothing_had_been(server: ForkS
     leash = Leash(server, consent)
     consent.withdraw()
     plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
-    job = Job(ex_15, "/learner/ex_15.py", "def vector_add(x, y): ...\n", plan, "grade ex_15", "")
+    job = Job(ex_15, "/learner/ex_15.py", "def vector_add(x, y): ...\n", plan, "grade ex_15", "", compiled=False)
     with pytest.raises(CalledOff):
         grade(job, leash)
     with pytest.raises(CalledOff):
