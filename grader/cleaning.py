@@ -30,6 +30,17 @@ def clean(text: str, most: int = 4000) -> str:
     return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"
 
 
+_SAID_IN_ASCII = str.maketrans(
+    {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
+    | {"“": '"', "”": '"', "’": "'", "█": "#", "░": "-"}
+)
+
+
+def in_ascii(text: str) -> str:
+    """Text for a terminal that knows no other letters; what has no likeness there is written as its code."""
+    return text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
 def disarmed(text: str, *, colon: str = ": ", bracket: str = " [") -> str:
     """Text of which no line is a command to a CI service whose log it is printed in: what begins one is written as
     `colon` or `bracket`, which in a markup language may be a way to write the very same.

@@ -49,7 +49,7 @@ from grader.record import (
 from grader.sandbox.kernels import shelf_for
 from grader.sandbox.outcome import Finished
 from grader.sandbox.scratch import Scratch
-from grader.sandbox.server import ForkServer
+from grader.sandbox.server import Server
 from grader.sandbox.session import Session
 from grader.shrink import smallest
 from grader.speed import prediction
@@ -97,7 +97,7 @@ class Job:
 
 def grade(
     job: Job,
-    server: ForkServer,
+    server: Server,
     on_result: Callable[[CheckResult], None] = lambda result: None,
     anchor: Anchor | None = None,
     truth: Truth | None = None,
@@ -202,7 +202,7 @@ def _part_info(part: Part, checks: Sequence[CheckResult], compiling: Compiling) 
 
 
 @contextmanager
-def _counting(job: Job, server: ForkServer, start: Start, session: Session) -> Iterator[Session]:
+def _counting(job: Job, server: Server, start: Start, session: Session) -> Iterator[Session]:
     """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
     counted = any(isinstance(planned.check.rule, WorkModel) for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:

@@ -91,6 +91,15 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.sanitizer.command", ()),
         ("grader.sanitizer.findings", ("grader.record", "grader.cleaning", "grader.sanitizer.report")),
         ("grader.sanitizer.text", ("grader.sanitizer.findings", "grader.cleaning")),
+        ("grader.standing", ("grader.record",)),
+        ("grader.watch.state", ("grader.record", "grader.report.view", "grader.standing")),
+        ("grader.watch.order", ("grader.model", "grader.plan", "grader.record")),
+        ("grader.watch.screen", ("grader.watch.state", "grader.report", "grader.standing", "grader.cleaning")),
+        ("grader.watch.follow", ("grader.watch.state", "grader.errors")),
+        ("grader.watch.keys", ()),
+        ("grader.watch.lane", ("grader.sandbox.leash",)),
+        ("grader.watch.live", ("grader.report",)),
+        ("grader.sandbox.leash", ("grader.sandbox.server",)),
     ],
 )
 def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...]) -> None:
@@ -119,6 +128,8 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
         ("grader.batch", ("grader.child", "grader.cli", "grader.judge.rules", "grader.author", "grader.export")),
         ("grader.grading", ("grader.batch",)),
         ("grader.report", ("grader.batch",)),
+        ("grader.watch", ("grader.child", "grader.cli", "grader.grading", "grader.judge", "grader.speed")),
+        ("grader.grading", ("grader.watch",)),
     ],
 )
 def test_a_room_never_imports_what_it_must_not_know(room: str, never: tuple[str, ...]) -> None:
@@ -155,9 +166,13 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
 
 @pytest.mark.parametrize(
     "module",
-    [f"grader.speed.{name}" for name in ("estimate", "clock", "roofline", "gpus", "prediction")],
+    [
+        *(f"grader.speed.{name}" for name in ("estimate", "clock", "roofline", "gpus", "prediction")),
+        *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
+        "grader.standing",
+    ],
 )
-def test_what_turns_samples_into_numbers_reads_no_clock_and_no_file(module: str) -> None:
+def test_what_only_computes_reads_no_clock_and_no_file(module: str) -> None:
     nodes = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
     libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     libraries |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from grader import machine
+from grader.cli.say import say
 from grader.errors import GradeError
 from grader.isolation import missing
 from grader.model.exercise import Limits
@@ -15,34 +19,69 @@ from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer, Mode
 from grader.sandbox.session import Session
 
-_NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich")
+_NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", "watchfiles")
 _INPUTS = "import torch\ndef double(case, generator):\n    return (torch.randn(case['N'], generator=generator),)\n"
 _LENGTH = 100
 
 
-def doctor() -> int:
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. mark: ok, MISSING, WRONG, BROKEN, no GPU, or empty for what belongs to the line
+    above.
+    """
+
+    mark: str
+    text: str
+
+
+class _Findings:
+    """Tells findings as they come, or keeps them for a document."""
+
+    def __init__(self, *, silent: bool) -> None:
+        self._silent = silent
+        self.all: list[Finding] = []
+
+    def add(self, mark: str, text: str) -> None:
+        self.all.append(Finding(mark, text))
+        if not self._silent:
+            say(f"{mark:<7} {text}", sys.stdout)
+
+
+def doctor(*, as_json: bool = False) -> int:
     """Examine the machine; 0 when some mode works, 4 when none does."""
     import platform
 
-    print(f"python {platform.python_version()}, {platform.system()} {platform.release()}")
+    found = _Findings(silent=as_json)
+    system = f"python {platform.python_version()}, {platform.system()} {platform.release()}"
+    if not as_json:
+        print(system, flush=True)
+    works = _examined(found)
+    if as_json:
+        rows = [{"mark": one.mark, "text": one.text} for one in found.all]
+        print(json.dumps({"system": system, "works": works, "findings": rows}, indent=1))
+    return 0 if works else 4
+
+
+def _examined(found: _Findings) -> bool:
+    """Whether kernels can be judged in some mode of this machine."""
     for package in _NEEDED:
-        found = machine.version(package)
-        print(f"{'ok     ' if found else 'MISSING'} {package} {found or '(pip install -c constraints.txt -e .)'}")
+        version = machine.version(package)
+        found.add("ok" if version else "MISSING", f"{package} {version or '(pip install -c constraints.txt -e .)'}")
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("triton") is None:
-        return 4
-    works = [_try_mode("interpret")]
+        return False
+    works = [_try_mode("interpret", found)]
     gpu = machine.find_gpu()
     if gpu is None:
-        print("no GPU  speed cannot be judged here; values, technique and launches can")
+        found.add("no GPU", "speed cannot be judged here; values, technique and launches can")
     elif not machine.has_gpu():
-        print(f"MISSING a CUDA build of torch for the {gpu.name} (driver {gpu.driver}): pip install torch")
+        found.add("MISSING", f"a CUDA build of torch for the {gpu.name} (driver {gpu.driver}): pip install torch")
     else:
-        print(f"ok      {gpu.name}, driver {gpu.driver}, compute capability {gpu.capability}")
-        works.append(_try_mode("gpu"))
-    return 0 if any(works) else 4
+        found.add("ok", f"{gpu.name}, driver {gpu.driver}, compute capability {gpu.capability}")
+        works.append(_try_mode("gpu", found))
+    return any(works)
 
 
-def _try_mode(mode: Mode) -> bool:
+def _try_mode(mode: Mode, found: _Findings) -> bool:
     """Run the grader's own kernel in a confined child of this mode and compare what it computes."""
     import torch
 
@@ -56,20 +95,20 @@ def _try_mode(mode: Mode) -> bool:
             loaded = session.load()
             outcome = session.call(call) if isinstance(loaded, Loaded) else loaded
     except GradeError as refused:
-        print(f"BROKEN  a Triton kernel in mode {mode}: {refused}")
+        found.add("BROKEN", f"a Triton kernel in mode {mode}: {refused}")
         return False
     drawn = torch.randn(_LENGTH, generator=torch.Generator().manual_seed(1))
     if isinstance(outcome, Finished) and outcome.outputs[0] is not None:
         got = torch.frombuffer(bytearray(outcome.outputs[0]), dtype=torch.float32)
         right = torch.equal(got, 2 * drawn)
-        mark, words = ("ok     ", "right") if right else ("WRONG  ", "wrong values")
-        print(f"{mark} a Triton kernel in mode {mode}: {words}")
+        mark, words = ("ok", "right") if right else ("WRONG", "wrong values")
+        found.add(mark, f"a Triton kernel in mode {mode}: {words}")
         if session.ready:
-            print(f"        isolation: {', '.join(session.ready.isolation)}")
+            found.add("", f"isolation: {', '.join(session.ready.isolation)}")
             for promise in missing(session.ready.isolation):
-                print(f"MISSING confinement of a submission: {promise}")
+                found.add("MISSING", f"confinement of a submission: {promise}")
         return right
-    print(f"BROKEN  a Triton kernel in mode {mode}: {_why(outcome)}")
+    found.add("BROKEN", f"a Triton kernel in mode {mode}: {_why(outcome)}")
     return False
 
 

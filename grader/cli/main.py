@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -11,41 +12,53 @@ from typing import Annotated, Optional
 import typer
 
 from grader import __version__
+from grader.cli.group import Commands, completion_script, exercise_ids, part_names
 from grader.cli.say import say
 from grader.errors import GradeError
 
 app = typer.Typer(
     name="grade",
+    cls=Commands,
     help="Grades GPU-kernel exercises. `grade ex_15` grades your file; `grade list` shows what there is.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
-Exercise = Annotated[str, typer.Argument(help="ex_15, 15, the full name, or a path to a file of that name")]
+Exercise = Annotated[
+    str,
+    typer.Argument(help="ex_15, 15, the full name, or a path to a file of that name", autocompletion=exercise_ids),
+]
 Submission = Annotated[Optional[str], typer.Option(help="the file to grade instead of the stub in exercises/")]  # noqa: UP045
 Seed = Annotated[Optional[str], typer.Option(help="draws another plan: a number, decimal or 0x…")]  # noqa: UP045
 Cpu = Annotated[bool, typer.Option("--cpu", help="use the interpreter even where there is a GPU")]
 Output = Annotated[Optional[str], typer.Option(help="a file to write, or - for stdout")]  # noqa: UP045
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document")]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="end with 0 whenever grading itself worked")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")]
+OpenCard = Annotated[bool, typer.Option("--open", help="open the scorecard in a browser")]
+AllBaselines = Annotated[
+    bool, typer.Option("--all-baselines", help="on a GPU, also time what is slow to compile: torch.compile, XLA …")
+]
 
 
 @app.command("run", help="Grade one exercise. `grade ex_15` is short for `grade run ex_15`.")
 def run_command(
     exercise: Exercise,
     submission: Submission = None,
-    part: Annotated[Optional[list[str]], typer.Option(help="grade only this part (repeatable)")] = None,  # noqa: UP045
+    part: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="grade only this part (repeatable)", autocompletion=part_names),
+    ] = None,
     seed: Seed = None,
     cpu: Cpu = False,
     json: Output = None,
     html: Output = None,
     junit: Output = None,
-    open_card: Annotated[bool, typer.Option("--open", help="open the scorecard in a browser")] = False,
-    all_baselines: Annotated[
-        bool,
-        typer.Option("--all-baselines", help="on a GPU, also time what is slow to compile: torch.compile, XLA …"),
-    ] = False,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="end with 0 whenever grading itself worked")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+    open_card: OpenCard = False,
+    all_baselines: AllBaselines = False,
+    exit_zero: ExitZero = False,
+    quiet: Quiet = False,
 ) -> None:
     """Grade one exercise and write its scorecard."""
     from grader.cli.run import Manner, Outputs, run
@@ -53,6 +66,43 @@ def run_command(
     outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card)
     how = Manner(tuple(part or ()), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
     code = run(exercise, submission, how, outputs)
+    raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
+
+
+@app.command("watch", help="Grade after every save: verdict, hints, keys; the learner's loop.")
+def watch_command(
+    exercise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="as for run; the first that is not done unless said", autocompletion=exercise_ids),
+    ] = None,
+    cpu: Cpu = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="show the scorecard at an address of this machine, always up to date")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Grade after every save."""
+    from grader.cli.watch import watch
+
+    raise typer.Exit(watch(exercise, cpu=cpu, serve=serve, quiet=quiet))
+
+
+@app.command("all", help="Grade every exercise, and write one page over all of them.")
+def all_command(
+    seed: Seed = None,
+    cpu: Cpu = False,
+    json: Output = None,
+    open_card: OpenCard = False,
+    all_baselines: AllBaselines = False,
+    exit_zero: ExitZero = False,
+    quiet: Quiet = False,
+) -> None:
+    """Grade every exercise."""
+    from grader.cli.every import grade_all
+    from grader.cli.run import Manner
+
+    how = Manner((), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    code = grade_all(how, json, open_card=open_card)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
 
 
@@ -69,9 +119,7 @@ def replay_command(
 
 
 @app.command("list", help="The exercises, and how far you are.")
-def list_command(
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
-) -> None:
+def list_command(json: AsJson = False) -> None:
     """List the exercises."""
     from grader.cli.shelf import list_exercises
 
@@ -81,13 +129,14 @@ def list_command(
 @app.command("hint", help="A hint for each part; three levels, from vague to plain.")
 def hint_command(
     exercise: Exercise,
-    part: Annotated[Optional[str], typer.Option(help="only this part")] = None,  # noqa: UP045
+    part: Annotated[Optional[str], typer.Option(help="only this part", autocompletion=part_names)] = None,  # noqa: UP045
     level: Annotated[int, typer.Option(min=1, max=3, help="1 is vague, 3 is plain")] = 1,
+    json: AsJson = False,
 ) -> None:
     """Print hints."""
     from grader.cli.shelf import hint
 
-    hint(exercise, part, level)
+    hint(exercise, part, level, as_json=json)
 
 
 @app.command("reset", help="Restore an exercise's stub, after a backup of your file.")
@@ -96,6 +145,19 @@ def reset_command(exercise: Exercise, yes: Annotated[bool, typer.Option("--yes",
     from grader.cli.shelf import reset
 
     raise typer.Exit(reset(exercise, yes=yes))
+
+
+@app.command("solution", help="The model solution, once your own file passes all that can be judged here.")
+def solution_command(
+    exercise: Exercise,
+    show: Annotated[bool, typer.Option("--print", help="print its text")] = False,
+    copy: Annotated[bool, typer.Option("--write", help="write a copy into solutions/")] = False,
+    json: AsJson = False,
+) -> None:
+    """Show where the model solution lies."""
+    from grader.cli.shelf import solution
+
+    raise typer.Exit(solution(exercise, show=show, copy=copy, as_json=json))
 
 
 @app.command("check", help="Prove that an exercise is sound: stub, solution, planted mistakes, honest variants.")
@@ -119,7 +181,7 @@ def profile_command(
     submission: Submission = None,
     part: Annotated[Optional[list[str]], typer.Option(help="profile only this part (repeatable)")] = None,  # noqa: UP045
     json: Output = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Profile a submission's kernels."""
     from grader.cli.profile import profile
@@ -139,7 +201,7 @@ def sanitize_command(
         typer.Option(help="on a GPU: compute-sanitizer's memcheck, racecheck, initcheck or synccheck"),
     ] = None,
     json: Output = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Look for accesses outside tensors and for races."""
     from grader.cli.sanitize import Manner, sanitize
@@ -198,8 +260,8 @@ def batch_command(
     appeal: Annotated[
         str | None, typer.Option(metavar="STUDENT", help="print the commands that repeat a student's failing cases")
     ] = None,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="end with 0 whenever grading itself worked")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress on stderr")] = False,
+    exit_zero: ExitZero = False,
+    quiet: Quiet = False,
 ) -> None:
     """Grade a class."""
     from grader.cli import batch, batch_seed
@@ -294,40 +356,35 @@ def release_command(
 
 
 @app.command("doctor", help="What this machine can judge, and how to get what is missing.")
-def doctor_command() -> None:
+def doctor_command(json: AsJson = False) -> None:
     """Try a real kernel in each mode of this machine."""
     from grader.cli.doctor import doctor
 
-    raise typer.Exit(doctor())
+    raise typer.Exit(doctor(as_json=json))
 
 
 @app.command("version", help="The version of grade.")
-def version_command() -> None:
+def version_command(json: AsJson = False) -> None:
     """Print the version."""
-    print(f"grade {__version__}")
+    from json import dumps
+
+    print(dumps({"name": "grade", "version": __version__}) if json else f"grade {__version__}")
 
 
-COMMANDS = (
-    "run",
-    "replay",
-    "list",
-    "hint",
-    "reset",
-    "check",
-    "batch",
-    "profile",
-    "sanitize",
-    "export",
-    "report",
-    "release",
-    "doctor",
-    "version",
-)
+@app.command("completion", help="A script that makes your shell complete commands, options and exercises.")
+def completion_command(
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish", autocompletion=lambda: ["bash", "zsh", "fish"])],
+) -> None:
+    """Print a completion script."""
+    print(completion_script(shell), end="")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A letter that the terminal does not know is no reason to end in an error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Being told to end is an exception like Ctrl-C, so that processes and scratch folders go on every way out.
     signal.signal(signal.SIGTERM, _terminate)
     code = dispatch(given)
@@ -344,13 +401,6 @@ def _terminate(number: int, _: object) -> None:
 
 def dispatch(given: list[str]) -> int:
     """Run one command; its exit code. Errors become one line on stderr."""
-    if not given:
-        given = ["--help"]
-    elif given in (["--version"], ["-V"]):
-        given = ["version"]
-    # `grade ex_15` is the main job: whatever is no command is what to grade.
-    elif given and given[0] not in COMMANDS and given[0] not in ("--help", "-h"):
-        given = ["run", *given]
     try:
         code = int(app(given, prog_name="grade", standalone_mode=False) or 0)
         sys.stdout.flush()

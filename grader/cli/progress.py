@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from grader.cli.say import knows_unicode
 from grader.record import CheckResult
 from grader.report.terminal import render_check
 
@@ -21,7 +22,8 @@ class LineProgress:
     """One plain line per check, for logs and pipes."""
 
     def __enter__(self) -> Callable[[CheckResult], None]:
-        return lambda result: print(render_check(result), file=sys.stderr, flush=True)
+        ascii_only = not knows_unicode(sys.stderr)
+        return lambda result: print(render_check(result, ascii_only=ascii_only), file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -46,10 +48,13 @@ class LiveProgress:
 
     def _heard(self, result: CheckResult) -> None:
         self._done += 1
-        self._latest.append(render_check(result))
+        width = self._live.console.width
+        self._latest.append(render_check(result, width=width, ascii_only=not knows_unicode(sys.stderr)))
         self._update()
         self._live.refresh()
 
     def _update(self) -> None:
-        spinner = Spinner("dots", Text(f"{self._done} of {self._total} checks"))
+        spinner = Spinner(
+            "dots" if knows_unicode(sys.stderr) else "line", Text(f"{self._done} of {self._total} checks")
+        )
         self._live.update(Group(*(Text(line) for line in self._latest), spinner))

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -15,13 +16,15 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.catalogue import Entry, find_root, resolve
+from grader.cli.browser import show_in_browser
 from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.kept import card_of, note_attempt
 from grader.cli.moment import now
+from grader.cli.processes import Processes, best_mode
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.model.exercise import SpeedBand, WorkModel
 from grader.record import CheckResult, Record, exit_code, to_json
-from grader.sandbox.server import ForkServer, Mode
+from grader.sandbox.server import ForkServer
 from grader.speed.anchor import Anchor
 
 if TYPE_CHECKING:
@@ -65,43 +68,51 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     for part in how.parts:
         if part not in known:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
-    card, data = root / "scorecards" / f"{entry.id}.html", root / "scorecards" / f"{entry.id}.json"
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
     for asked in outputs.targets:
         if asked != "-":
             check_writable(Path(asked))
-    keeps_card = _can_keep_cards(card, data)
+    keeps_card = can_keep_cards(entry)
     if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         say(f"Checking {path.resolve()} …", sys.stderr)
-    with _processes(entry, cpu=how.cpu) as (server, anchor):
-        job = _job(entry, path, source, server, seed, how)
+    with Processes(cpu=how.cpu) as processes:
+        server, anchor = processes.ready(entry)
+        job = job_for(entry, path, source, seed, how, gpu=server.mode == "gpu")
         record = _grade(job, server, anchor, quiet=how.quiet)
     from grader.report import html, junit
 
-    page = html.render(record)
     if keeps_card:
-        write(data, to_json(record))
-        write(card, page)
+        keep(entry, record)
     for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
         if target is not None:
             write_or_print(target, render(record))
     show(record, sys.stderr if "-" in outputs.targets else sys.stdout)
     if keeps_card:
-        say(f"Scorecard: {card}", sys.stderr)
+        say(f"Scorecard: {card_of(entry)}", sys.stderr)
     if keeps_card and outputs.open_card:
-        import webbrowser
-
-        webbrowser.open(card.resolve().as_uri())
+        say(show_in_browser(card_of(entry).resolve().as_uri()), sys.stderr)
     return exit_code(record)
 
 
-def _can_keep_cards(card: Path, data: Path) -> bool:
+def keep(entry: Entry, record: Record) -> str:
+    """Keep a record as the latest of its exercise, count the attempt, and write its scorecard; the page."""
+    from grader.report import html
+
+    page, card = html.render(record), card_of(entry)
+    write(card.with_suffix(".json"), to_json(record))
+    write(card, page)
+    note_attempt(entry, record)
+    return page
+
+
+def can_keep_cards(entry: Entry) -> bool:
     """Whether scorecards/ can be written; where it cannot, that is said, and grading goes on."""
+    card = card_of(entry)
     try:
         check_writable(card)
-        check_writable(data)
+        check_writable(card.with_suffix(".json"))
     except UsageError as refused:
         say(f"grade: no scorecard is kept: {refused}", sys.stderr)
         return False
@@ -129,35 +140,11 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
 
 def start_server(*, cpu: bool) -> ForkServer:
     """A fork server for the best mode of this machine, loading while we go on. `cpu` forces the interpreter."""
-    server = ForkServer(_best_mode(cpu=cpu))
+    server = ForkServer(best_mode(cpu=cpu))
     if server.mode == "gpu" and not machine.has_gpu():
         server.close()
         return ForkServer("interpret")
     return server
-
-
-def _best_mode(*, cpu: bool) -> Mode:
-    """The mode that this machine promises at first sight."""
-    return "gpu" if not cpu and machine.may_have_gpu() else "interpret"
-
-
-@contextmanager
-def _processes(entry: Entry, *, cpu: bool) -> Iterator[tuple[ForkServer, Anchor | None]]:
-    """A fork server, and the trusted process on the GPU where something is timed.
-
-    Whatever loads torch is started before this process loads it: they load side by side.
-    """
-    rules = [check.rule for _, check in entry.exercise.checks()]
-    if _best_mode(cpu=cpu) == "gpu":
-        timed = any(isinstance(rule, SpeedBand) for rule in rules)
-        with closing(ForkServer("gpu")) as server, Anchor(entry) if timed else nullcontext() as anchor:
-            if any(isinstance(rule, WorkModel) for rule in rules):
-                server.beside("interpret")
-            if machine.has_gpu():
-                yield server, anchor
-                return
-    with closing(ForkServer("interpret")) as server:
-        yield server, None
 
 
 @contextmanager
@@ -169,23 +156,26 @@ def _leaving_at_once() -> Iterator[None]:
         os._exit(128 + number)
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
+    # Only the main thread is interrupted, and only it may say what happens then.
+    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if ours:
         signal.signal(signal.SIGINT, leave)
     try:
         yield
     finally:
-        if before is signal.default_int_handler:
+        if ours:
             signal.signal(signal.SIGINT, before)
 
 
-def _job(entry: Entry, path: Path, source: str, server: ForkServer, seed: int | None, how: Manner) -> Job:
+def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: Manner, *, gpu: bool) -> Job:
+    """What is graded, with the plan of that seed (None: the exercise's own), and the command that repeats it."""
     with _leaving_at_once():
         # Hypothesis and torch load here, while the fork server loads them as well.
         from grader import plan
         from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    drawn = plan.draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(how.parts) or None)
+    drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(how.parts) or None)
     words = [f"grade {entry.id}"]
     if path.resolve() != entry.stub.resolve():
         words.append(f"--submission {shlex.quote(str(path))}")
@@ -227,4 +217,6 @@ def progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[Che
         return nullcontext(lambda result: None)
     from grader.cli.progress import LineProgress, LiveProgress
 
-    return LiveProgress(total) if sys.stderr.isatty() else LineProgress()
+    # Where nothing can be taken back, what is drawn over and over would be silence or a mess.
+    moving = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return LiveProgress(total) if moving else LineProgress()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from grader.cleaning import clean, disarmed
+from grader.cleaning import clean, disarmed, in_ascii
 
 
 def say(text: str, stream: TextIO) -> None:
     """Print it at once. A name with a line end and a command to a CI service in it stays a name."""
-    print(disarmed(clean(text)), file=stream, flush=True)
+    said = disarmed(clean(text))
+    print(said if knows_unicode(stream) else in_ascii(said), file=stream, flush=True)
+
+
+def knows_unicode(stream: object) -> bool:
+    """Whether a stream takes every letter. One without an encoding is a text in memory."""
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")

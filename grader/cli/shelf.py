@@ -1,76 +1,114 @@
-"""`grade list`, `grade hint` and `grade reset`: the exercises on the shelf."""
+"""`grade list`, `grade hint`, `grade reset` and `grade solution`: the exercises on the shelf."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from grader.catalogue import Entry, discover, find_root, resolve
+from grader.cli import kept
 from grader.cli.files import write
+from grader.cli.say import say
 from grader.errors import UsageError
+from grader.model.exercise import Part
+from grader.standing import Standing, bar, words
+
+_LEVELS = 3
+_BAR = 20
+# How many of the checks that are missing are named.
+_MOST_NAMED = 5
 
 
 def list_exercises(*, as_json: bool) -> None:
-    """Print every exercise with its parts and the state of the learner's file."""
-    root = find_root()
-    rows = [(entry, _state(entry, root)) for entry in discover(root)]
+    """Print every exercise with its parts and how far the learner is."""
+    from grader.cli.run import terminal_of
+
+    entries = discover(find_root())
     if as_json:
-        document = [
-            {
-                "id": entry.id,
-                "name": entry.name,
-                "title": entry.exercise.title,
-                "parts": [part.name for part in entry.exercise.parts],
-                "path": str(entry.stub),
-                "state": state,
-            }
-            for entry, state in rows
-        ]
-        print(json.dumps(document, indent=1))
+        print(json.dumps([_row(entry) for entry in entries], indent=1))
         return
-    for entry, state in rows:
-        print(f"{entry.id}  {entry.exercise.title}: {state}")
-        print(f"       {', '.join(part.name for part in entry.exercise.parts)}")
-        print(f"       {entry.stub.relative_to(root)}")
-    if rows:
-        print(f"\nGrade one: grade {rows[0][0].id}")
+    print(table(entries, terminal_of(sys.stdout)[1]), end="")
+    following = next((entry for entry in entries if not kept.standing(entry).is_done), None)
+    if following is not None:
+        print(f"\nNext: grade watch {following.id}")
 
 
-def _state(entry: Entry, root: Path) -> str:
-    """How far the learner is, from the file and the latest scorecard."""
-    if not entry.stub.is_file():
-        return f"no file; grade reset {entry.id} brings the stub back"
-    if entry.pristine_stub.is_file() and entry.stub.read_bytes() == entry.pristine_stub.read_bytes():
-        return "not started"
-    try:
-        record = json.loads((root / "scorecards" / f"{entry.id}.json").read_text(encoding="utf-8"))
-        points = f"{record['score']:g} of {record['judged_score']:g} points judged"
-        graded_this = record["submission"]["path"] == str(entry.stub.resolve())
-    except (OSError, ValueError, KeyError, TypeError):
-        return "not graded yet"
-    return points if graded_this else "not graded yet"
+def _row(entry: Entry) -> dict[str, object]:
+    standing = kept.standing(entry)
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "title": entry.exercise.title,
+        "parts": [part.name for part in entry.exercise.parts],
+        "path": str(entry.stub),
+        "state": standing.state,
+        "words": said(entry, standing),
+        "points": standing.earned,
+        "judged_points": standing.judged,
+        "max_points": sum(part.points for part in entry.exercise.parts),
+        "attempts": kept.attempts(entry),
+    }
 
 
-def hint(wanted: str, part_name: str | None, level: int) -> None:
-    """Print the hints of one level, for one part or for all."""
+def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
+    """The list as text: a line of three for each exercise, and how much of the course is done."""
+    standings = [kept.standing(entry) for entry in entries]
+    lines = []
+    for entry, standing in zip(entries, standings, strict=True):
+        lines.append(f"{entry.id}  {entry.exercise.title}: {said(entry, standing)}")
+        lines.append(f"       {', '.join(part.name for part in entry.exercise.parts)}")
+        lines.append(f"       {entry.stub.relative_to(entry.root)}")
+    if entries:
+        lines += ["", bar(standings, width=_BAR, ascii_only=ascii_only)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def said(entry: Entry, standing: Standing) -> str:
+    """How far the learner is, in words."""
+    after = f"; grade reset {entry.id} brings the stub back" if standing.state == "no file" else ""
+    return words(standing) + after
+
+
+# -- hints -----------------------------------------------------------------------------------------------------------
+
+
+def hint(wanted: str, part_name: str | None, level: int, *, as_json: bool) -> None:
+    """Print the hints of one level, for one part or for all, and the command for the next level."""
     entry, _ = resolve(find_root(), wanted)
     parts = [part for part in entry.exercise.parts if part_name in (None, part.name)]
     if not parts:
         known = ", ".join(part.name for part in entry.exercise.parts)
         raise UsageError(f"a part must be one of {known}, got {part_name!r}")
+    following = _next_hint(entry, part_name, level)
+    if as_json:
+        rows = [{"part": part.name, "title": part.title, "hint": part.hints[level - 1]} for part in parts]
+        print(json.dumps({"id": entry.id, "level": level, "of": _LEVELS, "hints": rows, "next": following}, indent=1))
+        return
     for part in parts:
-        print(f"{part.name} (hint {level} of {len(part.hints)}): {part.hints[level - 1]}")
-    if level < len(parts[0].hints):
-        print(f"\nPlainer: grade hint {entry.id}{f' --part {part_name}' if part_name else ''} --level {level + 1}")
+        say(_hint_line(part, level), sys.stdout)
+    say(f"\nPlainer: {following}" if level < _LEVELS else f"\nThat was the plainest. Next: {following}", sys.stdout)
+
+
+def _hint_line(part: Part, level: int) -> str:
+    return f"{part.name} (hint {level} of {len(part.hints)}): {part.hints[level - 1]}"
+
+
+def _next_hint(entry: Entry, part_name: str | None, level: int) -> str:
+    if level >= _LEVELS:
+        return f"grade watch {entry.id}"
+    return f"grade hint {entry.id}{f' --part {part_name}' if part_name else ''} --level {level + 1}"
+
+
+# -- the stub and the solution ---------------------------------------------------------------------------------------
 
 
 def reset(wanted: str, *, yes: bool) -> int:
     """Restore the stub; what was there is kept beside it, and its place is printed."""
     entry, _ = resolve(find_root(), wanted)
-    stub = entry.source("stub.py")
-    if entry.stub.is_file() and entry.stub.read_text(encoding="utf-8", errors="replace") == stub:
+    if _is_untouched(entry):
         print(f"{entry.stub} is the untouched stub already.")
         return 0
     if not yes:
@@ -79,11 +117,58 @@ def reset(wanted: str, *, yes: bool) -> int:
         if input(f"Replace {entry.stub} by the untouched stub? Your file is kept as a backup. [y/N] ").lower() != "y":
             print("Nothing was changed.")
             return 0
+    backup = restore(entry)
+    if backup is not None:
+        print(f"Your file: {backup}")
+    print(f"Restored:  {entry.stub}\nNext: grade {entry.id}")
+    return 0
+
+
+def _is_untouched(entry: Entry) -> bool:
+    return entry.stub.is_file() and kept.text_of(entry.stub) == entry.source("stub.py")
+
+
+def restore(entry: Entry) -> Path | None:
+    """Put the stub where the learner's file was; the place of that file now, None where there was none to keep."""
+    stub = entry.source("stub.py")
+    if _is_untouched(entry):
+        return None
+    backup = None
     if entry.stub.exists():
         backup = entry.stub.with_name(f"{entry.stub.name}.{datetime.now():%Y%m%d-%H%M%S}.bak")
         entry.stub.replace(backup)
-        print(f"Your file: {backup}")
     entry.stub.parent.mkdir(parents=True, exist_ok=True)
     write(entry.stub, stub)
-    print(f"Restored:  {entry.stub}\nNext: grade {entry.id}")
-    return 0
+    return backup
+
+
+def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
+    """Give the model solution to who has one of their own: 0, or 1 with what is still open."""
+    entry, _ = resolve(find_root(), wanted)
+    if not entry.solution.is_file():
+        raise UsageError(f"a solution must be here to be shown, got a student bundle without that of {entry.id}")
+    standing = kept.standing(entry)
+    if as_json:
+        rows = [{"id": check.id, "title": check.title, "status": check.status} for check in standing.open]
+        place = str(_handed(entry, copy=copy)) if standing.is_done else None
+        print(json.dumps({"id": entry.id, "state": standing.state, "solution": place, "open": rows}, indent=1))
+    elif standing.is_done:
+        print(entry.source("solution.py") if show else _handed(entry, copy=copy), end="" if show else "\n")
+    else:
+        print(f"The model solution of {entry.id} is for whoever has one: {said(entry, standing)}.", file=sys.stderr)
+        for check in standing.open[:_MOST_NAMED]:
+            say(f"  open: {check.part}: {check.title}", sys.stderr)
+        if len(standing.open) > _MOST_NAMED:
+            say(f"  … and {len(standing.open) - _MOST_NAMED} more", sys.stderr)
+        print(f"Next: grade {entry.id}", file=sys.stderr)
+    return 0 if standing.is_done else 1
+
+
+def _handed(entry: Entry, *, copy: bool) -> Path:
+    """Where the solution lies: its own place, or a copy of it."""
+    if not copy:
+        return entry.solution
+    target = entry.root / "solutions" / f"{entry.name}.py"
+    target.parent.mkdir(exist_ok=True)
+    write(target, entry.source("solution.py"))
+    return target

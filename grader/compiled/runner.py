@@ -17,8 +17,9 @@ from grader.model.formula import evaluate
 from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
 from grader.protocol.targets import TARGETS
 from grader.record import CompiledKernel, clean
+from grader.sandbox.leash import CalledOff
 from grader.sandbox.outcome import Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
-from grader.sandbox.server import ForkServer
+from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
 # The one that is shown first, and therefore compiled first.
@@ -79,7 +80,7 @@ class Compiling:
     def __exit__(self, *_: object) -> None:
         self.recall(patience_s=0.0)
 
-    def send(self, server: Callable[[], ForkServer]) -> None:
+    def send(self, server: Callable[[], Spawner]) -> None:
         """Begin, once, in children of a server of mode "compile", which is asked for where there is something to do.
         `sent` says that this was called.
         """
@@ -130,13 +131,16 @@ class Compiling:
                 missing[outcome.target] = outcome.why
         return tuple(kernels), missing
 
-    def _quietly(self, server: ForkServer) -> None:
+    def _quietly(self, server: Spawner) -> None:
         try:
             self.run(server)
             outcomes = tuple(self._outcomes.values())
             # What took too long, or too much memory, may do better the next time.
             if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
                 kept.keep(self._shelf, outcomes)
+        except CalledOff:
+            # Whoever waits for this thread asks for a process next, and is told so itself.
+            return
         except Exception as fault:
             # No check depends on it: what is missing is said, and the grading goes on.
             said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
@@ -145,7 +149,7 @@ class Compiling:
                     key = part.name, TARGETS[capability].name
                     self._outcomes.setdefault(key, Outcome(*key, why=LATE if self._recalled.is_set() else said))
 
-    def run(self, server: ForkServer, heard: Callable[[Outcome], None] = lambda outcome: None) -> None:
+    def run(self, server: Spawner, heard: Callable[[Outcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU, here and now; `heard` is told of each."""
         for capability in CAPABILITIES:
             start = replace(self._start, target=capability)

@@ -76,7 +76,7 @@ def _words(entries: Sequence[Entry], version: str) -> Iterator[tuple[str, bytes]
     for name in ("README.md", "AGENTS.md"):
         text = environment.get_template(f"{name}.j2").render(entries=entries, version=version)
         yield name, text.encode()
-    yield ".gitignore", b"__pycache__/\n*.egg-info/\n.venv/\n/scorecards/\n*.bak\n"
+    yield ".gitignore", b"__pycache__/\n*.egg-info/\n.venv/\n/scorecards/\n/solutions/\n*.bak\n"
 
 
 def _manifest(listed: dict[str, bytes], entries: Sequence[Entry], version: str) -> bytes:

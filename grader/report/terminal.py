@@ -7,7 +7,8 @@ and no printed line can be a workflow command of a CI service.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -15,8 +16,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.cleaning import clean, disarmed
-from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline
+from grader.cleaning import clean, disarmed, in_ascii
+from grader.record import UNJUDGED, CheckResult, Mismatch, PartInfo, PrintedOutput, Record, Speed, headline, verdict_of
 from grader.report import along, efficiency, efficiency_lines, kernel_lines, kernels, view
 from grader.report import speed as timing
 from grader.report.picture import ASCII_SHADES, SHADES, cell_size, shade_rows
@@ -42,11 +43,6 @@ _PRINTED_LINES = 6
 _NOTES = 4
 _SIZES = 24
 
-_SAID_IN_ASCII = str.maketrans(
-    {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
-    | {"“": '"', "”": '"', "’": "'"}
-)
-
 
 @dataclass(frozen=True)
 class _Ink:
@@ -57,7 +53,7 @@ class _Ink:
     def __call__(self, text: str, style: str = "") -> Text:
         text = clean(text)
         if self.ascii_only:
-            text = text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+            text = in_ascii(text)
         return Text(text, style=style, overflow="fold")
 
     def status(self, check: CheckResult) -> tuple[Text, Text]:
@@ -122,13 +118,22 @@ class _Rows:
         yield table
 
 
-def render(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
-    """The whole result as text that ends in a newline."""
+def render(
+    record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False, focus: str | None = None
+) -> str:
+    """The whole result as text that ends in a newline.
+
+    focus: the one part that is shown in full, the others in a line each, and no next step: for a screen that is looked
+    at after every save.
+    """
     ink = _Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
     blocks: list[RenderableType] = [_header(ink, record), Text()]
-    blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
-    blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+    if focus is None:
+        blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
+        blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+    else:
+        blocks += _focused(ink, record, focus, narrow=width < _ROOMY)
     return _to_text(Group(*blocks), width, colour)
 
 
@@ -227,6 +232,25 @@ def _part(ink: _Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderab
     return Group(heading, rows, *cards, *speeds, compiled, Text())
 
 
+def _focused(ink: _Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[RenderableType]:
+    """One line for every part, the one part in full, and the headline."""
+    rows = _Rows([])
+    for part in view.parts_of(record):
+        checks = tuple(check for check in record.checks if check.part == part.name)
+        summary = LOOKS[verdict_of(checks)]
+        style = _STYLES[summary.tone]
+        symbol = ink(summary.ascii if ink.ascii_only else summary.symbol, f"bold {style}")
+        sums = view.tally(checks)
+        points = ink(f"{view.points(sums.earned)}/{view.points(sums.judged)}" if narrow else view.tally_points(sums))
+        rows.add(symbol, ink(summary.word, style), ink(view.line(part.title, 200)), points)
+    yield Group(rows, Text())
+    for part in view.parts_of(record):
+        if part.name == focus:
+            yield _part(ink, record, part, brief=True)
+    yield _printed(ink, record.printed)
+    yield ink(headline(record), "bold")
+
+
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
     """The checks whose reason is not a repetition: what a machine lacks is said once, not in every part."""
     first: dict[str, str] = {}
@@ -247,7 +271,10 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
     """The checks by line: those that need no line of their own share one."""
 
     def shared(check: CheckResult) -> bool:
-        return brief and not in_part(check) if check.status == "pass" else not _has_card(check)
+        if check.status == "pass":
+            return brief and not in_part(check)
+        # A file that does not load says nothing of one check more than of another.
+        return check.status == "invalid_submission" or not _has_card(check)
 
     together = [group for group in view.by_cause(check for check in checks if shared(check)) if len(group) > 1]
     first = {group[0].id: group for group in together}
@@ -309,7 +336,7 @@ def _card(ink: _Ink, record: Record, group: list[CheckResult]) -> RenderableType
         lines += _last_lines(ink, cause.traceback, _TRACEBACK_LINES)
     if cause is not None and cause.help:
         lines.append(_labelled(ink, "Help: ", view.line(cause.help)))
-    if len(group) > 1:
+    if len(group) > 1 and check.status != "invalid_submission":
         lines.append(_labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     if example is not None and example.replay:
         lines.append(_labelled(ink, "Replay: ", view.replay_command(example, record), "bold"))
@@ -481,3 +508,8 @@ def _labelled(ink: _Ink, label: str, text: str, style: str = "") -> Text:
 
 def _indent(content: RenderableType, columns: int) -> RenderableType:
     return Padding(content, (0, 0, 0, columns), expand=False)
+
+
+def folded(text: str, width: int, ascii_only: bool = False) -> list[str]:
+    """A sentence as lines of at most this width."""
+    return textwrap.wrap(_Ink(ascii_only)(view.line(text, 2000)).plain, max(width - 1, 20)) or [""]

@@ -70,6 +70,13 @@ class Spawner(Protocol):
         """End a child and everything it started; its wait status, or -1 if there was none to collect."""
 
 
+class Server(Spawner, Protocol):
+    """A spawner that has others, for other modes, beside it."""
+
+    def beside(self, mode: Mode) -> Server:
+        """The one for another mode."""
+
+
 class ForkServer:
     """A process with torch and triton preloaded. The constructor returns at once; the first spawn waits for it.
 
@@ -79,6 +86,7 @@ class ForkServer:
 
     def __init__(self, mode: Mode) -> None:
         self.mode: Mode = mode
+        self._closed = False
         # Sessions on several threads may ask; a question and its answer belong together.
         self._asking = threading.Lock()
         self._starting = threading.Lock()
@@ -157,12 +165,16 @@ class ForkServer:
             return -1
 
     def _restart(self) -> None:
+        if self._closed:
+            raise GradeError("a fork server that was closed must not be asked for anything")
         self._end()
         self._start()
 
     def close(self) -> None:
         """End the server and with it every child, and the servers beside it."""
         servers = [*self._others.values(), self]
+        for server in servers:
+            server._closed = True
         # All are told first: they take as long as the slowest of them.
         for server in servers:
             server._control.close()

@@ -81,6 +81,15 @@ class Anchor:
         self._process.wait()
         self._errors.close()
 
+    def stop(self) -> None:
+        """End its process at once, from whichever thread; whoever waits for an answer gets AnchorFailed."""
+        self._process.kill()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can still be asked."""
+        return self._process.poll() is None
+
     @property
     def pid(self) -> int:
         """Its process."""
@@ -136,6 +145,8 @@ class Anchor:
 
     def _answer(self, limit_s: float) -> dict[str, Any]:
         if not select.select([self._channel], [], [], limit_s)[0]:
+            # What it says after that would pass for the answer to the next question.
+            self.stop()
             raise AnchorFailed(f"the anchor must answer within {limit_s:g} s, got nothing")
         answer, _ = receive(self._channel, TRUSTED_BYTES)
         if answer.keys() == {"why"}:

@@ -11,9 +11,10 @@ from time import monotonic
 
 from grader.model.exercise import Limits, Part, SpeedBand
 from grader.protocol.messages import Recipe, Start, Timed
+from grader.sandbox.leash import CalledOff
 from grader.sandbox.outcome import Clocking
 from grader.sandbox.scratch import Scratch
-from grader.sandbox.server import ForkServer
+from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 from grader.speed.lock import GpuLock
 
@@ -27,7 +28,7 @@ _COVER_BYTES = 1 << 20
 class Scout:
     """Use as a context manager: when it ends, its process has ended."""
 
-    def __init__(self, server: ForkServer, start: Start, limits: Limits, scratch: Scratch, lock: GpuLock) -> None:
+    def __init__(self, server: Spawner, start: Start, limits: Limits, scratch: Scratch, lock: GpuLock) -> None:
         self._session = Session(server, start, limits, scratch, beside=True)
         self._lock = lock
         self._recalled = threading.Event()
@@ -60,7 +61,7 @@ class Scout:
 
     def _run(self, parts: tuple[Part, ...]) -> None:
         # What goes wrong here, the process that counts will find out.
-        with suppress(Exception), self._session:
+        with suppress(Exception, CalledOff), self._session:
             for timed in _courses(parts):
                 with self._lock.shared():
                     if self._recalled.is_set():

@@ -1,0 +1,92 @@
+"""The learner's loop: from a save to the first verdict, and until another save has taken its place: `tox -e bench`.
+
+Promised on two cores: a first verdict within 1.0 s for ex_15 and within 3 s for the forward part of ex_18, processes
+warm. No test depends on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import resolve
+
+ROOT = Path(__file__).resolve().parents[1]
+PROMISED_S = {"ex_15": 1.0, "ex_18": 3.0}
+
+
+class Loop:
+    """`grade watch` without a terminal, over a copy of one exercise; its progress is read line by line."""
+
+    def __init__(self, process: subprocess.Popen[str], file: Path, text: str) -> None:
+        self.process, self.file, self._text = process, file, text
+        self._saves = 0
+
+    def save(self) -> float:
+        """Save a text that was never saved before; when that was."""
+        self._saves += 1
+        saved = time.perf_counter()
+        self.file.write_text(f"{self._text}\n# {self._saves}\n")
+        return saved
+
+    def until(self, word: str) -> float:
+        """When a line with that word was read."""
+        assert self.process.stderr is not None
+        return next(time.perf_counter() for line in self.process.stderr if word in line)
+
+
+@contextmanager
+def looping(name: str, folder: Path) -> Iterator[Loop]:
+    """The loop at rest: the untouched stub was graded, so every process is warm."""
+    entry, _ = resolve(ROOT, name)
+    for kept in ("exercises", "reference"):
+        (folder / kept).mkdir()
+    file = Path(shutil.copy(entry.pristine_stub, folder / "exercises" / entry.stub.name))
+    shutil.copytree(entry.folder, folder / "reference" / entry.name)
+    command = [sys.executable, "-m", "grader", "watch", name, "--cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=-1, text=True
+    ) as process:
+        loop = Loop(process, file, entry.solution.read_text())
+        assert process.stdout is not None
+        next(line for line in process.stdout if "of 1 done" in line)
+        yield loop
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.parametrize("name", PROMISED_S)
+def bench_from_a_save_to_the_first_verdict(benchmark, name, tmp_path):
+    with looping(name, tmp_path) as loop:
+
+        def first_verdict() -> float:
+            saved = loop.save()
+            return loop.until("passed") - saved
+
+        # Every round calls off the grading of the one before: what is measured includes that.
+        seconds = [first_verdict() for _ in range(6)]
+        benchmark.pedantic(first_verdict, rounds=5)
+    benchmark.extra_info["seconds"] = seconds
+    print(f"\n{name}: first verdict {max(seconds):.2f} s after a save at worst (promised: {PROMISED_S[name]})")
+
+
+def bench_from_a_save_to_the_grading_that_replaces_the_one_before(benchmark, tmp_path):
+    with looping("ex_15", tmp_path) as loop:
+
+        def replaced() -> float:
+            loop.save()
+            loop.until("passed")
+            saved = loop.save()
+            return loop.until("Checking") - saved
+
+        seconds = benchmark.pedantic(replaced, rounds=5)
+    print(f"\nanother grading begins {seconds:.2f} s after another save")

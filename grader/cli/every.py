@@ -1,0 +1,150 @@
+"""`grade all`: every exercise, one after another with the same warm processes, and one page over all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import __version__
+from grader.catalogue import Entry, discover, find_root
+from grader.cleaning import as_json
+from grader.cli import kept, shelf
+from grader.cli.browser import show_in_browser
+from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.processes import Processes
+from grader.cli.run import Manner, can_keep_cards, job_for, keep, progress, terminal_of
+from grader.cli.say import say
+from grader.errors import UsageError
+from grader.record import Record, exit_code, headline
+
+SCHEMA = "grade/all/v1"
+# The worst first. 4 comes last: what this machine cannot judge is no failure of what it can.
+_WORST = (5, 2, 1, 3, 0, 4)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the grading of one exercise ended: its record, or why there is none."""
+
+    entry: Entry
+    record: Record | None = None
+    why: str = ""
+
+    @property
+    def code(self) -> int:
+        """The exit code that this exercise alone would have had."""
+        return exit_code(self.record) if self.record is not None else 2
+
+
+def worst(codes: Sequence[int]) -> int:
+    """The one exit code for several gradings; 4 where there was none at all."""
+    return min(codes, key=_WORST.index, default=4)
+
+
+def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
+    """Grade every exercise; the worst exit code."""
+    root = find_root()
+    entries = discover(root)
+    if not entries:
+        raise UsageError(f"there must be an exercise to grade, got none in {root}")
+    seed = parse_seed(how.seed) if how.seed is not None else None
+    if json_target not in (None, "-"):
+        check_writable(Path(str(json_target)))
+    keeps = can_keep_cards(entries[0])
+    stream = sys.stderr if json_target == "-" else sys.stdout
+    ended = []
+    with Processes(cpu=how.cpu) as processes:
+        for i, entry in enumerate(entries):
+            if not how.quiet:
+                say(f"[{i + 1}/{len(entries)}] Checking {entry.stub} …", sys.stderr)
+            one = _graded(entry, processes, seed, how)
+            if one.record is not None and keeps:
+                keep(entry, one.record)
+            print(_line(one, stream), file=stream, flush=True)
+            ended.append(one)
+    if json_target is not None:
+        write_or_print(json_target, _document(ended))
+    if keeps:
+        index = write_index(entries)
+        say(f"Scorecard: {index}", sys.stderr)
+        if open_card:
+            say(show_in_browser(index.resolve().as_uri()), sys.stderr)
+    print(f"\n{_summary(ended)}", file=stream)
+    return worst([one.code for one in ended])
+
+
+def _graded(entry: Entry, processes: Processes, seed: int | None, how: Manner) -> Ended:
+    try:
+        source = read_submission(entry.stub)
+    except UsageError as refused:
+        return Ended(entry, why=f"{refused}; grade reset {entry.id} brings the stub back")
+    server, anchor = processes.ready(entry)
+    job = job_for(entry, entry.stub, source, seed, how, gpu=server.mode == "gpu")
+    from grader.grading import grade
+
+    with progress(len(job.plan.checks), quiet=how.quiet) as heard:
+        return Ended(entry, grade(job, server, heard, anchor))
+
+
+def _line(one: Ended, stream: object) -> str:
+    from grader.report import terminal
+
+    _, ascii_only, width = terminal_of(stream)
+    title = f"{one.entry.id}  {one.entry.exercise.title}: "
+    return "\n".join(terminal.folded(title + (headline(one.record) if one.record else one.why), width, ascii_only))
+
+
+def _summary(ended: Sequence[Ended]) -> str:
+    records = [one.record for one in ended if one.record is not None]
+    earned, judged = sum(record.score for record in records), sum(record.judged_score for record in records)
+    beyond = sum(record.max_score for record in records) - judged
+    more = f"; {beyond:g} more could not be judged on this machine" if beyond else ""
+    text = f"{earned:g} of {judged:g} points of {len(records)} exercises that could be judged here{more}."
+    following = next((one.entry for one in ended if one.code not in (0, 4)), None)
+    return f"{text}\nNext: grade watch {following.id}" if following is not None else text
+
+
+def _document(ended: Sequence[Ended]) -> str:
+    """All records in one document, by exercise; null and the reason where there is none."""
+    from dataclasses import asdict
+
+    return as_json(
+        {
+            "schema": SCHEMA,
+            "tool": {"name": "grade", "version": __version__},
+            "exit_code": worst([one.code for one in ended]),
+            "exercises": [
+                {"id": one.entry.id, "why": one.why, "record": asdict(one.record) if one.record else None}
+                for one in ended
+            ],
+        }
+    )
+
+
+def write_index(entries: Sequence[Entry]) -> Path:
+    """Write scorecards/index.html: how far the learner is with every exercise, and the way to its scorecard."""
+    from grader.report import index
+
+    rows = []
+    for entry in entries:
+        record = kept.record_of(entry)
+        standing = kept.standing_in(entry, record)
+        card = kept.card_of(entry)
+        there = record is not None and card.is_file()
+        rows.append(
+            index.Row(
+                id=entry.id,
+                title=entry.exercise.title,
+                state=standing.state,
+                words=shelf.said(entry, standing),
+                file=str(entry.stub),
+                card=card.name if there else "",
+                attempts=kept.attempts(entry),
+                record=record if standing.state in ("begun", "done", "changed", "not started") else None,
+            )
+        )
+    place = kept.card_of(entries[0]).with_name("index.html")
+    write(place, index.render(rows))
+    return place

@@ -1,0 +1,88 @@
+"""The commands as a group in which `grade ex_15` is short for `grade run ex_15`; completion of commands and names."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import Any
+
+import typer
+from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]
+from typer.core import TyperGroup
+
+from grader.errors import GradeError, UsageError
+
+# Where the scripts that `grade completion` prints leave the shell's name and the words so far.
+VARIABLE = "_GRADE_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+_MAIN = "run"
+_HELP = ("--help", "-h")
+
+
+class Commands(TyperGroup):
+    """Whatever is no command is what to grade; what is close to a command is asked about instead."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments with the command that they are short of."""
+        return super().parse_args(ctx, self._spelled_out(args, asking=not ctx.resilient_parsing))
+
+    def _spelled_out(self, args: list[str], *, asking: bool) -> list[str]:
+        if not args:
+            return ["--help"] if asking else args
+        if args in (["--version"], ["-V"]):
+            return ["version"]
+        if args[0] in self.commands or args[0] in _HELP:
+            return ["--help"] if args[0] == "-h" else args
+        if asking and (meant := self._meant(args[0])):
+            raise UsageError(f"a command must be one of those in grade --help, got {args[0]!r}; did you mean {meant}?")
+        return [_MAIN, *args]
+
+    def _meant(self, word: str) -> str:
+        """The command that a word is close to; none where it may name an exercise or a file."""
+        if word.startswith("-") or os.sep in word or any(sign.isdigit() for sign in word):
+            return ""
+        return next(iter(difflib.get_close_matches(word, self.commands, n=1, cutoff=0.7)), "")
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands, and what may stand in place of one: the exercises."""
+        found = super().shell_complete(ctx, incomplete)
+        exercise = self.commands[_MAIN].params[0]
+        return found if incomplete.startswith("-") else [*found, *exercise.shell_complete(ctx, incomplete)]
+
+
+def exercise_ids(incomplete: str) -> list[tuple[str, str]]:
+    """The exercises that a word may become, with their titles; by their full names where it is longer than an id."""
+    from grader.catalogue import discover, find_root
+
+    try:
+        entries = discover(find_root())
+        ids = [(entry.id, entry.exercise.title) for entry in entries if entry.id.startswith(incomplete)]
+        names = [(entry.name, entry.exercise.title) for entry in entries if entry.name.startswith(incomplete)]
+    except GradeError:
+        # Nothing to offer; a shell that completes is no place for an error.
+        return []
+    return ids or names
+
+
+def part_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The parts of the exercise that was named before."""
+    from grader.catalogue import find_root, resolve
+
+    try:
+        # An option that still waits for its value leaves the words before it unread.
+        named = ctx.params.get("exercise") or next(iter(ctx.args), "")
+        entry, _ = resolve(find_root(), str(named))
+        return [(part.name, part.title) for part in entry.exercise.parts if part.name.startswith(incomplete)]
+    except GradeError:
+        return []
+
+
+def completion_script(shell: str) -> str:
+    """The script that makes a shell complete `grade`. Raises UsageError."""
+    if shell not in SHELLS:
+        raise UsageError(f"the shell must be one of {', '.join(SHELLS)}, got {shell!r}")
+    return f"{get_completion_script(prog_name='grade', complete_var=VARIABLE, shell=shell)}\n"
+
+
+# Without it, the variable that the script sets would be answered by an error.
+completion_init()

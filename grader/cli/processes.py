@@ -1,0 +1,67 @@
+"""The processes that gradings share: a fork server, and on a GPU the anchor of the exercise at hand."""
+
+from __future__ import annotations
+
+from grader import machine
+from grader.catalogue import Entry
+from grader.model.exercise import SpeedBand, WorkModel
+from grader.sandbox.server import ForkServer, Mode
+from grader.speed.anchor import Anchor
+
+
+class Processes:
+    """Kept warm from grading to grading. Use as a context manager: on exit all of them have ended.
+
+    Whatever loads torch is started before this process loads it: they load side by side. `cpu` forces the interpreter.
+    """
+
+    def __init__(self, *, cpu: bool) -> None:
+        self._server = ForkServer(best_mode(cpu=cpu))
+        self._anchor: Anchor | None = None
+        self._anchored = ""
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._drop_anchor()
+        self._server.close()
+
+    @property
+    def mode(self) -> Mode:
+        """What the fork server runs; after `ready`, what this machine can."""
+        return self._server.mode
+
+    def ready(self, entry: Entry) -> tuple[ForkServer, Anchor | None]:
+        """The fork server, and the trusted process on the GPU where something of the exercise is timed."""
+        if self._server.mode == "gpu":
+            rules = [check.rule for _, check in entry.exercise.checks()]
+            self._anchor_for(entry, timed=any(isinstance(rule, SpeedBand) for rule in rules))
+            if any(isinstance(rule, WorkModel) for rule in rules):
+                self._server.beside("interpret")
+            if not machine.has_gpu():
+                self._drop_anchor()
+                self._server.close()
+                self._server = ForkServer("interpret")
+        return self._server, self._anchor
+
+    def stop_anchor(self) -> None:
+        """End the anchor in the middle of whatever it does; the next grading gets another one."""
+        if self._anchor is not None:
+            self._anchor.stop()
+
+    def _anchor_for(self, entry: Entry, *, timed: bool) -> None:
+        if self._anchor is not None and (self._anchored != entry.name or not self._anchor.is_running):
+            self._drop_anchor()
+        if self._anchor is None and timed:
+            self._anchor, self._anchored = Anchor(entry), entry.name
+
+    def _drop_anchor(self) -> None:
+        if self._anchor is not None:
+            self._anchor.__exit__()
+            self._anchor = None
+
+
+def best_mode(*, cpu: bool) -> Mode:
+    """The mode that this machine promises at first sight."""
+    return "gpu" if not cpu and machine.may_have_gpu() else "interpret"

@@ -1,0 +1,397 @@
+"""`grade watch`: terminal, file and processes of the learner's loop. What happens when is decided in grader.watch."""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader.catalogue import Entry, discover, find_root, resolve
+from grader.cleaning import clean
+from grader.cli import kept, shelf
+from grader.cli.browser import show_in_browser
+from grader.cli.files import read_submission
+from grader.cli.moment import now
+from grader.cli.processes import Processes
+from grader.cli.run import Manner, can_keep_cards, job_for, keep, terminal_of
+from grader.cli.say import say
+from grader.errors import UsageError
+from grader.record import CheckResult, Record
+from grader.sandbox.leash import Consent, Leash
+from grader.standing import Standing
+from grader.watch import order, screen
+from grader.watch.follow import Follower
+from grader.watch.keys import Keyboard
+from grader.watch.lane import Errand, Lane
+from grader.watch.state import (
+    Action,
+    Begun,
+    Broke,
+    CallOff,
+    Do,
+    Event,
+    Grade,
+    GradeAll,
+    Graded,
+    Heard,
+    Pressed,
+    Replay,
+    Shown,
+    State,
+    Subject,
+    Told,
+    step,
+)
+
+if TYPE_CHECKING:
+    from grader.grading import Job
+    from grader.judge.truth import Truth
+    from grader.watch.live import Live
+
+# While something runs, the seconds on the screen say that it lives.
+_TICK_S = 1.0
+# Answers of the oracle are kept from save to save; those of a whole exercise take up a few MiB.
+_KNOWN_CASES = 2000
+
+
+def watch(wanted: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
+    """Grade after every save, until the user leaves; 0."""
+    root = find_root()
+    entry, path = resolve(root, wanted) if wanted is not None else _first_open(root)
+    with ExitStack() as stack:
+        # A terminal that is closed ends it as a signal to end does: with nothing left behind.
+        signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
+        live = stack.enter_context(_served(entry.exercise.title)) if serve else None
+        processes = stack.enter_context(Processes(cpu=cpu))
+        loop = stack.enter_context(_Loop(entry, path, processes, live, cpu=cpu, quiet=quiet))
+        return loop.run()
+
+
+def _served(title: str) -> Live:
+    from grader.watch.live import Live
+
+    return Live(title)
+
+
+def _first_open(root: Path) -> tuple[Entry, Path]:
+    """The first exercise that is not done; the first one where all are."""
+    entries = discover(root)
+    entry = next((one for one in entries if not kept.standing(one).is_done), entries[0] if entries else None)
+    return (entry, entry.stub) if entry is not None else resolve(root, "")
+
+
+class _Loop:
+    """One terminal, one file at a time. Use as a context manager."""
+
+    def __init__(
+        self, entry: Entry, path: Path, processes: Processes, live: Live | None, *, cpu: bool, quiet: bool
+    ) -> None:
+        self._processes = processes
+        self._live = live
+        self._how = Manner(cpu=cpu, quiet=quiet)
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._lane = Lane(self._broke, processes.stop_anchor)
+        self._jobs: dict[tuple[str, bool], Job] = {}
+        self._truths: dict[str, Truth] = {}
+        self._keyboard: Keyboard | None = None
+        # A screen is repainted on a terminal that obeys; a log only grows.
+        self._is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._takes_keys = sys.stdin.isatty() and sys.stdout.isatty()
+        self._shown: screen.Screen | None = None
+        self._is_stale = False
+        self._began = time.monotonic()
+        self._left = False
+        self._follower = ExitStack()
+        self._runs = 0
+        self._state: State
+        self._turn_to(entry, path)
+
+    def __enter__(self) -> _Loop:
+        self._lane.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._follower.close()
+        self._lane.__exit__()
+
+    def run(self) -> int:
+        """The loop; 0 when the user leaves it."""
+        with self._terminal():
+            self._greet()
+            self._follow()
+            while not self._left:
+                self._show()
+                self._wait()
+                while not self._left and not self._events.empty():
+                    self._take(self._events.get())
+        return 0
+
+    # -- events and actions ------------------------------------------------------------------------------------------
+
+    def _post(self, event: Event) -> None:
+        self._events.put(event)
+        self._wake()
+
+    def _wake(self) -> None:
+        # A full pipe has woken somebody already.
+        with suppress(BlockingIOError):
+            os.write(self._waker, b".")
+
+    def _broke(self, fault: Exception) -> None:
+        said = clean(f"the grader failed, not your file: {type(fault).__name__}: {fault}", 300)
+        self._post(Broke(self._state.run, said))
+
+    def _wait(self) -> None:
+        """Until something happens, or the seconds on the screen have to move on."""
+        sources = [self._woken] + ([self._keyboard.fd] if self._keyboard else [])
+        timeout = _TICK_S if self._is_screen and self._state.phase == "checking" else None
+        ready, _, _ = select.select(sources, [], [], timeout)
+        if self._woken in ready:
+            with suppress(BlockingIOError):
+                os.read(self._woken, 4096)
+        if self._keyboard and self._keyboard.fd in ready:
+            pressed = self._keyboard.read()
+            for key in pressed if pressed is not None else ("q",):
+                self._take(Pressed(key))
+            # A terminal that is gone takes no q either.
+            self._left = self._left or pressed is None
+
+    def _take(self, event: Event) -> None:
+        before = self._state
+        self._state, actions = step(before, event)
+        if self._state.run != before.run:
+            self._runs = self._state.run
+            self._began = time.monotonic()
+        if not self._is_screen:
+            self._print(before)
+        if self._live is not None:
+            self._live.say(self._state.phase == "checking", self._state.attempts)
+        for action in actions:
+            self._act(action)
+
+    def _act(self, action: Action) -> None:
+        match action:
+            case Grade():
+                self._lane.start(self._grading(action))
+            case Replay():
+                self._lane.start(self._replaying(action))
+            case GradeAll():
+                self._lane.start(self._grading_all(action))
+            case CallOff():
+                self._lane.call_off()
+            case Do("quit"):
+                self._left = True
+            case Do("list"):
+                self._post(Shown(self._state.run, shelf.table(self._entries, self._paper().ascii_only)))
+            case Do("reset"):
+                backup = shelf.restore(self._entry)
+                self._post(Told(f"Your file: {backup}" if backup else "It is the untouched stub already."))
+            case Do("open"):
+                address = self._live.address if self._live else kept.card_of(self._entry).resolve().as_uri()
+                self._post(Told(show_in_browser(address, 0.0)))
+            case _:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """On to the next exercise that is not done, in the order of the course, from this one on."""
+        names = [entry.name for entry in self._entries]
+        place = names.index(self._entry.name)
+        after = [*self._entries[place + 1 :], *self._entries[:place]]
+        following = next((entry for entry in after if not kept.standing(entry).is_done), None)
+        if following is None:
+            self._post(Told("Every exercise is done."))
+            return
+        self._turn_to(following, following.stub)
+        self._follow()
+
+    def _turn_to(self, entry: Entry, path: Path) -> None:
+        self._entry, self._path = entry, path
+        self._entries = discover(entry.root)
+        self._keeps = can_keep_cards(entry)
+        subject = Subject(
+            entry.id,
+            entry.exercise.title,
+            str(path.resolve()),
+            {part.name: part.hints for part in entry.exercise.parts},
+            tuple(one.id for one in self._entries),
+            entry.solution.is_file(),
+        )
+        latest = kept.record_of(entry)
+        # What failed when this was left is what the learner came back for.
+        mine = latest if latest is not None and latest.submission.path == subject.path else None
+        # Runs are counted on: what one of the exercise before still says is not heard.
+        self._state = State(subject, self._shelf(), run=self._runs + 1, record=mine, attempts=kept.attempts(entry))
+        self._shown = None
+        if self._live is not None:
+            self._live.turn_to(entry.exercise.title)
+
+    def _follow(self) -> None:
+        self._follower.close()
+        # What was still to be said is about another file.
+        while not self._events.empty():
+            self._events.get()
+        self._follower.enter_context(Follower(self._path, read_submission, self._post))
+
+    def _shelf(self) -> tuple[Standing, ...]:
+        return tuple(kept.standing(entry) for entry in self._entries)
+
+    # -- what takes time, on the lane's thread -----------------------------------------------------------------------
+
+    def _grading(self, wanted: Grade) -> Errand:
+        entry, path = self._entry, self._path
+
+        def run(consent: Consent) -> None:
+            record = self._graded(consent, entry, path, wanted.source, wanted.run, wanted.first)
+            attempts = self._kept(entry, record)
+            self._post(Graded(wanted.run, record, attempts, self._shelf()))
+            # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
+            self._processes.ready(entry)[0].beside("compile")
+
+        return run
+
+    def _graded(
+        self, consent: Consent, entry: Entry, path: Path, source: str, run: int, first: frozenset[str] = frozenset()
+    ) -> Record:
+        server, anchor = self._processes.ready(entry)
+        consent.check()
+        job = self._job(entry, path, source, gpu=server.mode == "gpu")
+        from grader.grading import grade
+
+        ordered = replace(job, plan=order.first(job.plan, first))
+        self._post(Begun(run, len(ordered.plan.checks)))
+
+        def heard(result: CheckResult) -> None:
+            consent.check()
+            self._post(Heard(run, result))
+
+        record = grade(ordered, Leash(server, consent), heard, anchor, self._truth(entry))
+        consent.check()
+        return order.in_order(record, entry.exercise)
+
+    def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
+        """The plan is drawn once: it does not depend on the file."""
+        key = entry.name, gpu
+        if key not in self._jobs:
+            self._jobs[key] = job_for(entry, path, source, None, self._how, gpu=gpu)
+        return replace(self._jobs[key], source=source, graded_at=now())
+
+    def _truth(self, entry: Entry) -> Truth:
+        from grader.judge.truth import Truth
+
+        if entry.name not in self._truths:
+            inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
+            self._truths[entry.name] = Truth(inputs, oracle, measured=entry.measured, keep=_KNOWN_CASES)
+        return self._truths[entry.name]
+
+    def _kept(self, entry: Entry, record: Record) -> int:
+        """Write the scorecard, here and to the page that is served; how many attempts there were."""
+        if self._keeps:
+            page = keep(entry, record)
+        else:
+            from grader.report import html
+
+            page = html.render(record)
+        if self._live is not None and entry.name == self._entry.name:
+            self._live.show(page)
+        return kept.attempts(entry)
+
+    def _replaying(self, wanted: Replay) -> Errand:
+        entry, path = self._entry, self._path
+
+        def run(consent: Consent) -> None:
+            server, _ = self._processes.ready(entry)
+            from grader import plan
+            from grader.grading import Job, grade
+            from grader.report import terminal
+
+            planned = plan.replay_plan(entry.exercise, plan.parse_token(wanted.token), gpu=server.mode == "gpu")
+            command, file = f"grade replay {wanted.token}", str(path.resolve())
+            job = Job(entry, file, wanted.source, planned, command, now(), shrink=False, compiled=False)
+            record = grade(job, Leash(server, consent), truth=self._truth(entry))
+            consent.check()
+            paper = self._paper()
+            text = terminal.render(
+                record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only, focus=record.parts[0].name
+            )
+            self._post(Shown(wanted.run, text))
+
+        return run
+
+    def _grading_all(self, wanted: GradeAll) -> Errand:
+        def run(consent: Consent) -> None:
+            for entry in self._entries:
+                # A file that cannot be graded leaves the others to be graded; the list says how far each is.
+                with suppress(UsageError):
+                    source = read_submission(entry.stub)
+                    self._kept(entry, self._graded(consent, entry, entry.stub, source, wanted.run))
+            from grader.cli.every import write_index
+
+            if self._keeps:
+                write_index(self._entries)
+            table = shelf.table(self._entries, self._paper().ascii_only)
+            self._post(Shown(wanted.run, table, self._shelf()))
+
+        return run
+
+    # -- the terminal ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _terminal(self) -> Iterator[None]:
+        if not self._takes_keys:
+            yield
+            return
+        before = signal.signal(signal.SIGWINCH, lambda *_: self._repaint())
+        try:
+            screen_fd = sys.stdout.fileno() if self._is_screen else -1
+            with Keyboard(sys.stdin.fileno(), screen_fd, self._repaint) as self._keyboard:
+                yield
+        finally:
+            self._keyboard = None
+            signal.signal(signal.SIGWINCH, before)
+            if self._is_screen:
+                # Behind the footer, so that the shell's prompt has a line of its own; if there still is a terminal.
+                with suppress(OSError):
+                    print(flush=True)
+
+    def _repaint(self) -> None:
+        # A signal may come while the screen is being painted.
+        self._is_stale = True
+        self._wake()
+
+    def _greet(self) -> None:
+        if self._live is not None:
+            say(f"Live card: {self._live.address}", sys.stderr)
+            self._state = replace(self._state, told=f"live card: {self._live.address}")
+        if not self._takes_keys:
+            say("No terminal here: no keys; Ctrl-C or a signal ends this.", sys.stderr)
+
+    def _paper(self) -> screen.Paper:
+        colour, ascii_only, width = terminal_of(sys.stdout)
+        return screen.Paper(width, colour, ascii_only, keys=self._takes_keys)
+
+    def _show(self) -> None:
+        if self._is_screen:
+            elapsed = int(time.monotonic() - self._began)
+            new = screen.draw(self._state, self._paper(), elapsed)
+            shown, self._is_stale = None if self._is_stale else self._shown, False
+            sys.stdout.write(screen.paint(shown, new))
+            sys.stdout.flush()
+            self._shown = new
+
+    def _print(self, before: State) -> None:
+        result, progress = screen.plain(before, self._state, self._paper())
+        if progress and not self._how.quiet:
+            sys.stderr.write(progress)
+            sys.stderr.flush()
+        if result:
+            sys.stdout.write(result)
+            sys.stdout.flush()

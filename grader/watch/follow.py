@@ -1,0 +1,115 @@
+"""Follows one file: by events of its folder, and by a look at the file now and then, for not every file system has
+events (network shares, folders of another system) and not every save causes one.
+
+The folder is watched, not the file: editors put another file in its place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from grader.errors import UsageError
+from grader.watch.state import Event, Polls, Saved, Unreadable
+
+# How often the file is looked at where no event says so: soon enough to be taken for an event.
+_LOOK_S = 0.3
+# A save may take several writes, and a rename leaves no file for a moment.
+_SETTLE_S = 0.02
+_MOST_SETTLING = 25
+
+Signature = tuple[int, int, int, int] | None
+
+
+class Follower:
+    """Tells `heard`, on a thread of its own, of every text that the file gets, the first one included.
+
+    `read` gives the text of the file, or raises UsageError. Use as a context manager.
+    """
+
+    def __init__(self, path: Path, read: Callable[[Path], str], heard: Callable[[Event], None]) -> None:
+        self._path = path
+        self._read = read
+        self._heard = heard
+        self._stop = threading.Event()
+        self._seen: Signature = (0, 0, 0, 0)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(5)
+
+    def _follow(self) -> None:
+        self._look()
+        owed = told = False
+        for by_event in self._ticks():
+            changed = self._look()
+            # An event may come just after the look that found its change.
+            if owed and not by_event and not told:
+                told = True
+                self._heard(Polls())
+            owed = changed and not by_event
+
+    def _ticks(self) -> Iterator[bool]:
+        """Whenever it is time to look: True where an event said so."""
+        while not self._stop.is_set():
+            # What cannot be watched (no such folder now, no more watches to be had) is looked at.
+            with suppress(ImportError, OSError, RuntimeError):
+                yield from self._events()
+            if not self._stop.wait(_LOOK_S):
+                yield False
+
+    def _events(self) -> Iterator[bool]:
+        import watchfiles
+
+        folders = {self._path.parent, self._path.resolve().parent}
+        for changes in watchfiles.watch(
+            *sorted(folders),
+            watch_filter=None,
+            debounce=100,
+            step=10,
+            stop_event=self._stop,
+            rust_timeout=int(1000 * _LOOK_S),
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            recursive=False,
+        ):
+            yield bool(changes)
+
+    def _look(self) -> bool:
+        """Whether the file is another one than before; what it is now has then been told."""
+        if signature(self._path) == self._seen:
+            return False
+        self._seen = self._settled()
+        try:
+            self._heard(Saved(self._read(self._path)))
+        except UsageError as refused:
+            self._heard(Unreadable(str(refused)))
+        return True
+
+    def _settled(self) -> Signature:
+        """The signature once it stays what it is; neither an empty file nor a missing one is believed at once."""
+        before = signature(self._path)
+        for _ in range(_MOST_SETTLING):
+            if self._stop.wait(_SETTLE_S):
+                break
+            now = signature(self._path)
+            if now == before and now is not None and now[1]:
+                break
+            before = now
+        return before
+
+
+def signature(path: Path) -> Signature:
+    """What tells one version of a file from another; None where there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev

@@ -1,0 +1,91 @@
+"""The processes that gradings share: kept while they fit, replaced when they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader import machine
+from grader.catalogue import discover
+from grader.cli import processes
+from grader.cli.processes import Processes
+
+ENTRIES = discover(Path(__file__).resolve().parents[1])
+
+
+class Pretended:
+    """A fork server or an anchor that only says what was done with it."""
+
+    log: list[str]
+
+    def __init__(self, made_for: object) -> None:
+        self.mode = made_for
+        self.name = str(getattr(made_for, "id", made_for))
+        self.is_running = True
+        self.log.append(f"start {self.name}")
+
+    def beside(self, mode: str) -> None:
+        self.log.append(f"beside {mode}")
+
+    def stop(self) -> None:
+        self.is_running = False
+
+    def close(self) -> None:
+        self.log.append(f"end {self.name}")
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    Pretended.log = []
+    monkeypatch.setattr(processes, "ForkServer", Pretended)
+    monkeypatch.setattr(processes, "Anchor", Pretended)
+    monkeypatch.setattr(machine, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(machine, "has_gpu", lambda: True)
+    return Pretended.log
+
+
+def test_on_a_gpu_the_anchor_starts_before_torch_is_loaded_and_is_kept(log: list[str]) -> None:
+    with Processes(cpu=False) as shared:
+        first = shared.ready(ENTRIES[0])
+        assert log == ["start gpu", "start ex_15", "beside interpret"]
+        assert shared.ready(ENTRIES[0]) == first
+        assert log.count("start ex_15") == 1
+    assert log[-2:] == ["end ex_15", "end gpu"]
+
+
+def test_another_exercise_gets_an_anchor_of_its_own_and_the_same_server(log: list[str]) -> None:
+    with Processes(cpu=False) as shared:
+        server, _ = shared.ready(ENTRIES[0])
+        again, anchor = shared.ready(ENTRIES[1])
+        assert again is server
+        assert anchor is not None
+        assert log[-3:] == ["end ex_15", "start ex_16", "beside interpret"]
+
+
+def test_an_anchor_that_was_stopped_is_replaced(log: list[str]) -> None:
+    with Processes(cpu=False) as shared:
+        shared.ready(ENTRIES[0])
+        shared.stop_anchor()
+        shared.ready(ENTRIES[0])
+        assert log.count("start ex_15") == 2
+
+
+def test_a_gpu_that_torch_cannot_use_leaves_the_interpreter_alone(
+    log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "has_gpu", lambda: False)
+    with Processes(cpu=False) as shared:
+        server, anchor = shared.ready(ENTRIES[0])
+        assert (server.mode, anchor) == ("interpret", None)
+        assert log[-3:] == ["end ex_15", "end gpu", "start interpret"]
+        assert shared.mode == "interpret"
+
+
+def test_without_a_gpu_nothing_but_the_interpreter_is_started(log: list[str]) -> None:
+    with Processes(cpu=True) as shared:
+        assert shared.ready(ENTRIES[0])[1] is None
+    assert log == ["start interpret", "end interpret"]
