@@ -21,10 +21,11 @@ from grader.catalogue import Entry
 from grader.errors import SpecError
 from grader.grading import Job, grade
 from grader.judge.compare import compare
+from grader.judge.kinds import known_kinds
 from grader.judge.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
-from grader.plan import Plan, PlannedCheck, draw
+from grader.plan import Plan, PlannedCheck, default_seed, draw
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.sandbox.server import ForkServer
@@ -32,6 +33,8 @@ from grader.sandbox.server import ForkServer
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
+
+_CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,28 @@ class Margin:
     cheat_file: str
 
 
+@dataclass(frozen=True)
+class Named:
+    """A planted mistake's true causes, by its own word, and the kinds that its card offers, the likeliest first."""
+
+    file: str
+    check: str
+    causes: tuple[str, ...]
+    offered: tuple[str, ...]
+    confirmed: bool = False
+
+    def among(self, most: int) -> bool:
+        """Whether a true cause is among the first few."""
+        return any(kind in self.causes for kind in self.offered[:most])
+
+
 @dataclass
 class Gate:
     """What the gate found."""
 
     findings: list[Finding] = field(default_factory=list)
     margins: list[Margin] = field(default_factory=list)
+    named: list[Named] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
@@ -71,22 +90,26 @@ class Gate:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a planted mistake says of itself, in the first line of its docstring."""
+    """What a planted mistake says of itself: in the first line of its docstring what it must get, and in the line that
+    begins with "Cause: " what is behind that, one kind of cause or, for what has two names, "this or that".
+    """
 
     check: str
     status: str
     why: str
+    causes: tuple[str, ...] = ()
 
 
 def claim_of(path: Path) -> Claim:
     """The claim of a file in wrong/. Raises SpecError."""
-    first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    first, _, rest = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
         raise SpecError(
             f"{path.name}: the docstring must begin '<part>.<check> <status>: <what is wrong>', got {first!r}"
         )
-    return Claim(match["check"], match["status"], match["why"])
+    label = _CAUSE.search(rest)
+    return Claim(match["check"], match["status"], match["why"], tuple(label["kinds"].split(" or ")) if label else ())
 
 
 def parts_in(path: Path, entry: Entry) -> frozenset[str]:
@@ -157,6 +180,8 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         for trial, record in zip(trials, pool.map(graded, trials), strict=True):
             for finding in _found(trial, record, entry):
                 note(finding)
+            if trial.claim and (named := _named_cause(trial.path, trial.claim, record)):
+                gate.named.append(named)
             for result in record.checks:
                 if trial.claim is None:
                     _keep(honest, result, trial.path.name, max)
@@ -175,6 +200,8 @@ def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[Finding]:
     """What a record says of its file."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)
+        if unlabelled := label_fault(trial.claim, entry):
+            yield Finding(f"{_named(trial.path)}, cause", False, unlabelled)
     elif trial.parts is None:
         yield _stub(record)
     else:
@@ -238,6 +265,43 @@ def _caught(path: Path, claim: Claim, record: Record) -> Finding:
         others = [result for result in record.checks if result.status not in ("pass", *UNJUDGED)]
         outcome += f", must be {claim.status}; {_sentence(others)}"
     return Finding(_named(path), holds, outcome)
+
+
+def label_fault(claim: Claim, entry: Entry) -> str:
+    """What is wrong with a mistake's label; empty where nothing is."""
+    if not claim.causes:
+        return "the docstring must have a line 'Cause: <kind>'"
+    known = known_kinds(entry.exercise.kinds)
+    unknown = [kind for kind in claim.causes if kind not in known]
+    return f"a cause must be a known kind, got {', '.join(unknown)}" if unknown else ""
+
+
+def _named_cause(path: Path, claim: Claim, record: Record) -> Named | None:
+    """The causes that the card of the named check offers; None where it was not judged, or did not fail."""
+    result = next((one for one in record.checks if one.id == claim.check), None)
+    if result is None or result.status in UNJUDGED or result.cause is None:
+        return None
+    suspects = result.cause.suspects
+    offered = tuple(one.kind for one in suspects)
+    return Named(path.stem, claim.check, claim.causes, offered, bool(suspects) and suspects[0].confirmed)
+
+
+def named_causes(entry: Entry, server: ForkServer, files: Sequence[Path] = ()) -> Iterator[Named]:
+    """What the cards of planted mistakes offer, one file after another; of all of them unless some are given.
+
+    Everybody's plan, without shrinking: what is offered does not depend on it.
+    """
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
+    drawn: dict[str, Plan] = {}
+    for path in files or entry.wrong:
+        claim = claim_of(path)
+        part = claim.check.partition(".")[0]
+        if part not in drawn:
+            drawn[part] = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
+        text = path.read_text(encoding="utf-8")
+        job = Job(entry, str(path), text, drawn[part], "", "", shrink=False, timed=False, compiled=False)
+        if named := _named_cause(path, claim, grade(job, server, truth=truth)):
+            yield named
 
 
 def _named(path: Path) -> str:

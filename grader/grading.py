@@ -312,6 +312,8 @@ class _Grading:
                 self._compiling.outcome(planned.part.name, capability, _COMPILE_S) for capability in rule.capabilities
             ]
             ruling = compiles(outcomes, rule)
+            if ruling.failure:
+                self._clues[planned.id] = clues_in(ruling.failure, planned.part, self._truth)
             status: Status = "inconclusive" if ruling.undecided else "pass"
             seconds = monotonic() - started
             return _result(planned, ruling.failure, None, ruling, seconds, status=status, reason=ruling.undecided)
@@ -385,13 +387,14 @@ class _Grading:
         """
         assert ruling.failure is not None
         shown: Failure | None = ruling.failure
-        first = not any(name.startswith(f"{planned.part.name}.") for name in self._clues)
+        others = [clues for name, clues in self._clues.items() if name.startswith(f"{planned.part.name}.")]
+        known = any(clue.confirmed for clues in others for clue in clues)
         self._tried[planned.part.name] = bench.tried
         self._words[planned.id] = ruling.failure.lead, ruling.failure.advice
         try:
-            clues, shown = gathered(bench, ruling)
+            clues, shown = gathered(bench, ruling, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
-            if first and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
+            if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
                 clues += again(bench, ruling.failure)
             self._clues[planned.id] = clues
         except Exception:

@@ -59,6 +59,7 @@ def _check_one(entry: Entry, server: ForkServer, seed: int | None, write_probe: 
     started = monotonic()
     gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, _print_finding, jobs)
     print(_margins(gate))
+    print(_causes(gate))
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)
     result = "sound" if gate.holds else f"not sound, {broken} findings"
@@ -83,6 +84,19 @@ def _margins(gate: Gate) -> str:
         f"    {margin.part:<22} worst honest {margin.worst_honest:.3g} ({margin.honest_file}), "
         f"cheapest mistake {margin.cheapest_cheat:.3g} ({margin.cheat_file})"
         for margin in gate.margins
+    ]
+    return "\n".join(lines)
+
+
+def _causes(gate: Gate) -> str:
+    """How often the cards name what is behind a planted mistake; which ones do not."""
+    total = len(gate.named)
+    first, three = (sum(named.among(most) for named in gate.named) for most in (1, 3))
+    lines = [f"  Causes: first in {first} of {total}, among three in {three} of {total}."]
+    lines += [
+        f"    {named.file:<40} {' or '.join(named.causes)}: offered {', '.join(named.offered) or 'none'}"
+        for named in gate.named
+        if not named.among(1)
     ]
     return "\n".join(lines)
 

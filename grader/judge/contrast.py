@@ -16,14 +16,18 @@ from grader.model.causes import Contrast
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # Kinds that show only where blocks are not full.
 RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
+# What is likelier by itself comes first.
+_RAGGED = (0.5, 0.45, 0.45)
 # Kinds that spare no case.
-EVERYWHERE_KINDS = ("zeros", "copies_input")
+EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
 # So many passing cases are no chance.
 _SOME = 3
 # What every usual block divides.
 _FULL = 128
 # Properties that say less are no evidence.
 _WEAK = 0.2
+# Values that nobody declared to be telling are less so.
+_SOME_VALUES = 0.85
 # How much is left of a clue whose kind says that other cases pass, where they fail.
 _REFUTED = 0.25
 
@@ -102,7 +106,7 @@ def _readings(tried: Sequence[Tried], several: Sequence[Contrast], space: Space)
             values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
             if values and space.axes[one.axis].simplest not in values:
                 listed = " or ".join(f"{one.axis}={value}" for value in sorted(values, key=str)[:3])
-                few = Contrast(one.axis, one.kind, f"with {listed}", tuple(values), one.weight)
+                few = Contrast(one.axis, one.kind, f"with {listed}", tuple(values), _SOME_VALUES * one.weight)
                 yield split(tried, _having(few, space)), few.says, few.weight
     if len({one.axis for one in several}) > 1:
         having = [_having(one, space) for one in several]
@@ -168,6 +172,5 @@ def _ragged(tried: Sequence[Tried], space: Space) -> Iterator[Clue]:
         return
     strength, block, name, parted = best
     seen = parted.sentence(f"in which {name} is no multiple of {block}")
-    weight = 0.5 * strength
-    for kind in RAGGED_KINDS:
-        yield Clue(kind, weight, seen)
+    for kind, weight in zip(RAGGED_KINDS, _RAGGED, strict=True):
+        yield Clue(kind, weight * strength, seen)

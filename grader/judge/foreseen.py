@@ -17,11 +17,10 @@ _SHARE = 0.95
 _NEARER = 0.25
 # How far from the mistake's exact values its rounding may lie, in eps of the dtype and of the row's largest value.
 _ROUNDINGS = 4.0
-# Errors that go together like this come from the same rounding, or from one like it.
-_VERY_ALIKE, _ALIKE = 0.9, 0.4
-_SIMILAR, _AS_LARGE = 0.5, 0.4
-# Fewer elements go together by chance.
-_ENOUGH = 8
+# Errors that go together like this come from the same rounding, or from one like it; few numbers do so by chance.
+_VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
+# One size of errors over another: as good as equal, about as large, and neither.
+_SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
 # More than a few causes are none.
 _MOST = 3
 
@@ -50,6 +49,8 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     size = size.amax(-1, keepdim=True) if size.dim() else size
     allowed = torch.where(truth.isfinite(), output.allowed, 0.0)
     off = (wide - value).abs()
+    # What is allowed of large true values must not make a small wrong one equal to 0.
+    allowed = torch.minimum(allowed, _NEARER * torch.maximum(wide.abs(), value.abs()).nan_to_num(0.0))
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
     # What is not finite must be so in both, and with the same sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
@@ -73,27 +74,33 @@ def rounding_clues(truth: Truth, part: Part, seen: Seen) -> list[Clue]:
 
 def _alike(kind: str, error: torch.Tensor, foreseen: torch.Tensor) -> Clue | None:
     """How alike the errors of an answer and of a foreseen rounding are."""
-    both = error.isfinite() & foreseen.isfinite()
-    if not bool(error[~both].isfinite().logical_not().eq(foreseen[~both].isfinite().logical_not()).all()):
+    finite = error.isfinite()
+    if not torch.equal(finite, foreseen.isfinite()):
         return None
-    mine, its = error[both], foreseen[both]
-    size, expected = float(mine.norm()), float(its.norm())
-    if not size or not expected:
+    if not bool(finite.all()):
+        return Clue(kind, 0.85, "Just those elements overflow that this makes overflow.")
+    size, expected = float(error.norm()), float(foreseen.norm())
+    ratio = size / expected if expected else 0.0
+    if not _NO_OTHER < ratio < 1 / _NO_OTHER:
         return None
-    alike, ratio = float(mine @ its) / (size * expected), size / expected
-    if mine.numel() >= _ENOUGH and alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
-        return sure(kind, "The errors are, element by element, those that this leads to.")
-    if mine.numel() >= _ENOUGH and alike > _ALIKE:
+    # Rounding the same values in another order may well turn the errors' sign.
+    alike = abs(float((error * foreseen).sum())) / (size * expected)
+    if alike > max(_ALIKE, _BY_CHANCE / error.numel() ** 0.5):
+        if alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
+            return sure(kind, "The errors are, element by element, those that this leads to.")
         return Clue(kind, 0.8, "The errors go the same way as those that this leads to.")
-    if _AS_LARGE < ratio < 1 / _AS_LARGE:
-        return Clue(kind, 0.4, "The errors are as large as those that this leads to.")
-    return None
+    return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if ratio > _AS_LARGE else None
 
 
-def foreseen_clues(likely: Sequence[Foreseen]) -> Iterator[Clue]:
-    """What mistakes that lead to just these values point to. Zeros may be anything's."""
+def foreseen_clues(likely: Sequence[Foreseen], seen: Seen) -> Iterator[Clue]:
+    """What mistakes that lead to just these values point to. Zeros, and NaN without a number, may be anything's."""
+    got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
+    values = got[wrong]
+    weight, what = 1.0, "values"
+    if not bool(got.any()):
+        weight, what = 0.45, "zeros"
+    elif bool(values.isnan().all()):
+        weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
     for one in likely:
-        if all(not bool(output.any()) for output in one.outputs):
-            yield Clue(one.kind, 0.45, "The zeros could be what this leads to.", title=one.title, help=one.help)
-        else:
-            yield sure(one.kind, "The values are just what this leads to.", one.title, one.help)
+        text = f"The {what} are just what this leads to." if weight == 1 else f"The {what} could come from this."
+        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help)

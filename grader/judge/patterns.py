@@ -76,8 +76,9 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
         if answer.before is None and isinstance(value, Tensor) and _is_copy(value, answer):
             yield Clue(
                 "copies_input",
-                0.95 if many else 0.6,
+                1.0 if many else 0.6,
                 f"{name} equals {argument}, bit for bit.",
+                confirmed=many and bool((got != got.reshape(-1)[0]).any()),
                 title="The output is one of the inputs",
                 help=f"It equals argument {i} bit for bit.",
             )
@@ -190,7 +191,7 @@ def _bits(answer: Answer) -> tuple[Tensor, int, int, int] | None:
 
 
 def _unwritten(answer: Answer) -> Tensor:
-    """Which wrong elements look as if nothing was stored there: they are as before, or the NaN that memory starts as."""
+    """Which wrong elements look as if nothing was stored there: as before, or the NaN that memory starts as."""
     if answer.before is not None:
         return answer.wrong & _equal(answer.got, answer.before)
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
@@ -287,7 +288,7 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterator[
             bits is not None and bool((bits[0][wrong][not_finite] == bits[2]).any())
         )
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
-        weight = (0.6 if computed else 0.35) * (1.0 if share >= _MOST else 0.7)
+        weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
         yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")
     if bool(true.isnan().any() | true.isinf().any()) and bool(got[value.isfinite()].isfinite().all()):
         only = ~true.isfinite()

@@ -30,7 +30,6 @@ _MOST = 4
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 # What another check of the part has shown is likely here as well.
 _ELSEWHERE = 0.6
-_ROUNDINGS = ("low_precision_sum", "rounded_intermediate", "tf32")
 # A kind that explains fewer of the failing cases is not confirmed; and no guess is more likely than this.
 _MOSTLY, _UNSURE = 0.6, 0.97
 # Two sums of the same numbers are equal but for their rounding.
@@ -73,7 +72,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         return [sure(kind, "", cause.title, cause.help)]
     if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
         seen = failure.seen
-        found += foreseen_clues(foreseen_in(truth, part, seen))
+        found += foreseen_clues(foreseen_in(truth, part, seen), seen)
         if any(clue.confirmed for clue in found):
             return found
         before = truth.inputs(seen.recipe)
@@ -81,17 +80,20 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
         looks = clues_of(answers, named)
-        if any(clue.kind in _ROUNDINGS for clue in looks):
+        if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
         found += looks
     return found
 
 
-def gathered(bench: Bench, ruling: Ruling) -> tuple[list[Clue], Failure | None]:
-    """What a check's failing cases point to, together; and the one of them to show, which shows the likeliest best."""
+def gathered(bench: Bench, ruling: Ruling, *, known: bool) -> tuple[list[Clue], Failure | None]:
+    """What a check's failing cases point to, together; and the one of them to show, which shows the likeliest best.
+
+    `known`: whether another check has confirmed a cause; then one case will do.
+    """
     if ruling.failure is None:
         return [], None
-    failures = (ruling.failure, *ruling.alike)
+    failures = (ruling.failure, *(() if known else ruling.alike))
     several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
     clues = together(several)
     sure_of = {clue.kind for clue in clues if clue.confirmed}
@@ -173,7 +175,7 @@ def suspects_of(
     """The best few, best first. `elsewhere` are clues of the part's other failed checks."""
     own = list(clues)
     if not any(clue.confirmed for clue in own):
-        own += [replace(clue, weight=_ELSEWHERE * clue.weight, confirmed=False) for clue in elsewhere if clue.confirmed]
+        own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
     if space is not None:
         own += contrasts(tried, declared, space)
@@ -184,6 +186,11 @@ def suspects_of(
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
     return tuple(_suspect(kinds[same[0].kind], same) for same in few if same[0].kind in kinds)
+
+
+def _from_elsewhere(clue: Clue) -> Clue:
+    seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "So it is in another check."
+    return Clue(clue.kind, _ELSEWHERE * min(clue.weight, 1.0), seen)
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import floor
 
-from torch import Tensor
-
 from grader.judge.bench import Bench, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
@@ -52,7 +50,7 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
             return Ruling(None, one, work=tuple(found), undecided=work)
         bench.passed.append(one)
         found.append(work)
-        if failure := _too_much(work, model, launches, _sizes(bench, trial)):
+        if failure := _too_much(work, model, launches, sum(output.nbytes for output in trial.expected)):
             return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))
     return Ruling(None, metrics=_metrics(found), work=tuple(found))
 
@@ -95,8 +93,8 @@ def _metrics(found: Sequence[Work]) -> dict[str, Number]:
     return {"cases": len(found), "bytes_moved": worst.moved_bytes, "bytes_allowed": worst.allowed_bytes}
 
 
-def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], sizes: tuple[int, int]) -> Failure | None:
-    """`sizes`: the bytes of all tensors that come in, and of those that go out."""
+def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: int) -> Failure | None:
+    """`going`: the bytes of the results."""
     if 0 <= work.extra_allowed_bytes < work.extra_bytes:
         return Failure(
             "fail",
@@ -124,7 +122,7 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], sizes: t
             f"at most {_bytes(work.allowed_bytes)}",
             _bytes(work.moved_bytes),
         ),
-        tuple(_clues(work, [launch.traffic for launch in launches if launch.traffic], sizes)),
+        tuple(_clues(work, [launch.traffic for launch in launches if launch.traffic], going)),
     )
 
 
@@ -168,14 +166,8 @@ def _why(work: Work, traffic: Sequence[Traffic]) -> str:
     )
 
 
-def _sizes(bench: Bench, trial: Trial) -> tuple[int, int]:
-    given = [value for value in bench.truth.inputs(trial.recipe) if isinstance(value, Tensor)]
-    return sum(each.nbytes for each in given), sum(output.nbytes for output in trial.expected)
-
-
-def _clues(work: Work, traffic: Sequence[Traffic], sizes: tuple[int, int]) -> Iterator[Clue]:
+def _clues(work: Work, traffic: Sequence[Traffic], going: int) -> Iterator[Clue]:
     """What moves the bytes: values that go through memory, inputs that are loaded again, bytes that nobody needs."""
-    coming, going = sizes
     stored, loaded = work.stored_bytes, work.loaded_bytes
     stored_once = sum(each.unique_stored_bytes for each in traffic)
     loaded_once = sum(each.unique_loaded_bytes for each in traffic)
@@ -189,8 +181,8 @@ def _clues(work: Work, traffic: Sequence[Traffic], sizes: tuple[int, int]) -> It
         yield Clue("read_again", 0.85, f"What is loaded is loaded {loaded / max(loaded_once, 1):.1f} times on average.")
         if stored_once and stored >= _AGAIN * stored_once:
             yield Clue("through_memory", 0.5, "What is stored is stored more than once.")
-    elif work.launches > 1 and loaded > coming:
-        yield Clue("through_memory", 0.6, f"{_bytes(loaded)} are loaded, and the inputs are {_bytes(coming)}.")
+    elif work.launches > 1:
+        yield Clue("through_memory", 0.6, f"{_bytes(loaded)} are loaded by {work.launches} launches.")
         yield Clue("several_launches", 0.55, f"{work.launches} launches hand their results on.")
     else:
         yield Clue(

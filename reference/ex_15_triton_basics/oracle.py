@@ -137,6 +137,9 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
             mixed = [powers[first : first + rows] / total[first : first + rows].sum() for first in starts]
             help_text = "A block of rows is reduced along one axis only: one sum for every row."
             yield "wrong_axis", f"Looks as if the sum goes over {rows} rows at a time", help_text, torch.cat(mixed)
+            whole = [torch.softmax(x[first : first + rows].flatten(), 0).view(-1, x.shape[1]) for first in starts]
+            title = f"Looks as if maximum and sum go over {rows} rows at a time"
+            yield "wrong_axis", title, help_text, torch.cat(whole)
     for block in BLOCKS:
         if beyond := -x.shape[1] % block:
             # Whatever the row holds, 0 is counted among the scores.

@@ -239,6 +239,7 @@ OFF_BY_ONE = "Looks as if the causal mask is off by one"
 HEADS_MODULO = "Looks as if query head h reads kv head h % Hkv"
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
 LAST_KEY = "Looks as if the last key is not seen"
+REMAINDER_HELP = "How many tiles does a length need that no tile divides?"
 LAST_KEY_HELP = "Key j exists where j < Skv, the length and not the last index."
 BASE_2 = "Looks as if lse is taken to be a logarithm to base 2"
 BLIND_NAN = "Looks like -inf - (-inf), which is NaN, in rows that see no key"
@@ -298,7 +299,10 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         "no_maximum",
         "Looks as if the row's maximum is not subtracted",
         "exp(89) is more than float32 holds, and exp(-104) less: what may be subtracted without changing the quotient?",
-        ((plain @ v[:, heads]) / plain.sum(-1, keepdim=True), plain.sum(-1).log()),
+        (
+            (plain @ v[:, heads]) / plain.sum(-1, keepdim=True).masked_fill(~seen.any(-1)[:, None], 1.0),
+            plain.sum(-1).log(),
+        ),
     )
     yield (
         "not_normalised",
@@ -309,6 +313,10 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
             yield from _without_rescale(logits, v[:, heads], tile)
+        if left := k.shape[2] % tile:
+            title = f"Looks as if the last {left} keys, which fill no tile, are left out"
+            few = seen & (torch.arange(k.shape[2]) < k.shape[2] - left)
+            yield "remainder_skipped", title, REMAINDER_HELP, _softmax(q, k, v, given, few, heads)
         if not causal and (beyond := -k.shape[2] % tile):
             # Keys of zeros have a logit of 0.
             more = torch.logaddexp(lse, torch.full_like(lse, math.log(beyond)))
@@ -472,6 +480,15 @@ def attention_backward_mistakes(
                 "dk and dv of a kv head are the sums over all query heads that read it.",
                 gradients(counted=slice(member, None, group)),
             )
+    for tile in USUAL_TILES:
+        if left := q.shape[2] % tile:
+            title = f"Looks as if the last {left} queries, which fill no tile, give nothing"
+            few = seen & (torch.arange(q.shape[2]) < q.shape[2] - left)[:, None]
+            yield "remainder_skipped", title, REMAINDER_HELP, gradients(seen=few)
+        if left := k.shape[2] % tile:
+            title = f"Looks as if the last {left} keys, which fill no tile, are left out"
+            few = seen & (torch.arange(k.shape[2]) < k.shape[2] - left)
+            yield "remainder_skipped", title, REMAINDER_HELP, gradients(seen=few)
     for factor in (LN_2, 1 / LN_2):
         yield (
             "logarithm_base",

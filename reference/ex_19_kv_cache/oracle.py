@@ -363,7 +363,20 @@ def _decode_mistakes(
         whole = lengths - lengths % tile
         title = f"Looks as if slots that fill no tile of {tile} are left out"
         yield "remainder_skipped", title, "What is left of a length that no tile divides?", attended(right, whole)
+        reached = torch.where(lengths > 0, lengths + -lengths % tile, 0)
+        help_text = "What lies past the length is anything, NaN too, and 0 · NaN is NaN: which loads must leave it out?"
+        title = f"Looks as if slots past the length are looked at, up to a multiple of {tile}"
+        yield "past_length", title, help_text, attended(right, reached)
     for splits in USUAL_SPLITS:
+        title, help_text = "Looks like 0 / 0 in splits that have no slot", "What becomes of a split past the length?"
+        for name, counted in (("cache", None), ("length", lengths)):
+            empty = _empty_splits(lengths, splits, slots(0, 1 << 40)[0].shape[2] if name == "cache" else counted)
+            o = attended(right)
+            yield "empty_split", title, help_text, o.masked_fill((empty > 0)[:, None, None], torch.nan)
+            lse = attended(partial(_lse, scale=given))
+            told = "The log-sum-exp of nothing is -inf, and its weight is 0."
+            weighed = o / (1 + empty[:, None, None] * (-lse).exp())
+            yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
         for average in (True, False):
             joined = partial(_unweighted, scale=scale, splits=splits, average=average)
             help_text = "A split that has seen large logits says more: by how much, its log-sum-exp tells."
@@ -376,6 +389,19 @@ def _decode_mistakes(
         whole = lengths - lengths % splits
         title = f"Looks as if slots that do not divide by {splits} splits are left out"
         yield "remainder_skipped", title, "How many slots has the last split?", attended(right, whole)
+
+
+def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
+    """[B]: how many splits of a cache of so many slots, or of a length, have none of the sequence's slots."""
+    size = -(-torch.as_tensor(of) // splits).clamp(min=1)
+    return splits - -(-lengths // size).clamp(max=splits)
+
+
+def _lse(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """The log-sum-exp of each query head, as often as there are numbers in its row."""
+    if k.shape[2] == 0:
+        return torch.full_like(q, -torch.inf)
+    return _logits(q, k, scale).logsumexp(-1, keepdim=True).expand(*k.shape[:2], -1, q.shape[-1]).reshape(q.shape)
 
 
 def _modulo(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:

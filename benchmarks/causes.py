@@ -1,0 +1,175 @@
+"""`python -m benchmarks.causes [ex_18 …] [--markdown docs/causes.md]`: do the cards name what is behind a mistake?
+
+Every planted mistake says its true cause itself; it is graded with the plan that everybody gets, and the card of the
+check that it names is looked at. So are mistakes that no rule was made with: tests/submissions/mistakes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grader.author import Named, named_causes
+from grader.catalogue import Entry, discover, resolve
+from grader.judge.kinds import GENERAL
+from grader.model.causes import Kind
+from grader.sandbox.server import ForkServer
+
+ROOT = Path(__file__).resolve().parents[1]
+HELD_OUT = ROOT / "tests" / "submissions" / "mistakes"
+NOTES = Path(__file__).parent / "causes.json"
+
+INTRODUCTION = """\
+# Why did it fail: how causes are found, and how often that is right
+
+Made by `python -m benchmarks.causes --markdown docs/causes.md`; do not edit. Every planted mistake of an exercise says
+in its docstring what is behind its failure (`Cause: <kind>`), by what its mistake is. It is graded with the plan that
+every learner gets, without a GPU; then the suspects on the card of the check that it names are compared with that word.
+
+## How causes are found
+
+A card's suspects are weighed clues (`grader/judge/suspects.py`); nothing of it has a say in a status or in points.
+
+- **Values** (`judge/patterns.py`): zeros, copies, memory that nobody stored to, NaN that can only come from around an
+  argument, a limit, a constant factor, exchanged axes, shifted positions, another output's values, errors as small as a
+  rounding's.
+- **Foreseen mistakes** (`<part>_mistakes` in an oracle): an answer that is a mistake's, but for its rounding, is no
+  guess. **Foreseen roundings** (`<part>_roundings`): errors that are, element by element, those of a sum or of an
+  intermediate value in too few bits.
+- **Contrast** (`judge/contrast.py`): all cases of the part, failing and passing, along every axis; a specification says
+  what an axis points to (`contrasts`). A kind that leaves other cases alone is unlikely where those fail as well.
+- **What was seen**: accesses and races, launches, bytes, memory, compiled kernels, calls one after another.
+- **Probes**: the first failing call of a part is made once more; a wrong answer is compared with the right answers to
+  calls before it.
+
+Clues of one kind strengthen each other; what only some of the failing cases show counts less. A suspect is *confirmed*
+where values or a probe leave no doubt; all others say "looks like". Below a weight of 0.3 nothing is offered: a plain
+mismatch is better than a wrong cause.
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one file's card offered. `own`: whether the file is a planted one; held out otherwise."""
+
+    exercise: str
+    own: bool
+    named: Named
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Grade, print the table, and write the page if asked."""
+    options = _parser().parse_args(arguments)
+    entries = [resolve(ROOT, name)[0] for name in options.exercises] or list(discover(ROOT))
+    results = []
+    with closing(ForkServer("interpret")) as server:
+        for result in measured(entries, server):
+            results.append(result)
+            print(_line(result), file=sys.stderr, flush=True)
+    if options.also:
+        # Of another installation, which has a package that this one lacks.
+        results += [_read(one) for one in json.loads(options.also.read_text(encoding="utf-8"))]
+    if options.json:
+        options.json.write_text(json.dumps([asdict(one) for one in results], indent=1), encoding="utf-8")
+    print(table(results))
+    if options.markdown:
+        notes = json.loads(NOTES.read_text(encoding="utf-8"))
+        options.markdown.write_text(page(results, discover(ROOT), notes), encoding="utf-8")
+    return 0
+
+
+def measured(entries: Iterable[Entry], server: ForkServer) -> Iterator[Result]:
+    """Every planted mistake, then the held-out ones."""
+    for entry in entries:
+        held_out = sorted((HELD_OUT / entry.name).glob("*.py"))
+        for named in named_causes(entry, server):
+            yield Result(entry.id, True, named)
+        for named in named_causes(entry, server, held_out) if held_out else ():
+            yield Result(entry.id, False, named)
+
+
+def table(results: Sequence[Result]) -> str:
+    """Per exercise: how many, how often the true cause comes first, and among three; then the misses."""
+    rows = ["| mistakes | files | true cause first | among the first three |", "| --- | ---: | ---: | ---: |"]
+    for own, what in ((True, "planted"), (False, "held out")):
+        of_kind = [one for one in results if one.own is own]
+        for name in sorted({one.exercise for one in of_kind}):
+            rows.append(_row(f"{what}, {name}", [one for one in of_kind if one.exercise == name]))
+        if of_kind:
+            rows.append(_row(f"**{what}, all**", of_kind))
+    return "\n".join(rows) + "\n"
+
+
+def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, str]) -> str:
+    """The whole page. `notes` say why a file's cause is missed, by exercise and file."""
+    sections = [INTRODUCTION, "## How often that is right\n", table(results), HELD_OUT_NOTE, "## Misses\n"]
+    sections += [_misses(results, notes), "## The vocabulary\n", "Kinds of any exercise (`grader/judge/kinds.py`):\n"]
+    sections.append(_kinds(GENERAL.values()))
+    for entry in entries:
+        if entry.exercise.kinds:
+            sections += [f"Of {entry.id} (its `spec.py`):\n", _kinds(entry.exercise.kinds)]
+    return "\n".join(sections).rstrip("\n") + "\n"
+
+
+HELD_OUT_NOTE = """\
+The rules were made with the planted files at hand, so their figures flatter. The held-out mistakes
+(`tests/submissions/mistakes`) are solutions with one mistake of the kind that learners make, written and labelled
+before any of them was graded; nothing was changed because of what came out.
+"""
+
+
+def _misses(results: Sequence[Result], notes: dict[str, str]) -> str:
+    rows = ["| file | true cause | offered | why |", "| --- | --- | --- | --- |"]
+    for one in results:
+        if not one.named.among(1):
+            offered = ", ".join(one.named.offered) or "none"
+            where = f"{one.exercise}/{one.named.file}" + ("" if one.own else " (held out)")
+            why = notes.get(f"{one.exercise}/{one.named.file}", "")
+            rows.append(f"| {where} | {' or '.join(one.named.causes)} | {offered} | {why} |")
+    return "\n".join(rows) + "\n" if len(rows) > 2 else "None.\n"
+
+
+def _kinds(kinds: Iterable[Kind]) -> str:
+    rows = ["| kind | looks like | hint |", "| --- | --- | --- |"]
+    rows += [f"| `{kind.name}` | {kind.is_a} | {kind.help} |" for kind in kinds]
+    return "\n".join(rows) + "\n"
+
+
+def _row(name: str, results: Sequence[Result]) -> str:
+    first, three = (sum(one.named.among(most) for one in results) for most in (1, 3))
+    return f"| {name} | {len(results)} | {_share(first, len(results))} | {_share(three, len(results))} |"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({part / whole:.0%})"
+
+
+def _line(one: Result) -> str:
+    mark = "first" if one.named.among(1) else "three" if one.named.among(3) else "MISS "
+    held = "" if one.own else " (held out)"
+    return (
+        f"{mark} {one.exercise} {one.named.file}{held}: {' or '.join(one.named.causes)}: {', '.join(one.named.offered)}"
+    )
+
+
+def _read(fields: dict) -> Result:
+    named = {name: tuple(value) if isinstance(value, list) else value for name, value in fields["named"].items()}
+    return Result(fields["exercise"], fields["own"], Named(**named))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description="How often cards name the cause.")
+    parser.add_argument("exercises", nargs="*", help="ex_15 …; all without one")
+    parser.add_argument("--markdown", type=Path, help="where the page goes; none without it")
+    parser.add_argument("--json", type=Path, help="where the results go; nowhere without it")
+    parser.add_argument("--also", type=Path, help="results of another installation, from its --json")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
