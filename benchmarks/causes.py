@@ -1,7 +1,8 @@
 """`python -m benchmarks.causes [ex_18 …] [--markdown docs/causes.md]`: do the cards name what is behind a mistake?
 
 Every planted mistake says its true cause itself; it is graded with the plan that everybody gets, and the card of the
-check that it names is looked at. So are mistakes that no rule was made with: tests/submissions/mistakes.
+check that it names is looked at. So are mistakes that no rule was made with, small changes of the model solutions:
+benchmarks/held_out.json, where the first failing check counts.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from grader.author import Named, named_causes
+from grader.author import Mistake, Named, named_causes, planted
 from grader.catalogue import Entry, discover, resolve
 from grader.judge.kinds import GENERAL
 from grader.model.causes import Kind
 from grader.sandbox.server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[1]
-HELD_OUT = ROOT / "tests" / "submissions" / "mistakes"
+HELD_OUT = Path(__file__).parent / "held_out.json"
 NOTES = Path(__file__).parent / "causes.json"
 
 INTRODUCTION = """\
@@ -68,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     entries = [resolve(ROOT, name)[0] for name in options.exercises] or list(discover(ROOT))
     results = []
     with closing(ForkServer("interpret")) as server:
-        for result in measured(entries, server):
+        for result in measured(entries, server, own=not options.held_out):
             results.append(result)
             print(_line(result), file=sys.stderr, flush=True)
     if options.also:
         # Of another installation, which has a package that this one lacks.
-        results += [_read(one) for one in json.loads(options.also.read_text(encoding="utf-8"))]
+        results.extend(map(_read, json.loads(options.also.read_text(encoding="utf-8"))))
     if options.json:
         options.json.write_text(json.dumps([asdict(one) for one in results], indent=1), encoding="utf-8")
     print(table(results))
@@ -83,14 +84,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measured(entries: Iterable[Entry], server: ForkServer) -> Iterator[Result]:
+def measured(entries: Iterable[Entry], server: ForkServer, *, own: bool) -> Iterator[Result]:
     """Every planted mistake, then the held-out ones."""
     for entry in entries:
-        held_out = sorted((HELD_OUT / entry.name).glob("*.py"))
-        for named in named_causes(entry, server):
+        for named in named_causes(entry, server, planted(entry)) if own else ():
             yield Result(entry.id, True, named)
-        for named in named_causes(entry, server, held_out) if held_out else ():
+        for named in named_causes(entry, server, held_out(entry)):
             yield Result(entry.id, False, named)
+
+
+def held_out(entry: Entry) -> Iterator[Mistake]:
+    """The model solution, with one mistake at a time that no rule was made with."""
+    solution = entry.source("solution.py")
+    for one in json.loads(HELD_OUT.read_text(encoding="utf-8")):
+        if one["exercise"] == entry.id:
+            source = solution
+            for before, after in one["changes"]:
+                if before not in source:
+                    raise ValueError(f"{one['name']}: the solution must hold {before!r}")
+                source = source.replace(before, after)
+            yield Mistake(one["name"], one["part"], tuple(one["cause"].split(" or ")), source)
 
 
 def table(results: Sequence[Result]) -> str:
@@ -98,8 +111,8 @@ def table(results: Sequence[Result]) -> str:
     rows = ["| mistakes | files | true cause first | among the first three |", "| --- | ---: | ---: | ---: |"]
     for own, what in ((True, "planted"), (False, "held out")):
         of_kind = [one for one in results if one.own is own]
-        for name in sorted({one.exercise for one in of_kind}):
-            rows.append(_row(f"{what}, {name}", [one for one in of_kind if one.exercise == name]))
+        names = sorted({one.exercise for one in of_kind})
+        rows += [_row(f"{what}, {name}", [one for one in of_kind if one.exercise == name]) for name in names]
         if of_kind:
             rows.append(_row(f"**{what}, all**", of_kind))
     return "\n".join(rows) + "\n"
@@ -118,8 +131,8 @@ def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, s
 
 HELD_OUT_NOTE = """\
 The rules were made with the planted files at hand, so their figures flatter. The held-out mistakes
-(`tests/submissions/mistakes`) are solutions with one mistake of the kind that learners make, written and labelled
-before any of them was graded; nothing was changed because of what came out.
+(`benchmarks/held_out.json`) are model solutions with one mistake of the kind that learners make, written and labelled
+before any of them was graded; no rule was changed because of what came out. Of these the first failing check counts.
 """
 
 
@@ -166,6 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description="How often cards name the cause.")
     parser.add_argument("exercises", nargs="*", help="ex_15 …; all without one")
     parser.add_argument("--markdown", type=Path, help="where the page goes; none without it")
+    parser.add_argument("--held-out", action="store_true", help="only mistakes that no rule was made with")
     parser.add_argument("--json", type=Path, help="where the results go; nowhere without it")
     parser.add_argument("--also", type=Path, help="results of another installation, from its --json")
     return parser

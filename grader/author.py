@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,7 +180,7 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
         for trial, record in zip(trials, pool.map(graded, trials), strict=True):
             for finding in _found(trial, record, entry):
                 note(finding)
-            if trial.claim and (named := _named_cause(trial.path, trial.claim, record)):
+            if trial.claim and (named := _named_cause(trial.path.stem, trial.claim.check, trial.claim.causes, record)):
                 gate.named.append(named)
             for result in record.checks:
                 if trial.claim is None:
@@ -276,31 +276,51 @@ def label_fault(claim: Claim, entry: Entry) -> str:
     return f"a cause must be a known kind, got {', '.join(unknown)}" if unknown else ""
 
 
-def _named_cause(path: Path, claim: Claim, record: Record) -> Named | None:
-    """The causes that the card of the named check offers; None where it was not judged, or did not fail."""
-    result = next((one for one in record.checks if one.id == claim.check), None)
+def _named_cause(name: str, check: str, causes: tuple[str, ...], record: Record) -> Named | None:
+    """The causes that a check's card offers; None where it was not judged, or did not fail."""
+    result = next((one for one in record.checks if one.id == check), None)
     if result is None or result.status in UNJUDGED or result.cause is None:
         return None
     suspects = result.cause.suspects
     offered = tuple(one.kind for one in suspects)
-    return Named(path.stem, claim.check, claim.causes, offered, bool(suspects) and suspects[0].confirmed)
+    return Named(name, check, causes, offered, bool(suspects) and suspects[0].confirmed)
 
 
-def named_causes(entry: Entry, server: ForkServer, files: Sequence[Path] = ()) -> Iterator[Named]:
-    """What the cards of planted mistakes offer, one file after another; of all of them unless some are given.
+@dataclass(frozen=True)
+class Mistake:
+    """A submission with one mistake: which part it is in, what is behind its failure, and the check whose card counts;
+    without one, it is the first that fails.
+    """
+
+    name: str
+    part: str
+    causes: tuple[str, ...]
+    source: str
+    check: str = ""
+
+
+def planted(entry: Entry) -> Iterator[Mistake]:
+    """The exercise's own mistakes."""
+    for path in entry.wrong:
+        claim = claim_of(path)
+        part = claim.check.partition(".")[0]
+        yield Mistake(path.stem, part, claim.causes, path.read_text(encoding="utf-8"), claim.check)
+
+
+def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) -> Iterator[Named]:
+    """What the cards of mistakes offer, one after another, where they fail.
 
     Everybody's plan, without shrinking: what is offered does not depend on it.
     """
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     drawn: dict[str, Plan] = {}
-    for path in files or entry.wrong:
-        claim = claim_of(path)
-        part = claim.check.partition(".")[0]
-        if part not in drawn:
-            drawn[part] = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
-        text = path.read_text(encoding="utf-8")
-        job = Job(entry, str(path), text, drawn[part], "", "", shrink=False, timed=False, compiled=False)
-        if named := _named_cause(path, claim, grade(job, server, truth=truth)):
+    for one in mistakes:
+        if one.part not in drawn:
+            drawn[one.part] = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({one.part}))
+        told = one.name, one.source, drawn[one.part], "", ""
+        record = grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server, truth=truth)
+        failed = (check.id for check in record.checks if check.cause and check.status not in UNJUDGED)
+        if named := _named_cause(one.name, one.check or next(failed, ""), one.causes, record):
             yield named
 
 

@@ -423,6 +423,7 @@ class _Grading:
                 space_of(part),
                 exercise.contrasts,
                 known_kinds(exercise.kinds),
+                part.name,
             )
         except Exception:
             return result

@@ -135,7 +135,7 @@ class Bench:
         elif part is self.part:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
         if part is self.part and patch_seed is None and storage == "new" and decoy_seed is None:
-            self.tried.append(Tried(case, failure is not None))
+            self.tried.append(Tried(case, failure is not None, seed))
         return Trial(recipe, outcome, expected, failure, worst)
 
     def _seen(self, failure: Failure, seen: Seen) -> Failure:

@@ -34,10 +34,11 @@ _REFUTED = 0.25
 
 @dataclass(frozen=True)
 class Tried:
-    """A case that was run, and whether it failed."""
+    """A case that was run, whether it failed, and the seed of its inputs."""
 
     case: Case
     failed: bool
+    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -103,4 +103,4 @@ def foreseen_clues(likely: Sequence[Foreseen], seen: Seen) -> Iterator[Clue]:
         weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
     for one in likely:
         text = f"The {what} are just what this leads to." if weight == 1 else f"The {what} could come from this."
-        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help)
+        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, foreseen=True)

@@ -13,6 +13,7 @@ from grader.record import Cause, clean
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
+_STRIDED = 2
 # So far beyond the end, a wrong stride is likelier than a missing mask.
 _FAR = 2
 # Offsets of this size come of a product that did not fit into 32 bits.
@@ -63,7 +64,11 @@ def clues_of(findings: Sequence[Finding]) -> list[Clue]:
     cause = cause_of(findings)
     if cause is None:
         return []
-    kinds = _race_kinds(findings[0]) if findings[0].kind == "race" else _reading(findings[0]).kinds
+    found = findings[0]
+    kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
+    if len(found.shape) < _STRIDED:
+        # Of a vector nobody ignores strides.
+        kinds = tuple(one for one in kinds if one[0] != "strides_ignored")
     return [
         Clue(
             kind,
@@ -72,6 +77,7 @@ def clues_of(findings: Sequence[Finding]) -> list[Clue]:
             confirmed=weight == 1,
             title="" if i else cause.title,
             help="" if i else cause.help,
+            firm=kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes),
         )
         for i, (kind, weight) in enumerate(kinds)
     ]
@@ -147,6 +153,12 @@ def _readings(found: Finding) -> Iterator[_Reading]:
         all_outside,
         "The whole block lies beyond the end: does the grid start more programs than there are blocks?",
         (("grid_too_large", 0.45), ("missing_mask", 0.5), ("strides_ignored", 0.35)),
+    )
+    yield _Reading(
+        found.masked and found.lanes == 1 and found.element == found.elements,
+        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
+        "tensor, and the offsets with its strides.",
+        (("missing_mask", 0.6), ("position_shifted", 0.55), ("strides_ignored", 0.2)),
     )
     yield _Reading(
         found.masked,

@@ -21,6 +21,7 @@ _FEW = 8
 _COARSE = 2.0**-6
 # Where values are usually cut off.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
+_COARSER = (torch.float16, torch.bfloat16)
 # What TF32 and float16 keep of a float32, give or take the sums that such products go into.
 _TF32 = (2.0**-16, 2.0**-8)
 _POWERS = tuple(2**i for i in range(15, 0, -1))
@@ -38,8 +39,10 @@ class Answer:
     before: Tensor | None = None
 
 
-def clues_of(answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> list[Clue]:
-    """What the first wrong output points to. `inputs` are names and values, as they were before the call."""
+def clues_of(answers: Sequence[Answer], inputs: Sequence[tuple[str, object]], *, multiplies: bool = True) -> list[Clue]:
+    """What the first wrong output points to. `inputs` are names and values, as they were before the call;
+    `multiplies`: whether a kernel may have multiplied matrices.
+    """
     answer = next((one for one in answers if bool(one.wrong.any())), None)
     if answer is None or not answer.got.dtype.is_floating_point:
         return []
@@ -52,7 +55,7 @@ def clues_of(answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) ->
     unwritten = _unwritten(answer)
     if bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
         return list(_never_written(answer, unwritten))
-    return [*_by_value(answer, inputs), *_by_place(answer)]
+    return [*_by_value(answer, inputs, multiplies=multiplies), *_by_place(answer)]
 
 
 # -- values that come from somewhere ---------------------------------------------------------------------------------
@@ -225,6 +228,8 @@ def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
     if bool(unwritten.all()):
         if answer.before is not None:
             yield Clue("not_cleared", 0.5, f"Every element of {name} is NaN, as it was before the call.")
+        else:
+            yield Clue("not_cleared", 0.42, f"Every element of {name} is NaN, as fresh memory is.")
         if total >= _FEW:
             yield Clue("zeros", 0.45, f"No element of {name} was stored to, or all were computed from NaN.")
         yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is that nothing was stored to.")
@@ -239,6 +244,7 @@ def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
         seen = f"The last {left} of {size}" if left > 1 else "The last"
         seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
         yield from _end_unwritten(first, left, seen)
+        yield Clue("not_all_covered", 0.35, seen)
         return
     ragged = _last_rows(unwritten)
     if ragged:
@@ -268,11 +274,13 @@ def _last_rows(unwritten: Tensor) -> str:
 # -- what is wrong with the numbers ----------------------------------------------------------------------------------
 
 
-def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
+def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplies: bool) -> Iterator[Clue]:
     got, wrong, expected = answer.got.double(), answer.wrong, answer.expected
     value, name = expected.value, expected.name
     # TF32 is for float32 operands.
-    exact = all(one.dtype in (torch.float32, torch.int32, torch.int64) for _, one in inputs if isinstance(one, Tensor))
+    exact = multiplies and all(
+        one.dtype in (torch.float32, torch.int32, torch.int64) for _, one in inputs if isinstance(one, Tensor)
+    )
     bad, true = got[wrong], value[wrong]
     limit = float(bad.abs().amax()) if bool(bad.isfinite().all()) else 0.0
     if float(bad.abs().amin()) == limit > 1 and (bad.numel() > 2 or limit in _LIMITS):
@@ -321,6 +329,9 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     size = value.nan_to_num(0.0, 0.0, 0.0).abs()
     around = size.amax(-1, keepdim=True).expand(size.shape) if size.dim() else size
     off = ((got - value).abs() / around.clamp(min=1e-300))[wrong]
+    if coarse := next((dtype for dtype in _COARSER if _holds(dtype, answer)), None):
+        yield sure("rounded_intermediate", f"Every value has the bits of {str(coarse).removeprefix('torch.')} only.")
+        return
     if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _COARSE:
         return
     typical = float(off.median())
@@ -334,6 +345,20 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     else:
         yield Clue("rounded_intermediate", 0.5, seen)
         yield Clue("low_precision_sum", 0.5, seen)
+
+
+def _holds(dtype: torch.dtype, answer: Answer) -> bool:
+    """Whether a coarser dtype holds every value, which the right ones do not fit into."""
+    got, value = answer.got, answer.expected.value
+    if torch.finfo(dtype).eps <= torch.finfo(got.dtype).eps or int(answer.wrong.sum()) < _FEW:
+        return False
+    target = value.to(got.dtype)
+    near = (value - got.double()).abs() <= 2 * torch.finfo(dtype).eps * value.abs()
+    return (
+        bool(near.all())
+        and torch.equal(got.to(dtype).to(got.dtype), got)
+        and not torch.equal(target.to(dtype).to(got.dtype), target)
+    )
 
 
 def _by_place(answer: Answer) -> Iterator[Clue]:

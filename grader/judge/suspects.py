@@ -14,6 +14,7 @@ from torch import Tensor
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue, sure
+from grader.judge.compare import compare
 from grader.judge.contrast import Tried, contrasts, refuted
 from grader.judge.foreseen import foreseen_clues, foreseen_in, rounding_clues
 from grader.judge.patterns import Answer, clues_of
@@ -22,6 +23,7 @@ from grader.judge.truth import Truth
 from grader.model.cases import Case, Domain, Size, Space
 from grader.model.causes import Contrast, Kind
 from grader.model.exercise import Part
+from grader.protocol.messages import Recipe
 from grader.record import Cause, Suspect
 
 # More than this nobody reads.
@@ -32,6 +34,10 @@ _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 _ELSEWHERE = 0.6
 # A kind that explains fewer of the failing cases is not confirmed; and no guess is more likely than this.
 _MOSTLY, _UNSURE = 0.6, 0.97
+# Where no access outside was seen, padding that counts is a little likelier than a mask that is missing.
+_WATCHED = 0.12
+# Passing cases in which a foreseen mistake would have to show; and how likely it is if it does not.
+_LOOKED_AT, _UNLIKELY = 2, 0.4
 # Two sums of the same numbers are equal but for their rounding.
 _SAME = 1e-2
 # Symptoms that are causes by themselves.
@@ -79,7 +85,12 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
-        looks = clues_of(answers, named)
+        traffic = [launch.traffic for launch in seen.outcome.answer.launches]
+        multiplies = any(one is None or one.dot_flops for one in traffic)
+        looks = clues_of(answers, named, multiplies=multiplies)
+        if traffic and None not in traffic and not any(clue.kind == "missing_mask" for clue in looks):
+            # Somebody watches the accesses, and has seen none outside.
+            looks.append(Clue("padding_counted", _WATCHED))
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
         found += looks
@@ -95,7 +106,12 @@ def gathered(bench: Bench, ruling: Ruling, *, known: bool) -> tuple[list[Clue], 
         return [], None
     failures = (ruling.failure, *(() if known else ruling.alike))
     several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
-    clues = together(several)
+    clues = [
+        replace(clue, weight=_UNLIKELY, confirmed=False)
+        if clue.foreseen and _would_show(bench, ruling.failure, clue)
+        else clue
+        for clue in together(several)
+    ]
     sure_of = {clue.kind for clue in clues if clue.confirmed}
     for failure, found in zip(failures, several, strict=True):
         for clue in found:
@@ -103,6 +119,26 @@ def gathered(bench: Bench, ruling: Ruling, *, known: bool) -> tuple[list[Clue], 
                 told = replace(failure.cause, kind="likely_mistake", title=clue.title, help=clue.help)
                 return clues, replace(failure, cause=told)
     return clues, ruling.failure
+
+
+def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
+    """Whether a foreseen mistake would have failed a case that passes: then it is not what was made.
+
+    The cases most like the failing one are looked at.
+    """
+    failing = failure.seen.recipe.case if failure.seen is not None else {}
+    passing = [one for one in bench.tried if not one.failed]
+    passing.sort(key=lambda one: sum(failing.get(name) != value for name, value in one.case.items()))
+    for one in passing[:_LOOKED_AT]:
+        recipe = Recipe(bench.part.name, dict(one.case), one.seed)
+        expected = bench.truth.expect(bench.part, recipe)
+        outputs = [each.outputs for each in bench.truth.foreseen(bench.part, recipe) if each.title == clue.title]
+        if outputs and not any(
+            all(compare(value.to(right.dtype), right).agrees for value, right in zip(each, expected, strict=True))
+            for each in outputs
+        ):
+            return True
+    return False
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:
@@ -171,12 +207,14 @@ def suspects_of(
     space: Space | None,
     declared: Sequence[Contrast],
     kinds: Mapping[str, Kind],
+    part: str = "",
 ) -> tuple[Suspect, ...]:
     """The best few, best first. `elsewhere` are clues of the part's other failed checks."""
     own = list(clues)
     if not any(clue.confirmed for clue in own):
         own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
+    declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
         own += contrasts(tried, declared, space)
         factors = refuted(tried, declared, space)
@@ -204,7 +242,8 @@ def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tu
             # Above whatever is only likely.
             yield 1 + same[0].weight, same
         else:
-            yield factors.get(kind, 1.0) * (1 - prod(1 - clue.weight for clue in same)), same
+            factor = 1.0 if any(clue.firm for clue in same) else factors.get(kind, 1.0)
+            yield factor * (1 - prod(1 - clue.weight for clue in same)), same
 
 
 def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:

@@ -35,7 +35,8 @@ class Contrast:
 
     `values` are those values; where there are none, all but the domain's simplest. `says` ends the sentence "wrong in
     all 4 cases …, right in 9 others": "whose memory is not contiguous". `weight`, 0 … 1, is how much that says; `only`,
-    whether such a cause leaves all other cases right, so that one that fails speaks against it.
+    whether such a cause leaves all other cases right, so that one that fails speaks against it; `part`, the only part
+    that it is about, if there is one.
     """
 
     axis: str
@@ -44,6 +45,7 @@ class Contrast:
     values: tuple[Value, ...] = ()
     weight: float = 0.75
     only: bool = True
+    part: str = ""
 
     def __post_init__(self) -> None:
         require(self.axis.isidentifier(), "Contrast.axis", "name an axis", self.axis)

@@ -131,6 +131,8 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
     )
     yield "term_missing", "Looks as if the exponentials are not divided by their sum", "Rows must sum to 1.", powers
     yield "wrong_axis", "Looks as if columns are normalised instead of rows", *_columns(x)
+    help_text = "A block of rows is reduced along one axis only: one sum for every row."
+    yield "wrong_axis", "Looks as if the sum goes over columns", help_text, powers / powers.sum(dim=0, keepdim=True)
     for rows in (2, 4, 8, 16):
         if x.shape[0] > 1:
             starts = range(0, x.shape[0], rows)

@@ -439,6 +439,7 @@ KINDS = (
 )
 CONTRASTS = (
     Contrast("offset", "start_ignored", "that start inside a larger tensor", only=False),
+    Contrast("M", "wrong_axis", "with several rows", weight=0.6),
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
     Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
     Contrast("values", "overflow", "of values of great size", ("large", "negative", "masked_negative"), only=False),

@@ -446,8 +446,9 @@ CONTRASTS = (
     Contrast("causal", "causal_missing", "with the causal mask"),
     Contrast("scale", "scale_ignored", "with a scale that is given"),
     Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
-    Contrast("Hkv", "heads_mapping", "with several kv heads"),
-    Contrast("Hq", "heads_not_summed", "with several query heads"),
+    Contrast("Hkv", "heads_mapping", "with several kv heads", only=False),
+    Contrast("Hq", "heads_mapping", "with several query heads"),
+    Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),
     Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),
     Contrast(
         "values", "low_precision_sum", "with many weights that are small together", ("swamped", "shifted"), only=False

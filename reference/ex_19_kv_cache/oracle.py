@@ -183,6 +183,8 @@ def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 Mistake = tuple[str, str, str, Tensor]
 USUAL_TILES = (16, 32, 64, 128)
 USUAL_SPLITS = (2, 4, 8, 16)
+# Slots of a split, where that is what is fixed.
+USUAL_CHUNKS = (32, 64, 128, 256, 512)
 
 SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is taken only where no scale is given."
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
@@ -235,6 +237,9 @@ def append_kv_mistakes(
     title = "Looks as if tokens always go to the first slots"
     yield "position_shifted", title, LENGTH_HELP, appended(k_new, v_new, torch.zeros_like(lengths))
     help_text = "Look at the pointers, argument by argument."
+    rows = [one.transpose(1, 2).reshape(one.shape) for one in (k_new, v_new)]
+    title = "Looks as if heads and tokens are exchanged"
+    yield "axes_exchanged", title, "Which row of the new tokens is token t of head h?", appended(*rows, lengths)
     title = "Looks as if keys and values are exchanged"
     yield "operand_mixed_up", title, help_text, appended(v_new, k_new, lengths)
     rows = k_new.shape[1] * k_new.shape[2]
@@ -367,6 +372,12 @@ def _decode_mistakes(
         help_text = "What lies past the length is anything, NaN too, and 0 · NaN is NaN: which loads must leave it out?"
         title = f"Looks as if slots past the length are looked at, up to a multiple of {tile}"
         yield "past_length", title, help_text, attended(right, reached)
+    for splits in (*USUAL_SPLITS, *USUAL_CHUNKS):
+        for average in (True, False):
+            joined = partial(_unweighted, scale=scale, splits=splits, average=average)
+            told = "A split that has seen large logits says more: by how much, its log-sum-exp tells."
+            title = "Looks as if splits are joined without their weights"
+            yield "splits_not_weighted", title, told, attended(joined)
     for splits in USUAL_SPLITS:
         title, help_text = "Looks like 0 / 0 in splits that have no slot", "What becomes of a split past the length?"
         for name, counted in (("cache", None), ("length", lengths)):
@@ -377,15 +388,6 @@ def _decode_mistakes(
             told = "The log-sum-exp of nothing is -inf, and its weight is 0."
             weighed = o / (1 + empty[:, None, None] * (-lse).exp())
             yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
-        for average in (True, False):
-            joined = partial(_unweighted, scale=scale, splits=splits, average=average)
-            help_text = "A split that has seen large logits says more: by how much, its log-sum-exp tells."
-            yield (
-                "splits_not_weighted",
-                "Looks as if splits are joined without their weights",
-                help_text,
-                attended(joined),
-            )
         whole = lengths - lengths % splits
         title = f"Looks as if slots that do not divide by {splits} splits are left out"
         yield "remainder_skipped", title, "How many slots has the last split?", attended(right, whole)
@@ -449,8 +451,8 @@ def _padded(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int) -> Tensor:
 
 
 def _unweighted(q: Tensor, k: Tensor, v: Tensor, scale: float | None, splits: int, *, average: bool) -> Tensor:
-    """Results of splits, averaged or added up."""
-    size = max(1, -(-k.shape[2] // splits))
+    """Results of splits, averaged or added up; more than a few are so many slots each."""
+    size = max(1, -(-k.shape[2] // splits)) if splits <= USUAL_SPLITS[-1] else splits
     found = [
         _attention(q, k[:, :, start : start + size], v[:, :, start : start + size], scale)
         for start in range(0, k.shape[2], size)
