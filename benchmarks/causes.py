@@ -3,6 +3,8 @@
 Every planted mistake says its true cause itself; it is graded with the plan that everybody gets, and the card of the
 check that it names is looked at. So are mistakes that no rule was made with, small changes of the model solutions:
 benchmarks/held_out.json, where the first failing check counts.
+
+Where the CUTLASS DSL is missing, most of ex_17 is not judged; run it where that is, with --json, and join it by --also.
 """
 
 from __future__ import annotations
@@ -56,10 +58,12 @@ mismatch is better than a wrong cause.
 
 @dataclass(frozen=True)
 class Result:
-    """What one file's card offered. `own`: whether the file is a planted one; held out otherwise."""
+    """What one mistake's card offered. `source`: "planted"; "tried", where rules were mended because of it; "held out",
+    where nothing was.
+    """
 
     exercise: str
-    own: bool
+    source: str
     named: Named
 
 
@@ -88,16 +92,17 @@ def measured(entries: Iterable[Entry], server: ForkServer, *, own: bool) -> Iter
     """Every planted mistake, then the held-out ones."""
     for entry in entries:
         for named in named_causes(entry, server, planted(entry)) if own else ():
-            yield Result(entry.id, True, named)
-        for named in named_causes(entry, server, held_out(entry)):
-            yield Result(entry.id, False, named)
+            yield Result(entry.id, "planted", named)
+        for source in ("tried", "held out"):
+            for named in named_causes(entry, server, changed(entry, seen=source == "tried")):
+                yield Result(entry.id, source, named)
 
 
-def held_out(entry: Entry) -> Iterator[Mistake]:
-    """The model solution, with one mistake at a time that no rule was made with."""
+def changed(entry: Entry, *, seen: bool) -> Iterator[Mistake]:
+    """The model solution with one mistake at a time; `seen`: those that rules were mended because of."""
     solution = entry.source("solution.py")
     for one in json.loads(HELD_OUT.read_text(encoding="utf-8")):
-        if one["exercise"] == entry.id:
+        if one["exercise"] == entry.id and one["seen"] is seen:
             source = solution
             for before, after in one["changes"]:
                 if before not in source:
@@ -109,8 +114,8 @@ def held_out(entry: Entry) -> Iterator[Mistake]:
 def table(results: Sequence[Result]) -> str:
     """Per exercise: how many, how often the true cause comes first, and among three; then the misses."""
     rows = ["| mistakes | files | true cause first | among the first three |", "| --- | ---: | ---: | ---: |"]
-    for own, what in ((True, "planted"), (False, "held out")):
-        of_kind = [one for one in results if one.own is own]
+    for what in ("planted", "tried", "held out"):
+        of_kind = [one for one in results if one.source == what]
         names = sorted({one.exercise for one in of_kind})
         rows += [_row(f"{what}, {name}", [one for one in of_kind if one.exercise == name]) for name in names]
         if of_kind:
@@ -130,9 +135,12 @@ def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, s
 
 
 HELD_OUT_NOTE = """\
-The rules were made with the planted files at hand, so their figures flatter. The held-out mistakes
+The rules were made with the planted files at hand, so their figures flatter. The other mistakes
 (`benchmarks/held_out.json`) are model solutions with one mistake of the kind that learners make, written and labelled
-before any of them was graded; no rule was changed because of what came out. Of these the first failing check counts.
+before any of them was graded; of these the first failing check counts. The *tried* ones came first: then 19 of 40 true
+causes were offered first and 23 among three, and general rules were mended because of what they showed. The *held out*
+ones came after that; no rule was changed because of them. Theirs are the figures to expect of a mistake that nobody has
+foreseen.
 """
 
 
@@ -141,7 +149,7 @@ def _misses(results: Sequence[Result], notes: dict[str, str]) -> str:
     for one in results:
         if not one.named.among(1):
             offered = ", ".join(one.named.offered) or "none"
-            where = f"{one.exercise}/{one.named.file}" + ("" if one.own else " (held out)")
+            where = f"{one.exercise}/{one.named.file}" + ("" if one.source == "planted" else f" ({one.source})")
             why = notes.get(f"{one.exercise}/{one.named.file}", "")
             rows.append(f"| {where} | {' or '.join(one.named.causes)} | {offered} | {why} |")
     return "\n".join(rows) + "\n" if len(rows) > 2 else "None.\n"
@@ -164,22 +172,20 @@ def _share(part: int, whole: int) -> str:
 
 def _line(one: Result) -> str:
     mark = "first" if one.named.among(1) else "three" if one.named.among(3) else "MISS "
-    held = "" if one.own else " (held out)"
-    return (
-        f"{mark} {one.exercise} {one.named.file}{held}: {' or '.join(one.named.causes)}: {', '.join(one.named.offered)}"
-    )
+    told = " or ".join(one.named.causes), ", ".join(one.named.offered)
+    return f"{mark} {one.exercise} {one.named.file} ({one.source}): {told[0]}: {told[1]}"
 
 
 def _read(fields: dict) -> Result:
     named = {name: tuple(value) if isinstance(value, list) else value for name, value in fields["named"].items()}
-    return Result(fields["exercise"], fields["own"], Named(**named))
+    return Result(fields["exercise"], fields["source"], Named(**named))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description="How often cards name the cause.")
     parser.add_argument("exercises", nargs="*", help="ex_15 …; all without one")
     parser.add_argument("--markdown", type=Path, help="where the page goes; none without it")
-    parser.add_argument("--held-out", action="store_true", help="only mistakes that no rule was made with")
+    parser.add_argument("--held-out", action="store_true", help="leave out the planted mistakes")
     parser.add_argument("--json", type=Path, help="where the results go; nowhere without it")
     parser.add_argument("--also", type=Path, help="results of another installation, from its --json")
     return parser
