@@ -66,14 +66,13 @@ class Split:
 
     def sentence(self, says: str) -> str:
         """The evidence in words."""
-        failing = (
-            "the only failing case" if self.failing_with == 1 else f"all {self.failing_with} failing cases are ones"
-        )
-        passing = f"{self.passing_without} others pass"
+        without = self.passing_without
+        passing = "one other passes" if without == 1 else f"{without} others pass"
         if self.failing_with == 1:
             return f"The only failing case is one {says}; {passing}."
-        some = f", {self.passing_with} like them pass" if self.passing_with else ""
-        return f"{failing[0].upper()}{failing[1:]} {says}{some}; {passing}."
+        alike = "one like them passes" if self.passing_with == 1 else f"{self.passing_with} like them pass"
+        some = f", {alike}" if self.passing_with else ""
+        return f"All {self.failing_with} failing cases are ones {says}{some}; {passing}."
 
 
 def split(tried: Sequence[Tried], has: Callable[[Case], bool]) -> Split:
