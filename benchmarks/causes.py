@@ -113,7 +113,8 @@ def changed(entry: Entry, *, seen: bool) -> Iterator[Mistake]:
 
 def table(results: Sequence[Result]) -> str:
     """Per exercise: how many, how often the true cause comes first, and among three; then the misses."""
-    rows = ["| mistakes | files | true cause first | among the first three |", "| --- | ---: | ---: | ---: |"]
+    rows = ["| mistakes | files | true cause first | among the first three | nothing offered |"]
+    rows.append("| --- | ---: | ---: | ---: | ---: |")
     for what in ("planted", "tried", "held out"):
         of_kind = [one for one in results if one.source == what]
         names = sorted({one.exercise for one in of_kind})
@@ -163,7 +164,9 @@ def _kinds(kinds: Iterable[Kind]) -> str:
 
 def _row(name: str, results: Sequence[Result]) -> str:
     first, three = (sum(one.named.among(most) for one in results) for most in (1, 3))
-    return f"| {name} | {len(results)} | {_share(first, len(results))} | {_share(three, len(results))} |"
+    silent = sum(not one.named.offered for one in results)
+    shares = f"{_share(first, len(results))} | {_share(three, len(results))} | {silent}"
+    return f"| {name} | {len(results)} | {shares} |"
 
 
 def _share(part: int, whole: int) -> str:

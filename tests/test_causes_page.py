@@ -22,10 +22,10 @@ RESULTS = (
 def test_the_table_counts_first_and_among_three_by_source_and_exercise() -> None:
     lines = table(RESULTS).splitlines()[2:]
     assert lines == [
-        "| planted, ex_15 | 2 | 1 (50%) | 2 (100%) |",
-        "| **planted, all** | 2 | 1 (50%) | 2 (100%) |",
-        "| held out, ex_18 | 1 | 0 (0%) | 0 (0%) |",
-        "| **held out, all** | 1 | 0 (0%) | 0 (0%) |",
+        "| planted, ex_15 | 2 | 1 (50%) | 2 (100%) | 0 |",
+        "| **planted, all** | 2 | 1 (50%) | 2 (100%) | 0 |",
+        "| held out, ex_18 | 1 | 0 (0%) | 0 (0%) | 1 |",
+        "| **held out, all** | 1 | 0 (0%) | 0 (0%) | 1 |",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,11 +155,13 @@ def test_a_planted_mistake_is_told_by_its_cause(exercise: str, name: str, kind: 
     path = entry.folder / "wrong" / f"{name}.py"
     claim = claim_of(path)
     part = frozenset({claim.check.partition(".")[0]})
+    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=part)
     job = Job(
         entry,
         str(path),
         path.read_text(encoding="utf-8"),
-        draw(entry.exercise, default_seed(entry.id), gpu=False, parts=part),
+        # The first check is where a call is made once more.
+        replace(plan, checks=tuple(one for one in plan.checks if one.id in (claim.check, plan.checks[0].id))),
         "",
         "",
         shrink=False,
