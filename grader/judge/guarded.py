@@ -75,7 +75,6 @@ def clues_of(findings: Sequence[Finding]) -> list[Clue]:
             weight,
             "" if i else "The access was seen, and kept from happening." if weight < 1 else "Both accesses were seen.",
             confirmed=weight == 1,
-            title="" if i else cause.title,
             help="" if i else cause.help,
             firm=kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes),
         )

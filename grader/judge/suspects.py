@@ -38,6 +38,8 @@ _MOSTLY, _UNSURE = 0.6, 0.97
 _WATCHED = 0.12
 # Passing cases in which a foreseen mistake would have to show; and how likely it is if it does not.
 _LOOKED_AT, _UNLIKELY = 2, 0.4
+# Symptoms that are facts by themselves.
+_FACTS = ("out_of_bounds", "race")
 # Two sums of the same numbers are equal but for their rounding.
 _SAME = 1e-2
 # Symptoms that are causes by themselves.
@@ -250,7 +252,7 @@ def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
     """`same` are the clues of the kind, the strongest first."""
     confirmed = same[0].confirmed
     title = next((clue.title for clue in same if clue.title), "")
-    help_text = next((clue.help for clue in same if clue.title), "") or kind.help
+    help_text = next((clue.help for clue in same if clue.help), "") or kind.help
     phrase = kind.is_a[0].upper() + kind.is_a[1:] if confirmed else f"Looks like {kind.is_a}"
     evidence = " ".join(dict.fromkeys(clue.seen for clue in same[:2] if clue.seen))
     return Suspect(kind.name, title or phrase, evidence, help_text, confirmed)
@@ -261,5 +263,9 @@ def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advic
     if not suspects:
         return cause
     first = suspects[0]
+    title = first.title
+    if cause.kind in _FACTS:
+        # What was seen comes first, and what may be behind it after that.
+        lead, title = f"{lead}{cause.title.removeprefix(lead)}: ", f"{title[0].lower()}{title[1:]}"
     help_text = " ".join(filter(None, (advice, first.help)))
-    return replace(cause, title=f"{lead}{first.title}", help=help_text, suspects=suspects)
+    return replace(cause, title=f"{lead}{title}", help=help_text, suspects=suspects)
