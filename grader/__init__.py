@@ -4,6 +4,7 @@ The names below are what a specification (`reference/<exercise>/spec.py`) is wri
 """
 
 from grader.model.cases import Case, Cases, Choice, Size, Space, Value
+from grader.model.causes import Contrast, Kind
 from grader.model.exercise import (
     Agrees,
     Check,
@@ -32,9 +33,11 @@ __all__ = [
     "Check",
     "Choice",
     "Compiles",
+    "Contrast",
     "Curves",
     "Exercise",
     "Fresh",
+    "Kind",
     "Launches",
     "Limits",
     "Package",

@@ -21,6 +21,7 @@ from grader.catalogue import Entry
 from grader.errors import SpecError
 from grader.grading import Job, grade
 from grader.judge.compare import compare
+from grader.judge.kinds import known_kinds
 from grader.judge.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
@@ -32,6 +33,8 @@ from grader.sandbox.server import ForkServer
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
+
+_CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -71,22 +74,26 @@ class Gate:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a planted mistake says of itself, in the first line of its docstring."""
+    """What a planted mistake says of itself: in the first line of its docstring what it must get, and in the line that
+    begins with "Cause: " what is behind that, one kind of cause or, for what has two names, "this or that".
+    """
 
     check: str
     status: str
     why: str
+    causes: tuple[str, ...] = ()
 
 
 def claim_of(path: Path) -> Claim:
     """The claim of a file in wrong/. Raises SpecError."""
-    first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    first, _, rest = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
         raise SpecError(
             f"{path.name}: the docstring must begin '<part>.<check> <status>: <what is wrong>', got {first!r}"
         )
-    return Claim(match["check"], match["status"], match["why"])
+    label = _CAUSE.search(rest)
+    return Claim(match["check"], match["status"], match["why"], tuple(label["kinds"].split(" or ")) if label else ())
 
 
 def parts_in(path: Path, entry: Entry) -> frozenset[str]:
@@ -183,6 +190,8 @@ def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[Finding]:
     """What a record says of its file."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)
+        if unlabelled := label_fault(trial.claim, entry):
+            yield Finding(f"{_named(trial.path)}, cause", False, unlabelled)
     elif trial.parts is None:
         yield _stub(record)
     else:
@@ -245,6 +254,15 @@ def _caught(path: Path, claim: Claim, record: Record) -> Finding:
     if not holds:
         outcome += f", must be {claim.status}{f': {named.reason}' if named.reason else ''}"
     return Finding(_named(path), holds, outcome)
+
+
+def label_fault(claim: Claim, entry: Entry) -> str:
+    """What is wrong with a mistake's label; empty where nothing is."""
+    if not claim.causes:
+        return "the docstring must have a line 'Cause: <kind>'"
+    known = known_kinds(entry.exercise.kinds)
+    unknown = [kind for kind in claim.causes if kind not in known]
+    return f"a cause must be a known kind, got {', '.join(unknown)}" if unknown else ""
 
 
 def _named(path: Path) -> str:

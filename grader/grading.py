@@ -22,9 +22,13 @@ from grader.compiled.kept import place_for
 from grader.compiled.runner import Compiling
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
+from grader.judge.clues import Clue
 from grader.judge.compiles import compiles, compiles_nowhere
+from grader.judge.contrast import Tried
+from grader.judge.kinds import known_kinds
 from grader.judge.rules import decide, failure_of, shrinkable
 from grader.judge.ruling import Ruling
+from grader.judge.suspects import again, clues_in, explained, gathered, space_of, suspects_of
 from grader.judge.truth import Truth
 from grader.model.cases import Case
 from grader.model.exercise import Agrees, Compiles, Fresh, Part, SpeedBand, UsesKernels, WorkModel, check_id
@@ -68,6 +72,10 @@ _GPU_PATIENCE_S = 20.0
 _COMPILE_S = 120.0
 # A part that ran out of time this often is not waited for again.
 _MOST_TIMEOUTS = 2
+# Nothing that a learner did wrong, or did at all.
+_NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
+# A call that takes longer is not made once more to learn about its failure.
+_PROBE_S = 0.5
 # What a work check finds out; anything else that goes wrong there is the business of other checks.
 _COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
 
@@ -160,7 +168,7 @@ def grade(
         hear(grading.speed(parts))
         isolation = session.ready.isolation if session.ready else ()
     found = {result.id: result for result in results}
-    checks = tuple(grading.predicted(planned, found, gpu) for planned in job.plan.checks)
+    checks = tuple(grading.explained(planned, grading.predicted(planned, found, gpu)) for planned in job.plan.checks)
     return Record(
         schema=SCHEMA,
         tool=Tool("grade", __version__),
@@ -230,6 +238,10 @@ class _Grading:
         # Of kernels that were interpreted: decided when it is known whether they compile.
         self._held: list[tuple[PlannedCheck, CheckResult]] = []
         self._shrink_left_s = _SHRINK_TOTAL_S
+        # By check, what its failures point to; by part, which cases failed.
+        self._clues: dict[str, list[Clue]] = {}
+        self._words: dict[str, tuple[str, str]] = {}
+        self._tried: dict[str, list[Tried]] = {}
 
     def part(self, part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
         """Judge the checks of one part, one after another, in a process of its own."""
@@ -300,6 +312,8 @@ class _Grading:
                 self._compiling.outcome(planned.part.name, capability, _COMPILE_S) for capability in rule.capabilities
             ]
             ruling = compiles(outcomes, rule)
+            if ruling.failure:
+                self._clues[planned.id] = clues_in(ruling.failure, planned.part, self._truth)
             status: Status = "inconclusive" if ruling.undecided else "pass"
             seconds = monotonic() - started
             return _result(planned, ruling.failure, None, ruling, seconds, status=status, reason=ruling.undecided)
@@ -353,6 +367,8 @@ class _Grading:
         try:
             ruling = decide(bench, planned)
             failure, counterexample = ruling.failure, None
+            if failure and failure.status not in _NO_CAUSE:
+                ruling = replace(ruling, failure=self._look_closer(bench, planned, ruling, monotonic() - started))
             if ruling.failure and ruling.failing:
                 failure, counterexample = self._shrunk(bench, planned, ruling.failure, ruling.failing)
             status: Status = "pass"
@@ -363,6 +379,55 @@ class _Grading:
             return _result(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
         except Exception as fault:
             return _result(planned, self._fault(fault), duration_s=monotonic() - started)
+
+    def _look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, seconds: float) -> Failure | None:
+        """Keep what a failure points to, and say which one is to be shown.
+
+        A card explains a failure: nothing that goes wrong here is the learner's.
+        """
+        assert ruling.failure is not None
+        shown: Failure | None = ruling.failure
+        others = [clues for name, clues in self._clues.items() if name.startswith(f"{planned.part.name}.")]
+        known = any(clue.confirmed for clues in others for clue in clues)
+        self._tried[planned.part.name] = bench.tried
+        self._words[planned.id] = ruling.failure.lead, ruling.failure.advice
+        try:
+            clues, shown = gathered(bench, ruling, known=known)
+            calls = max(1, int(float(ruling.metrics.get("cases", 1))))
+            if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
+                clues += again(bench, ruling.failure)
+            self._clues[planned.id] = clues
+        except Exception:
+            self._clues[planned.id] = []
+        return shown
+
+    def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:
+        """The check's result with what may be behind its failure, by all that was seen of the part."""
+        if result.cause is None or result.status in _NO_CAUSE:
+            return result
+        part, exercise = planned.part, self._job.entry.exercise
+        own = self._clues.get(result.id)
+        if own is None:
+            own = clues_in(Failure(result.status, result.cause), part, self._truth)
+        elsewhere = [
+            clue
+            for name, clues in self._clues.items()
+            if name != result.id and name.startswith(f"{part.name}.")
+            for clue in clues
+        ]
+        try:
+            suspects = suspects_of(
+                own,
+                elsewhere,
+                self._tried.get(part.name, []),
+                space_of(part),
+                exercise.contrasts,
+                known_kinds(exercise.kinds),
+                part.name,
+            )
+        except Exception:
+            return result
+        return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
 
     def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""

@@ -130,10 +130,25 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
+class Suspect:
+    """What may be behind a failure: a kind for programs, a title, what speaks for it, and where to look.
+
+    `confirmed`: values or a probe leave no doubt; otherwise it is a guess, and says so.
+    """
+
+    kind: str
+    title: str
+    evidence: str
+    help: str
+    confirmed: bool = False
+
+
+@dataclass(frozen=True)
 class Cause:
     """Why a check did not pass: a kind for programs, a title and one sentence for the learner, what to do next.
 
-    `case` names the case that the sentence and the numbers belong to, in words.
+    `case` names the case that the sentence and the numbers belong to, in words. `suspects` are what may be behind it,
+    the likeliest first: `title` and `help` are that one's.
     """
 
     kind: str
@@ -145,6 +160,7 @@ class Cause:
     traceback: str = ""
     mismatch: Mismatch | None = None
     case: str = ""
+    suspects: tuple[Suspect, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,14 @@ def test_fields_that_later_versions_added_may_be_missing() -> None:
     assert from_json(json.dumps(document)) == dataclasses.replace(record_of("pass"), submitted_at="")
 
 
+def test_a_record_from_before_causes_had_suspects_is_read() -> None:
+    document = json.loads(to_json(samples.failing()))
+    for one in document["checks"]:
+        if one["cause"]:
+            del one["cause"]["suspects"]
+    assert all(one.cause is None or one.cause.suspects == () for one in from_json(json.dumps(document)).checks)
+
+
 def test_a_record_from_before_work_was_counted_and_times_predicted_is_read() -> None:
     document = json.loads(to_json(samples.on_paper()))
     for check in document["checks"]:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from grader.export import autolab, exercism, github, gradescope, junit, prairielearn
-from grader.record import PrintedOutput, Record, to_json
+from grader.record import PrintedOutput, Record, Suspect, to_json
 from grader.report import html
 from grader.report.audience import for_student
 from tests.records import compiled, samples
@@ -78,6 +78,18 @@ def test_a_student_still_learns_which_check_failed_where_and_what_to_look_at() -
     assert check.cause.title == "wrong only in the last, partly filled tile"
     assert check.reason == "The output is wrong only at the end. The cases of this grading are kept secret."
     assert check.cause.help.startswith("Which lanes of the last program have no data?")
+
+
+def test_a_title_with_a_number_gives_way_to_the_kind_and_suspects_stay_secret() -> None:
+    record = secret()
+    cause = record.checks[6].cause
+    assert cause is not None
+    suspects = (Suspect("remainder_skipped", "Looks as if the last 17 are left out", "For M=24.", "How many?"),)
+    told = dataclasses.replace(cause, title=suspects[0].title, suspects=suspects)
+    checks = tuple(dataclasses.replace(one, cause=told) if one.cause is cause else one for one in record.checks)
+    shown = for_student(dataclasses.replace(record, checks=checks), secret=True).checks[6].cause
+    assert shown is not None
+    assert (shown.title, shown.suspects) == ("Looks like: remainder skipped", ())
 
 
 def test_points_and_statuses_are_the_same_for_everybody() -> None:

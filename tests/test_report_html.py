@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from grader.record import CheckResult, Counterexample, Picture, PrintedOutput, headline
+from grader.record import CheckResult, Counterexample, Picture, PrintedOutput, Suspect, headline
 from grader.report import html, picture
 from grader.report.status import LOOKS
 from tests.records import samples
@@ -236,6 +236,23 @@ def test_what_stands_between_backticks_is_code_and_stays_text() -> None:
 
     assert "Line 3, <code>x = &lt;b&gt;</code>: <code>y</code> is not there." in text
     assert "One ` alone &lt;b&gt;." in text
+
+
+def test_a_card_says_what_speaks_for_its_cause_and_what_else_it_may_be() -> None:
+    record = samples.failing()
+    suspects = (
+        Suspect("missing_mask", "Looks like a mask", "All 2 failing cases are <ragged>.", "Which lanes?"),
+        Suspect("padding_counted", "Looks like padding that counts", "Rows are wrong.", "What value?"),
+    )
+    checks = tuple(
+        dataclasses.replace(one, cause=dataclasses.replace(one.cause, suspects=suspects))
+        if one.id == "row_softmax.tail" and one.cause
+        else one
+        for one in record.checks
+    )
+    text = Page(html.render(dataclasses.replace(record, checks=checks))).text
+    assert "Because All 2 failing cases are <ragged>. Also possible" in text
+    assert "Looks like padding that counts. Rows are wrong. What value?" in text
 
 
 def test_a_check_of_an_unlisted_part_is_shown_all_the_same() -> None:

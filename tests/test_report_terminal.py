@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from grader.record import Counterexample, PrintedOutput, headline
+from grader.record import Counterexample, PrintedOutput, Record, Suspect, headline
 from grader.report import terminal, view
 from grader.report.status import LOOKS
 from tests.records import samples
@@ -27,6 +27,28 @@ def test_a_failing_run_names_the_file_the_cause_the_case_and_the_replay() -> Non
     assert "[0, 1024] 0.25 1.75 1.19e-07" in text
     assert "░░░░░░░░░░░█" in text
     assert "Replay: grade replay ex_15:row_softmax.tail:0x5f" in text
+
+
+def suspected(*suspects: Suspect) -> Record:
+    """The failing sample with these suspects on the card of its first cause."""
+    record = samples.failing()
+    changed = [
+        dataclasses.replace(one, cause=dataclasses.replace(one.cause, suspects=suspects))
+        if one.id == "row_softmax.tail" and one.cause
+        else one
+        for one in record.checks
+    ]
+    return dataclasses.replace(record, checks=tuple(changed))
+
+
+def test_a_card_says_what_speaks_for_its_cause_and_what_else_it_may_be() -> None:
+    guess = Suspect("missing_mask", "Looks like a mask", "All 2 failing cases are ragged.", "Which lanes?")
+    other = Suspect("padding_counted", "Looks like padding that counts", "Rows are wrong.", "What value?")
+    text = flat(terminal.render(suspected(guess, other)))
+
+    assert "Because: All 2 failing cases are ragged. Also possible: looks like padding that counts" in text
+    assert "Confirmed: All 2" in flat(terminal.render(suspected(dataclasses.replace(guess, confirmed=True))))
+    assert "Also possible" not in flat(terminal.render(suspected(guess)))
 
 
 def test_the_headline_stands_before_the_next_command() -> None:

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from grader.judge.clues import Clue
 from grader.judge.compare import Comparison, compare, describe, tensor_of
-from grader.judge.guarded import cause_of
+from grader.judge.guarded import cause_of, clues_of
 from grader.judge.truth import Expected
-from grader.protocol.messages import Form, Raised
+from grader.protocol.messages import Form, Raised, Recipe
 from grader.record import Cause, Status, clean
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 
 _MOST_FRAMES = 6
 
 
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A call that returned something wrong, for whoever looks at its values."""
+
+    recipe: Recipe
+    outcome: Finished
+    expected: tuple[Expected, ...]
+
+    def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:
+        """Every output that came back: what it is, where it is wrong, what it should be."""
+        for raw, output in zip(self.outcome.outputs, self.expected, strict=False):
+            if raw is not None:
+                compared = compare(tensor_of(raw, output), output)
+                yield compared.got, compared.wrong, output
+
+
 @dataclass(frozen=True)
 class Failure:
-    """A status other than pass, and why."""
+    """A status other than pass, and why.
+
+    `clues` point to what may be behind it, and `seen` is the call; `lead` and `advice` are words that go before a
+    suspect's title and help.
+    """
 
     status: Status
     cause: Cause
+    clues: tuple[Clue, ...] = field(default=(), compare=False)
+    seen: Seen | None = field(default=None, compare=False, repr=False)
+    lead: str = field(default="", compare=False)
+    advice: str = field(default="", compare=False)
 
 
 def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:
@@ -130,7 +155,7 @@ def examine(
         return failure, 0.0
     # Whatever else is wrong, an access outside a tensor, or a race, comes before it.
     if found := cause_of(outcome.answer.findings):
-        return Failure("fail", found), 0.0
+        return Failure("fail", found, tuple(clues_of(outcome.answer.findings))), 0.0
     worst = 0.0
     for raw, output in zip(outcome.outputs, expected, strict=True):
         if raw is None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from grader.compiled.kept import Outcome
 from grader.compiled.runner import LATE
 from grader.judge.causes import Failure
+from grader.judge.clues import Clue
 from grader.judge.ruling import Ruling
 from grader.model.exercise import Compiles
 from grader.record import Cause, CompiledKernel, Number
@@ -60,6 +61,13 @@ def _refused(outcome: Outcome) -> Failure | None:
             "There is no kernel to look at",
             f"For {outcome.target} {said}.",
             "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler.",
+        ),
+        (
+            Clue(
+                "work_outside_kernels",
+                0.8,
+                "The call came to its end, or to an operation of torch's, without a launch.",
+            ),
         ),
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from grader.judge.bench import Bench, Trial
-from grader.judge.causes import Failure
-from grader.judge.compare import compare, tensor_of
-from grader.judge.truth import Expected, Foreseen
-from grader.sandbox.outcome import Finished
+from grader.judge.causes import Seen
+from grader.judge.clues import Clue, sure
+from grader.judge.truth import Expected, Foreseen, Truth
+from grader.model.exercise import Part
 
 # So many of the elements must be what the mistake gives; the others may be wrong for a reason of their own.
 _SHARE = 0.95
@@ -18,27 +17,25 @@ _SHARE = 0.95
 _NEARER = 0.25
 # How far from the mistake's exact values its rounding may lie, in eps of the dtype and of the row's largest value.
 _ROUNDINGS = 4.0
-# More than two causes are none.
-_MOST = 2
-_SPECIFIC = frozenset({"zeros", "copy_of_input"})
+# Errors that go together like this come from the same rounding, or from one like it; few numbers do so by chance.
+_VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
+# One size of errors over another: as good as equal, about as large, and neither.
+_SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
+# More than a few causes are none.
+_MOST = 3
 
 
-def recognised(bench: Bench, trial: Trial) -> list[Foreseen]:
-    """The foreseen mistakes whose values a call returned where its answer is wrong, at most two."""
-    wrong_values = trial.failure is not None and trial.failure.cause.mismatch is not None
-    if not isinstance(trial.outcome, Finished) or not wrong_values:
-        return []
-    for i, (raw, output) in enumerate(zip(trial.outcome.outputs, trial.expected, strict=True)):
-        if raw is None:
-            return []
-        compared = compare(tensor_of(raw, output), output)
-        if not compared.agrees:
-            likely = (
-                one
-                for one in bench.truth.foreseen(bench.part, trial.recipe)
-                if _explains(one.outputs[i], compared.got, compared.wrong, output)
-            )
-            return [one for one, _ in zip(likely, range(_MOST), strict=False)]
+def foreseen_in(truth: Truth, part: Part, seen: Seen) -> list[Foreseen]:
+    """The foreseen mistakes whose values a call returned where its answer is wrong: a few, each of another kind."""
+    for i, (got, wrong, output) in enumerate(seen.answers()):
+        if bool(wrong.any()):
+            found: dict[str, Foreseen] = {}
+            for one in truth.foreseen(part, seen.recipe):
+                if one.kind not in found and _explains(one.outputs[i], got, wrong, output):
+                    found[one.kind] = one
+                if len(found) == _MOST:
+                    break
+            return list(found.values())
     return []
 
 
@@ -52,6 +49,8 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     size = size.amax(-1, keepdim=True) if size.dim() else size
     allowed = torch.where(truth.isfinite(), output.allowed, 0.0)
     off = (wide - value).abs()
+    # What is allowed of large true values must not make a small wrong one equal to 0.
+    allowed = torch.minimum(allowed, _NEARER * torch.maximum(wide.abs(), value.abs()).nan_to_num(0.0))
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
     # What is not finite must be so in both, and with the same sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
@@ -59,13 +58,49 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
 
 
-def explained(failure: Failure, likely: list[Foreseen]) -> Failure:
-    """The failure with the mistakes that it looks like in place of what its pattern alone suggests."""
-    cause = failure.cause
-    if not likely or cause.mismatch is None or cause.kind in _SPECIFIC:
-        return failure
-    others = [f"Or: {one.title[0].lower()}{one.title[1:]}. {one.help}" for one in likely[1:]]
-    if cause.kind == "unwritten":
-        others.append(f"Or: {cause.title[0].lower()}{cause.title[1:]}. {cause.help}")
-    help_text = " ".join([likely[0].help, *others])
-    return replace(failure, cause=replace(cause, kind="likely_mistake", title=likely[0].title, help=help_text))
+def rounding_clues(truth: Truth, part: Part, seen: Seen) -> list[Clue]:
+    """Kinds of too low a precision whose errors look like those of a call: alike element by element, or as large."""
+    found: dict[str, Clue] = {}
+    for i, (got, wrong, output) in enumerate(seen.answers()):
+        if not bool(wrong.any()):
+            continue
+        for kind, outputs in truth.roundings(part, seen.recipe):
+            clue = _alike(kind, got.double() - output.value, outputs[i].double() - output.value)
+            if clue and (kind not in found or clue.weight > found[kind].weight):
+                found[kind] = clue
+        break
+    return list(found.values())
+
+
+def _alike(kind: str, error: torch.Tensor, foreseen: torch.Tensor) -> Clue | None:
+    """How alike the errors of an answer and of a foreseen rounding are."""
+    finite = error.isfinite()
+    if not torch.equal(finite, foreseen.isfinite()):
+        return None
+    if not bool(finite.all()):
+        return Clue(kind, 0.85, "Just those elements overflow that this makes overflow.")
+    size, expected = float(error.norm()), float(foreseen.norm())
+    ratio = size / expected if expected else 0.0
+    if not _NO_OTHER < ratio < 1 / _NO_OTHER:
+        return None
+    # Rounding the same values in another order may well turn the errors' sign.
+    alike = abs(float((error * foreseen).sum())) / (size * expected)
+    if alike > max(_ALIKE, _BY_CHANCE / error.numel() ** 0.5):
+        if alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
+            return sure(kind, "The errors are, element by element, those that this leads to.")
+        return Clue(kind, 0.8, "The errors go the same way as those that this leads to.")
+    return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if ratio > _AS_LARGE else None
+
+
+def foreseen_clues(likely: Sequence[Foreseen], seen: Seen) -> Iterator[Clue]:
+    """What mistakes that lead to just these values point to. Zeros, and NaN without a number, may be anything's."""
+    got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
+    values = got[wrong]
+    weight, what = 1.0, "values"
+    if not bool(got.any()):
+        weight, what = 0.45, "zeros"
+    elif bool(values.isnan().all()):
+        weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
+    for one in likely:
+        text = f"The {what} are just what this leads to." if weight == 1 else f"The {what} could come from this."
+        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, foreseen=True)

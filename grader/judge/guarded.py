@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import NamedTuple
 
+from grader.judge.clues import Clue
 from grader.protocol.messages import Finding
 from grader.record import Cause, clean
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
+_STRIDED = 2
 # So far beyond the end, a wrong stride is likelier than a missing mask.
 _FAR = 2
 # Offsets of this size come of a product that did not fit into 32 bits.
@@ -56,59 +59,132 @@ def _lanes(found: Finding) -> str:
     return f"; {found.lanes} of the {found.active_lanes} active lanes {many} outside"
 
 
+def clues_of(findings: Sequence[Finding]) -> list[Clue]:
+    """What the first finding points to. That the access was made is certain; why it was is not."""
+    cause = cause_of(findings)
+    if cause is None:
+        return []
+    found = findings[0]
+    kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
+    if len(found.shape) < _STRIDED:
+        # Of a vector nobody ignores strides.
+        kinds = tuple(one for one in kinds if one[0] != "strides_ignored")
+    return [
+        Clue(
+            kind,
+            weight,
+            "" if i else "The access was seen, and kept from happening." if weight < 1 else "Both accesses were seen.",
+            confirmed=weight == 1,
+            help="" if i else cause.help,
+            firm=kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes),
+        )
+        for i, (kind, weight) in enumerate(kinds)
+    ]
+
+
+class _Reading(NamedTuple):
+    """What may be behind an access: whether it looks like that, what to say, and which kinds of causes it points to."""
+
+    applies: bool
+    text: str
+    kinds: tuple[tuple[str, float], ...]
+
+
 def _likely(found: Finding) -> str:
-    return next(text for applies, text in _readings(found) if applies)
+    return _reading(found).text
 
 
-def _readings(found: Finding) -> Iterator[tuple[bool, str]]:
-    """What may be behind it, and whether it looks like that; the first that does is told."""
+def _reading(found: Finding) -> _Reading:
+    """The first reading that applies."""
+    if not found.argument:
+        return _Reading(True, "", (("wrong_address", 0.6), ("bad_index", 0.5)))
+    return next(one for one in _readings(found) if one.applies)
+
+
+def _readings(found: Finding) -> Iterator[_Reading]:
     all_outside = found.lanes == found.active_lanes
     beyond = found.element >= found.elements
     flat = len(found.shape) == len(found.grid) == len(found.program) == 1
     programs = found.grid[0] if flat else 0
-    yield not found.elements, "This tensor is empty: whatever is loaded from it or stored to it needs a mask."
-    yield (
+    yield _Reading(
+        not found.elements,
+        "This tensor is empty: whatever is loaded from it or stored to it needs a mask.",
+        (("missing_mask", 0.8),),
+    )
+    yield _Reading(
         _LEAST_WRAPPED <= abs(found.element) < _MOST_WRAPPED,
         "Does an offset wrap around in 32 bits? Convert a factor before multiplying: row.to(tl.int64) * stride.",
+        (("offset_overflow", 0.7), ("wrong_address", 0.4)),
     )
-    yield (
+    yield _Reading(
         found.element < 0,
         "That is before the tensor's first element: can an offset, or an index from a table, be negative here?",
+        (("bad_index", 0.55), ("start_ignored", 0.5), ("wrong_address", 0.3)),
     )
-    yield (
+    yield _Reading(
         found.wide and not beyond,
         "The pointer was cast to a wider type: the last access takes in more bytes than the tensor has left.",
+        (("missing_mask", 0.6), ("size_assumed", 0.4)),
     )
-    yield (
+    yield _Reading(
         found.clipped,
         "A block pointer needs boundary_check for every axis that a block can overrun; and the shape that it, or a "
         "descriptor, is made with must be the tensor's.",
+        (("missing_mask", 0.7), ("strides_ignored", 0.3)),
     )
-    yield (
+    yield _Reading(
         not beyond,
         "The tensor's elements do not lie side by side, and this is memory between them: use the tensor's own strides, "
         "and in every row a mask for the columns.",
+        (("strides_ignored", 0.6), ("missing_mask", 0.5)),
     )
-    yield (
+    yield _Reading(
         prod(found.shape) > found.elements,
         "The tensor is expanded: its elements share memory (a stride is 0). Use the tensor's own strides.",
+        (("strides_ignored", 0.8),),
     )
-    yield (
+    yield _Reading(
         all_outside and found.element >= _FAR * found.elements,
         "That is far away: is an offset multiplied twice, or counted in bytes, or a stride that of another tensor?",
+        (("strides_ignored", 0.5), ("wrong_address", 0.5), ("missing_mask", 0.4)),
     )
-    yield all_outside, "The whole block lies beyond the end: does the grid start more programs than there are blocks?"
-    yield (
+    yield _Reading(
+        all_outside,
+        "The whole block lies beyond the end: does the grid start more programs than there are blocks?",
+        (("grid_too_large", 0.45), ("missing_mask", 0.5), ("strides_ignored", 0.35)),
+    )
+    yield _Reading(
+        found.masked and found.lanes == 1 and found.element == found.elements,
+        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
+        "tensor, and the offsets with its strides.",
+        (("missing_mask", 0.6), ("position_shifted", 0.55), ("strides_ignored", 0.2)),
+    )
+    yield _Reading(
         found.masked,
         "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
         "tensor, and the offsets with its strides.",
+        (("missing_mask", 0.65), ("strides_ignored", 0.4)),
     )
-    yield (
+    yield _Reading(
         flat and found.program[0] < programs - 1,
         f"Only the last of the {programs} programs should have a tail: is an offset multiplied twice, or in bytes? "
         "Otherwise a mask is missing.",
+        (("wrong_address", 0.5), ("missing_mask", 0.6)),
     )
-    yield True, "The last block has more lanes than elements are left: the access needs a mask that covers the tail."
+    yield _Reading(
+        True,
+        "The last block has more lanes than elements are left: the access needs a mask that covers the tail.",
+        (("missing_mask", 0.85), ("strides_ignored", 0.3)),
+    )
+
+
+def _race_kinds(found: Finding) -> tuple[tuple[str, float], ...]:
+    kinds = {found.access, found.other_access}
+    if kinds == {"store"}:
+        return (("stores_collide", 0.75), ("missing_mask", 0.4))
+    if kinds == {"load", "store"} and found.lanes <= 1:
+        return (("lost_update", 0.7), ("race", 0.5))
+    return (("race", 0.6), ("lost_update", 0.6), ("not_cleared", 0.3))
 
 
 def _race(found: Finding) -> Cause:

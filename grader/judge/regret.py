@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import exp, isnan, log
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import exp, isnan, log, prod
 
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, why_not_finished
+from grader.judge.clues import Clue, sure
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
 from grader.model.exercise import Regret
@@ -24,7 +26,7 @@ _NOTHING_MEASURED = "nothing has been measured yet that choices could be judged 
 @dataclass(frozen=True)
 class Choice:
     """One choice: its cost over the least one, what it is in words and how the best one differs from it, and what each
-    thing would have cost over the least.
+    thing would have cost over the least; the choice's place among the things that were offered.
     """
 
     one: PlannedCase
@@ -32,6 +34,8 @@ class Choice:
     chosen: str
     better: str
     ratios: dict[str, float]
+    place: int = 0
+    things: tuple[object, ...] = ()
 
 
 def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
@@ -54,8 +58,41 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
         "best": sum(one.ratio == 1 for one in choices),
     }
     selection = _selection(choices, bench.truth.measured_in)
-    failure = _too_dear(mean, band, worst) if share == 0 else None
+    failure = replace(_too_dear(mean, band, worst), clues=tuple(clues_of(choices))) if share == 0 else None
     return Ruling(failure, worst[0].one, evidence=evidence, metrics=metrics, share=share, selection=selection)
+
+
+def clues_of(choices: Sequence[Choice]) -> Iterator[Clue]:
+    """What the choices have in common: a place, a thing, or a property that is always the largest or the smallest."""
+    free = [choice for choice in choices if len(choice.things) > 1]
+    if not free:
+        return
+    for place, where in ((0, "first"), (-1, "last")):
+        if all(choice.place == place % len(choice.things) for choice in free):
+            yield sure("order_followed", f"The {where} of what is offered is chosen in all {len(free)} cases.")
+            return
+    offered = [choice for choice in free if choice.chosen in map(str, free[0].things)]
+    if len(offered) > 1 and len({choice.chosen for choice in offered}) == 1:
+        yield Clue("fixed_choice", 0.9, f"{free[0].chosen} is chosen wherever it is offered.")
+    for name, largest in _extremes(free):
+        which = "largest" if largest else "smallest"
+        yield Clue("one_criterion", 0.8, f"The choice always has the {which} {name} of all that are offered.")
+        return
+    yield Clue("one_criterion", 0.5, "The choices differ from case to case, and cost too much in many.")
+
+
+def _extremes(choices: Sequence[Choice]) -> Iterator[tuple[str, bool]]:
+    """Numbers among the things' fields, or products of two, of which the choice always has the largest or smallest."""
+    fields = getattr(choices[0].things[0], "_fields", ())
+    numbers = [name for name in fields if isinstance(getattr(choices[0].things[0], name), int)]
+    for names in (*((name,) for name in numbers), *combinations(numbers, 2)):
+        values = [[prod(getattr(thing, name) for name in names) for thing in choice.things] for choice in choices]
+        chosen = [of_case[choice.place] for of_case, choice in zip(values, choices, strict=True)]
+        if all(len(set(of_case)) == 1 for of_case in values):
+            continue
+        for largest, best in ((True, max), (False, min)):
+            if all(one == best(of_case) for one, of_case in zip(chosen, values, strict=True)):
+                yield " · ".join(names), largest
 
 
 def mean_regret(ratios: Sequence[float]) -> float:
@@ -83,7 +120,8 @@ def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure:
         return _no_choice(one, part.chooses, kind)
     chosen, best = offers[place].thing, next(offer.thing for offer in offers if offer.ratio == 1)
     ratios = {str(offer.thing): -1.0 if isnan(offer.ratio) else offer.ratio for offer in offers}
-    return Choice(one, counted(offers)[place], str(chosen), _difference(chosen, best), ratios)
+    things = tuple(offer.thing for offer in offers)
+    return Choice(one, counted(offers)[place], str(chosen), _difference(chosen, best), ratios, place, things)
 
 
 def _selection(choices: Sequence[Choice], source: str) -> Selection:

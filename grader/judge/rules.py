@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.causes import Failure
+from grader.judge.clues import Clue
 from grader.judge.compare import compare, tensor_of
-from grader.judge.foreseen import explained, recognised
 from grader.judge.regret import regrets
 from grader.judge.ruling import Ruling
 from grader.judge.stateful import stateful
@@ -19,7 +19,7 @@ from grader.protocol.messages import Launch
 from grader.record import Cause, Number, Status, clean, number
 from grader.sandbox.outcome import Finished
 
-# Failing cases in which a usual mistake is looked for: it may not show in the largest one, or not alone.
+# Failing cases that are looked at closely: what is behind them may not show in the largest one, or not alone.
 _MOST_EXPLAINED = 4
 
 
@@ -52,12 +52,12 @@ def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure
 def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
     """Every output agrees with the oracle on every case; an exception or a death ends the check at once."""
     worst, run = 0.0, 0
-    failed: list[tuple[PlannedCase, Failure, Trial]] = []
+    failed: list[tuple[PlannedCase, Failure]] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
         worst, run = max(worst, trial.worst), run + 1
         if trial.failure:
-            failed.append((one, trial.failure, trial))
+            failed.append((one, trial.failure))
             if trial.failure.status != "fail":
                 break
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
@@ -65,30 +65,29 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
         bench.passed.extend(dict.fromkeys((cases[0], cases[-1], cases[bench.salt % len(cases)])))
         return Ruling(None, metrics=metrics)
     metrics["cases_failed"] = len(failed)
-    return Ruling(_most_telling(bench, failed), failed[0][0], metrics=metrics)
+    telling = _most_telling(failed)
+    return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]))
 
 
-def _most_telling(bench: Bench, failed: Sequence[tuple[PlannedCase, Failure, Trial]]) -> Failure:
-    """The failure with the largest output, where a pattern can be seen, among those of the first one's status.
+def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure]:
+    """Failures of the first one's status with the largest outputs, where a pattern can be seen; or the first alone."""
+    (first, failure), status = failed[0], failed[0][1].status
+    if failure.cause.mismatch is None:
+        return [_of(first, failure)]
+    compared = [entry for entry in failed if entry[1].status == status and entry[1].cause.mismatch]
+    largest = sorted(compared, key=lambda entry: _size(*entry), reverse=True)[:_MOST_EXPLAINED]
+    return [_of(one, found) for one, found in largest]
 
-    A usual mistake that explains it, or one of the next largest, is named; of those cases the explained one is shown.
-    """
-    status = failed[0][1].status
 
-    def size(entry: tuple[PlannedCase, Failure, Trial]) -> int:
-        mismatch = entry[1].cause.mismatch
-        return mismatch.total if mismatch and entry[1].status == status else -1
-
-    if size(failed[0]) < 0:
-        one, failure, _ = failed[0]
-        return replace(failure, cause=replace(failure.cause, case=one.case.words()))
-    largest = sorted((entry for entry in failed if size(entry) >= 0), key=size, reverse=True)[:_MOST_EXPLAINED]
-    one, failure, _ = largest[0]
-    for case, found, trial in largest:
-        if likely := recognised(bench, trial):
-            one, failure = case, explained(found, likely)
-            break
+def _of(one: PlannedCase, failure: Failure) -> Failure:
     return replace(failure, cause=replace(failure.cause, case=one.case.words()))
+
+
+def _size(one: PlannedCase, failure: Failure) -> tuple[int, int]:
+    """Of the output; where outputs are alike, of the case."""
+    mismatch = failure.cause.mismatch
+    sizes = (value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
+    return mismatch.total if mismatch else -1, sum(sizes)
 
 
 def _first_failure(cases: Sequence[PlannedCase], judge: Callable[[PlannedCase], Failure | None]) -> Ruling:
@@ -120,8 +119,11 @@ def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
         (third, second, "the middle of the inputs had changed"),
         (fourth, third, "the inputs were those of an earlier call, in new memory"),
     ):
-        if failure := _stale(trial, earlier, what) or trial.failure:
+        if failure := _stale(trial, earlier, what):
             return failure
+        if trial.failure:
+            seen = f"The first call was right. In this one {what}, and the answer is wrong."
+            return replace(trial.failure, clues=(*trial.failure.clues, Clue("remembered_input", 0.7, seen)))
     return _alias(first, second, third, fourth) or _repeats(bench, first, fourth)
 
 
@@ -193,6 +195,7 @@ def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
                 "This part promises the same bits for the same inputs.",
                 "Look for memory that is read before it is written, or for programs that race for one address.",
             ),
+            (Clue("race", 0.5, "Two calls on equal inputs disagree."), Clue("not_cleared", 0.5)),
         )
     return None
 

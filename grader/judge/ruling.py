@@ -12,7 +12,8 @@ from grader.record import Number, Selection, Work
 @dataclass(frozen=True)
 class Ruling:
     """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay. `undecided` says why
-    nothing could be decided, where that is so; `unfit` why this machine cannot. `share` is that of the points.
+    nothing could be decided, where that is so; `unfit` why this machine cannot. `share` is that of the points;
+    `alike` are failures of other cases, for whoever looks for what they have in common.
     """
 
     failure: Failure | None
@@ -24,3 +25,4 @@ class Ruling:
     unfit: str = ""
     selection: Selection | None = None
     share: float = 1.0
+    alike: tuple[Failure, ...] = ()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure
+from grader.judge.clues import Clue
 from grader.judge.ruling import Ruling
 from grader.model.exercise import Part, Stateful
 from grader.plan import PlannedCase
@@ -71,14 +72,24 @@ def _told(end: _End, steps: int) -> Failure:
     if end.failure.status == "not_implemented":
         return end.failure
     cause, step = end.failure.cause, end.step
+    clues = end.failure.clues
     if step == 0:
-        title, when = f"Wrong in the first step: {cause.title}", f"In the first of {steps} steps {end.part.name} fails."
+        lead, when = "Wrong in the first step: ", f"In the first of {steps} steps {end.part.name} fails."
         advice = ""
     else:
         right = "step 0" if step == 1 else f"steps 0 to {step - 1}"
-        title, when = f"Right at first, wrong in step {step}: {cause.title}", f"All was right in {right}; in step "
+        lead, when = f"Right at first, wrong in step {step}: ", f"All was right in {right}; in step "
         when += f"{step} of {steps} {end.part.name} fails, after calls that left memory as they must."
         advice = "What is still there from the step before: a length, an address, a result, a slot written too far?"
+        # Each step's inputs alone would have been a case like any other.
+        clues = (
+            *clues,
+            Clue(
+                "remembered_input",
+                0.75,
+                f"Steps before were right, and left memory as they must; in step {step} the same address holds more.",
+            ),
+        )
     help_text = " ".join(filter(None, (advice, cause.help)))
-    told = replace(cause, title=title, rationale=f"{when} {cause.rationale}", help=help_text)
-    return replace(end.failure, cause=told)
+    told = replace(cause, title=f"{lead}{cause.title}", rationale=f"{when} {cause.rationale}", help=help_text)
+    return replace(end.failure, cause=told, clues=clues, lead=lead, advice=advice)

@@ -39,11 +39,14 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Foreseen:
-    """A usual mistake in the oracle's words: what it looks like, what to do, and the float64 outputs it leads to."""
+    """A usual mistake in the oracle's words: what it looks like, what to do, and the float64 outputs it leads to; and
+    which of the exercise's kinds, or of the general ones, it is.
+    """
 
     title: str
     help: str
     outputs: tuple[Tensor, ...]
+    kind: str = "likely_mistake"
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,15 @@ class Truth:
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
-        for title, help_text, outputs in mistakes(*[_wide(value) for value in self.inputs(recipe)]):
-            yield Foreseen(title, help_text, tuple(_listed(outputs)))
+        for kind, title, help_text, outputs in mistakes(*[_wide(value) for value in self.inputs(recipe)]):
+            yield Foreseen(title, help_text, tuple(_listed(outputs)), kind)
+
+    def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+        """Kinds of too low a precision, and what each leads to here; nothing where the oracle foresees none."""
+        found = getattr(self._oracle, f"{part.name}_roundings", None)
+        if found is not None:
+            for kind, outputs in found(*self.inputs(recipe)):
+                yield kind, tuple(one.double() for one in _listed(outputs))
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         oracle = _function(self._oracle, part.name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import floor
 
 from grader.judge.bench import Bench, Trial
 from grader.judge.causes import Failure
-from grader.judge.foreseen import explained, recognised
+from grader.judge.clues import Clue
 from grader.judge.ruling import Ruling
 from grader.model.exercise import WorkModel
 from grader.model.formula import evaluate
@@ -41,7 +41,7 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
         if trial.failure:
-            return Ruling(explained(trial.failure, recognised(bench, trial)), one, work=tuple(found))
+            return Ruling(trial.failure, one, work=tuple(found))
         if not trial.launches:
             return Ruling(_NO_KERNEL, one, work=tuple(found))
         launches = [_plausible(launch) for launch in trial.launches]
@@ -50,7 +50,7 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
             return Ruling(None, one, work=tuple(found), undecided=work)
         bench.passed.append(one)
         found.append(work)
-        if failure := _too_much(work, model, launches):
+        if failure := _too_much(work, model, launches, sum(output.nbytes for output in trial.expected)):
             return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))
     return Ruling(None, metrics=_metrics(found), work=tuple(found))
 
@@ -93,7 +93,8 @@ def _metrics(found: Sequence[Work]) -> dict[str, Number]:
     return {"cases": len(found), "bytes_moved": worst.moved_bytes, "bytes_allowed": worst.allowed_bytes}
 
 
-def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch]) -> Failure | None:
+def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: int) -> Failure | None:
+    """`going`: the bytes of the results."""
     if 0 <= work.extra_allowed_bytes < work.extra_bytes:
         return Failure(
             "fail",
@@ -121,6 +122,7 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch]) -> Failu
             f"at most {_bytes(work.allowed_bytes)}",
             _bytes(work.moved_bytes),
         ),
+        tuple(_clues(work, [launch.traffic for launch in launches if launch.traffic], going)),
     )
 
 
@@ -162,6 +164,31 @@ def _why(work: Work, traffic: Sequence[Traffic]) -> str:
         "Something is loaded or stored that is neither an input nor a result: an intermediate value that is kept in "
         "registers is not moved at all."
     )
+
+
+def _clues(work: Work, traffic: Sequence[Traffic], going: int) -> Iterator[Clue]:
+    """What moves the bytes: values that go through memory, inputs that are loaded again, bytes that nobody needs."""
+    stored, loaded = work.stored_bytes, work.loaded_bytes
+    stored_once = sum(each.unique_stored_bytes for each in traffic)
+    loaded_once = sum(each.unique_loaded_bytes for each in traffic)
+    followed = all(each.complete for each in traffic)
+    if stored > _AGAIN * going:
+        seen = f"{_bytes(stored)} are stored, and the results are {_bytes(going)}."
+        yield Clue("through_memory", 0.8, seen)
+        if work.launches > 1:
+            yield Clue("several_launches", 0.5, f"{work.launches} launches hand their results on.")
+    elif followed and loaded >= _AGAIN * loaded_once:
+        yield Clue("read_again", 0.85, f"What is loaded is loaded {loaded / max(loaded_once, 1):.1f} times on average.")
+        if stored_once and stored >= _AGAIN * stored_once:
+            yield Clue("through_memory", 0.5, "What is stored is stored more than once.")
+    elif work.launches > 1:
+        yield Clue("through_memory", 0.6, f"{_bytes(loaded)} are loaded by {work.launches} launches.")
+        yield Clue("several_launches", 0.55, f"{work.launches} launches hand their results on.")
+    else:
+        yield Clue(
+            "reads_unneeded", 0.75, "No byte is loaded twice, and none but results is stored: some are not needed."
+        )
+        yield Clue("through_memory", 0.3, "")
 
 
 def _bytes(count: int) -> str:

@@ -18,6 +18,7 @@ from typing import Literal
 
 from grader.errors import require
 from grader.model.cases import Cases, Size
+from grader.model.causes import Contrast, Kind
 from grader.model.formula import evaluate
 from grader.protocol.targets import TARGETS
 
@@ -353,12 +354,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A stub's parts and how each is judged; all points together make 100."""
+    """A stub's parts and how each is judged; all points together make 100.
+
+    `kinds` are causes of failure that only this exercise knows, beside the general ones (grader.judge.kinds);
+    `contrasts` say what it points to where failing cases have some value of an axis and passing ones have not.
+    """
 
     title: str
     version: str
     parts: tuple[Part, ...]
     limits: Limits = field(default_factory=Limits)
+    kinds: tuple[Kind, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
 
     def __post_init__(self) -> None:
         require(bool(self.title.strip()), "Exercise.title", "be a title", self.title)
@@ -366,6 +373,11 @@ class Exercise:
         require(len(self.parts) > 0, "Exercise.parts", "hold at least one part", self.parts)
         names = [part.name for part in self.parts]
         require(len(set(names)) == len(names), "Exercise.parts", "have distinct names", names)
+        kinds = [kind.name for kind in self.kinds]
+        require(len(set(kinds)) == len(kinds), "Exercise.kinds", "have distinct names", kinds)
+        axes = {axis for part in self.parts for check in part.checks if check.cases for axis in check.cases.space.axes}
+        for one in self.contrasts:
+            require(one.axis in axes, "Exercise.contrasts", "name axes of the parts' cases", one.axis)
         total = sum(part.points for part in self.parts)
         require(abs(total - 100) < 1e-9, "Exercise.parts", "carry 100 points together", total)
 

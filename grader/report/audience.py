@@ -55,6 +55,12 @@ def _without_cases(check: CheckResult) -> CheckResult:
     )
 
 
+def _title(cause: Cause) -> str:
+    """The title; one with a number in it may tell of a size, and gives way to the kind."""
+    told = any(letter.isdigit() for letter in cause.title)
+    return f"Looks like: {cause.suspects[0].kind.replace('_', ' ')}" if told and cause.suspects else cause.title
+
+
 def _named(check: CheckResult) -> Cause:
     """The cause's name, where the output is wrong, and advice that the grader wrote; never the submission's words."""
     cause = check.cause
@@ -62,7 +68,7 @@ def _named(check: CheckResult) -> Cause:
     where = f"The output is wrong {view.where(cause.mismatch)}. " if cause.mismatch is not None else ""
     return Cause(
         kind=cause.kind,
-        title=cause.title if check.status == "fail" else LOOKS[check.status].word,
+        title=_title(cause) if check.status == "fail" else LOOKS[check.status].word,
         rationale=f"{where}The cases of this grading are kept secret.",
         # Where code stopped, the help quotes what was seen before.
         help=cause.help if check.status == "fail" else "",

@@ -336,6 +336,8 @@ def _card(ink: _Ink, record: Record, group: list[CheckResult]) -> RenderableType
         lines += _last_lines(ink, cause.traceback, _TRACEBACK_LINES)
     if cause is not None and cause.help:
         lines.append(_labelled(ink, "Help: ", view.line(cause.help)))
+    if cause is not None:
+        lines += [_labelled(ink, label, text) for label, text in view.suspected(cause)]
     if len(group) > 1 and check.status != "invalid_submission":
         lines.append(_labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     if example is not None and example.replay:

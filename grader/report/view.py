@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from grader.record import (
     UNJUDGED,
+    Cause,
     CheckResult,
     Counterexample,
     Environment,
@@ -236,8 +237,9 @@ def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
 
 
 def kind_key(check: CheckResult) -> tuple[str, str]:
-    """Equal for checks of one status and kind of cause."""
-    return check.status, check.cause.kind if check.cause else check.reason
+    """Equal for checks of one status and kind of cause, the likeliest where there are several."""
+    suspects = check.cause.suspects if check.cause else ()
+    return check.status, suspects[0].kind if suspects else check.cause.kind if check.cause else check.reason
 
 
 def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
@@ -246,6 +248,22 @@ def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
     for check in checks:
         groups.setdefault(kind_key(check), []).append(check)
     return list(groups.values())
+
+
+def suspected(cause: Cause) -> list[tuple[str, str]]:
+    """Labels and lines: what speaks for the likeliest suspect, whose title and help the card has, and the others."""
+    if not cause.suspects:
+        return []
+    first, *others = cause.suspects
+    found = [("Confirmed: " if first.confirmed else "Because: ", line(first.evidence, 600))] if first.evidence else []
+    if others:
+        found.append(("Also possible: ", "; ".join(_as_item(line(one.title, 200)) for one in others)))
+    return found
+
+
+def _as_item(title: str) -> str:
+    """A title inside a list of others: "looks like …"."""
+    return f"{title[:1].lower()}{title[1:]}"
 
 
 def why(check: CheckResult) -> str:
@@ -268,6 +286,8 @@ def details(check: CheckResult, record: Record) -> str:
         lines.append(f"Passes: {line(example.passes)}" if example.passes else "")
     if cause is not None and cause.help:
         lines.append(f"Help: {line(cause.help)}")
+    if cause is not None:
+        lines += [f"{label}{text}" for label, text in suspected(cause)]
     if example is not None and replay_command(example, record):
         lines.append(f"Replay: {replay_command(example, record)}")
     text = "\n".join(line(entry) for entry in lines if entry)

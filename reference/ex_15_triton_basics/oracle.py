@@ -11,6 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# A kind, what it looks like, what to do about it, and what it returns.
+Mistake = tuple[str, str, str, Tensor]
+# Widths that a block may have.
+BLOCKS = tuple(2**i for i in range(5, 14))
+
 LOG2_E = 1.4426950408889634
 # exp(-104) is the last to be more than zero in float32.
 FLOAT32_UNDERFLOW = 104.0
@@ -84,3 +89,132 @@ def _one_after_another(x: Tensor) -> Tensor:
         return x.cumsum(0)[-1]
     with np.errstate(invalid="ignore"):
         return torch.tensor(np.add.accumulate(x.numpy())[-1])
+
+
+# -- usual mistakes --------------------------------------------------------------------------------------------------
+
+
+def vector_add_mistakes(x: Tensor, y: Tensor) -> Iterator[Mistake]:
+    """In float64: what usual mistakes return."""
+    help_text = "Two inputs, two pointers: which of them is loaded where?"
+    yield "operand_mixed_up", "Looks as if x is added to itself", help_text, x + x
+    yield "operand_mixed_up", "Looks as if y is added to itself", help_text, y + y
+    yield "operand_mixed_up", "Looks as if y is subtracted", "z = x + y, with both signs as they are.", x - y
+
+
+def fused_multiply_add_mistakes(x: Tensor, y: Tensor, z: Tensor) -> Iterator[Mistake]:
+    """Terms that are missing, or in each other's place."""
+    help_text = "x * y + z: which of the three is a factor, and which is added?"
+    yield "term_missing", "Looks as if z is not added", help_text, x * y
+    for title, wrong in (("x * z + y", x * z + y), ("x + y * z", x + y * z), ("(x + y) * z", (x + y) * z)):
+        yield "operand_mixed_up", f"Looks as if {title} is computed", help_text, wrong
+    yield "operand_mixed_up", "Looks as if z is subtracted", help_text, x * y - z
+
+
+def fused_multiply_add_roundings(x: Tensor, y: Tensor, z: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The product in the inputs' dtype."""
+    if x.dtype != torch.float32:
+        yield "rounded_intermediate", (x * y + z.float()).to(x.dtype)
+
+
+def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
+    """What is done to a row, and to which rows."""
+    top = x.amax(dim=1, keepdim=True)
+    powers = torch.exp(x - top)
+    total = powers.sum(dim=1, keepdim=True)
+    plain = torch.exp(x.float().double()).float()
+    yield (
+        "no_maximum",
+        "Looks as if the row's maximum is not subtracted",
+        "exp(89) is more than float32 holds, and exp(-104) less: what may be subtracted without changing the quotient?",
+        (plain / plain.sum(dim=1, keepdim=True)).double(),
+    )
+    yield "term_missing", "Looks as if the exponentials are not divided by their sum", "Rows must sum to 1.", powers
+    yield "wrong_axis", "Looks as if columns are normalised instead of rows", *_columns(x)
+    help_text = "A block of rows is reduced along one axis only: one sum for every row."
+    yield "wrong_axis", "Looks as if the sum goes over columns", help_text, powers / powers.sum(dim=0, keepdim=True)
+    for rows in (2, 4, 8, 16):
+        if x.shape[0] > 1:
+            starts = range(0, x.shape[0], rows)
+            mixed = [powers[first : first + rows] / total[first : first + rows].sum() for first in starts]
+            help_text = "A block of rows is reduced along one axis only: one sum for every row."
+            yield "wrong_axis", f"Looks as if the sum goes over {rows} rows at a time", help_text, torch.cat(mixed)
+            whole = [torch.softmax(x[first : first + rows].flatten(), 0).view(-1, x.shape[1]) for first in starts]
+            title = f"Looks as if maximum and sum go over {rows} rows at a time"
+            yield "wrong_axis", title, help_text, torch.cat(whole)
+    for block in BLOCKS:
+        if beyond := -x.shape[1] % block:
+            # Whatever the row holds, 0 is counted among the scores.
+            high = top.clamp(min=0.0)
+            more = torch.exp(x - high).sum(dim=1, keepdim=True) + beyond * torch.exp(-high)
+            help_text = "Which value leaves a maximum and a sum of exponentials as they are? It is not 0."
+            title = f"Looks as if {beyond} columns beyond the end count as scores of 0"
+            yield "padding_counted", title, help_text, torch.exp(x - high) / more
+        if block < x.shape[1]:
+            yield from _in_blocks(x, block)
+
+
+def _columns(x: Tensor) -> tuple[str, Tensor]:
+    powers = torch.exp(x - x.amax(dim=0, keepdim=True))
+    return "Each row is a distribution of its own.", powers / powers.sum(dim=0, keepdim=True)
+
+
+def _in_blocks(x: Tensor, block: int) -> Iterator[Mistake]:
+    """Rows that are walked over in blocks: the sum not rescaled, or only the first block counted."""
+    total = torch.zeros(x.shape[0], 1, dtype=x.dtype)
+    top = torch.full_like(total, -torch.inf)
+    for start in range(0, x.shape[1], block):
+        part = x[:, start : start + block]
+        top = torch.maximum(top, part.amax(dim=1, keepdim=True))
+        total = total + torch.exp(part - top.nan_to_num(neginf=0.0)).sum(dim=1, keepdim=True)
+    help_text = "What was summed so far is relative to the old maximum: what makes it relative to the new one?"
+    title = "Looks as if the running sum is not rescaled when the maximum grows"
+    yield "no_rescale", title, help_text, torch.exp(x - top) / total
+    left_out = x.shape[1] % block
+    if left_out:
+        counted = row_softmax(x[:, :-left_out])
+        short = torch.cat([counted, torch.full_like(x[:, -left_out:], torch.nan)], dim=1)
+        help_text = "A row of any length has a last, partly filled block."
+        yield "remainder_skipped", f"Looks as if the last {left_out} columns are left out", help_text, short
+    if x.shape[1] > block >= 1024:
+        counted = row_softmax(x[:, :block])
+        short = torch.cat([counted, torch.full_like(x[:, block:], torch.nan)], dim=1)
+        help_text = "How long may a row be? Blocks cannot grow for ever."
+        yield "size_assumed", f"Looks as if no column beyond {block} is looked at", help_text, short
+
+
+def row_softmax_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Exponentials, their sum, or both, in 16 bits."""
+    for dtype in (torch.float16, torch.bfloat16):
+        if x.dtype in (torch.float32, dtype):
+            powers = torch.exp((x - x.amax(dim=1, keepdim=True)).float())
+            rounded = powers.to(dtype)
+            total = rounded.float().sum(dim=1, keepdim=True).to(dtype)
+            yield "rounded_intermediate", (rounded.float() / total.float()).to(dtype).to(x.dtype)
+            yield "rounded_intermediate", (rounded.float() / rounded.float().sum(dim=1, keepdim=True)).to(x.dtype)
+            yield "low_precision_sum", (powers / rounded.cumsum(dim=1)[:, -1:].float()).to(x.dtype)
+
+
+def global_sum_mistakes(x: Tensor) -> Iterator[Mistake]:
+    """Blocks that are left out, or alone."""
+    yield "last_left_out", "Looks as if the last element is not added", "Element i exists where i < N.", x[:-1].sum()
+    for block in BLOCKS:
+        left = x.numel() % block
+        if left:
+            title = f"Looks as if the last {left} elements, which fill no block, are not added"
+            help_text = "How many blocks does a vector need that no block divides?"
+            yield "remainder_skipped", title, help_text, x[: x.numel() - left].sum()
+        if block < x.numel():
+            title, help_text = "Looks as if one block's sum is returned", "Blocks must be joined, not overwritten."
+            yield "stores_collide", title, help_text, x[-(left or block) :].sum()
+            yield "block_left_out", "Looks as if the first block alone is added", help_text, x[:block].sum()
+    yield "wrong_factor", "Looks as if the mean is returned", "The sum is asked for.", x.mean()
+
+
+def global_sum_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Sums of blocks in the inputs' dtype, and all of the sum."""
+    if x.dtype != torch.float32:
+        for block in BLOCKS:
+            filled = torch.nn.functional.pad(x, (0, -x.numel() % block)).view(-1, block)
+            yield "low_precision_sum", filled.float().sum(1).to(x.dtype).float().sum()
+            yield "low_precision_sum", filled.float().sum(1).to(x.dtype).cumsum(0)[-1].float()

@@ -10,8 +10,10 @@ from grader import (
     Cases,
     Check,
     Choice,
+    Contrast,
     Exercise,
     Fresh,
+    Kind,
     Launches,
     Part,
     Size,
@@ -421,8 +423,35 @@ GLOBAL_SUM = Part(
     ),
 )
 
+# Causes of failure that only this exercise knows, and what an axis points to.
+KINDS = (
+    Kind(
+        "no_maximum",
+        "a softmax that does not subtract the row's maximum",
+        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
+    ),
+    Kind(
+        "no_rescale",
+        "a running sum that is not rescaled when the maximum grows",
+        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
+    ),
+    Kind("term_missing", "a term of the formula that is missing", "Say the formula aloud, and tick off each term."),
+)
+CONTRASTS = (
+    Contrast("offset", "start_ignored", "that start inside a larger tensor", only=False),
+    Contrast("M", "wrong_axis", "with several rows", weight=0.6),
+    Contrast("stride", "strides_ignored", "whose rows lie apart"),
+    Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
+    Contrast("values", "overflow", "of values of great size", ("large", "negative", "masked_negative"), only=False),
+    Contrast(
+        "values", "rounded_intermediate", "in which what is added takes the product back", ("cancelling",), only=False
+    ),
+)
+
 EXERCISE = Exercise(
     title="Triton basics",
     version="1",
     parts=(VECTOR_ADD, FUSED_MULTIPLY_ADD, ROW_SOFTMAX, GLOBAL_SUM),
+    kinds=KINDS,
+    contrasts=CONTRASTS,
 )

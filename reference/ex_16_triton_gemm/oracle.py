@@ -88,3 +88,124 @@ def _truncated(a: Tensor, b: Tensor) -> Tensor:
         total = total + a[:, start : start + block] @ b[start : start + block]
         lost = lost + steps * FLOAT32_EPS * total
     return total - lost
+
+
+# -- usual mistakes --------------------------------------------------------------------------------------------------
+
+# A kind, what it looks like, what to do about it, and what it returns.
+Mistake = tuple[str, str, str, Tensor]
+# Depths of blocks of K that kernels walk in.
+USUAL_DEPTHS = (16, 32, 64, 128, 256)
+
+
+def matmul_mistakes(a: Tensor, b: Tensor) -> Iterator[Mistake]:
+    """In float64: what usual mistakes return."""
+    yield from _wrong_products(a, b)
+
+
+def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mistake]:
+    """The epilogue's, then those of the product."""
+    product = a @ b
+    z = product + bias
+    help_text = "z = a @ b + bias, and every column has one bias."
+    yield "bias_missing", "Looks as if the bias is not added", help_text, _silu(product)
+    if a.shape[0] == b.shape[1]:
+        yield "bias_axis", "Looks as if the bias is added per row", help_text, _silu(product + bias[:, None])
+    else:
+        rows = bias[torch.arange(a.shape[0]) % len(bias)]
+        yield "bias_axis", "Looks as if the bias is added per row", help_text, _silu(product + rows[:, None])
+    for depth in (*USUAL_DEPTHS, 1):
+        times = -(-a.shape[1] // depth)
+        if times > 1:
+            title = f"Looks as if the bias is added {times} times"
+            yield "bias_repeated", title, "How often does the line run that adds it?", _silu(product + times * bias)
+    help_text = "silu(z) = z · sigmoid(z) = z / (1 + exp(-z))."
+    sigmoid = torch.sigmoid(z)
+    for title, wrong in (
+        ("Looks as if the sigmoid is not multiplied by z", sigmoid),
+        ("Looks as if no activation is applied", z),
+        ("Looks like relu instead of silu", z.clamp(min=0.0)),
+        ("Looks as if the sigmoid has the wrong sign", z * torch.sigmoid(-z)),
+        ("Looks as if the sigmoid of the product is taken before the bias is added", z * torch.sigmoid(product)),
+        ("Looks as if the bias is added after the activation", _silu(product) + bias),
+    ):
+        yield "activation_wrong", title, help_text, wrong
+    # In float32, where exp of a large z is inf.
+    powers = z.exp().float().double()
+    help_text = "exp(89) is more than float32 holds: which form of the sigmoid has no such exp where z is large?"
+    yield "overflow", "Looks like inf / inf where z is large", help_text, z * powers / (1 + powers)
+    for kind, title, told, wrong in _wrong_products(a, b):
+        yield kind, title, told, _silu(wrong + bias)
+
+
+def _wrong_products(a: Tensor, b: Tensor) -> Iterator[Mistake]:
+    """Products of other matrices than the ones that were given, or of a part of them."""
+    depth = a.shape[1]
+    help_text = "Which stride belongs to which axis? Take the first two elements of a row by hand."
+    if b.shape[0] == b.shape[1]:
+        yield "axes_exchanged", "Looks as if b is read as its transpose", help_text, a @ b.T
+    else:
+        # The same elements of memory, with the two strides in each other's place.
+        yield "axes_exchanged", "Looks as if the strides of b are exchanged", help_text, a @ _exchanged(b)
+    if a.shape[0] == a.shape[1]:
+        yield "axes_exchanged", "Looks as if a is read as its transpose", help_text, a.T @ b
+    yield "last_left_out", "Looks as if the last of K is left out", "k exists where k < K.", a[:, :-1] @ b[:-1]
+    for block in USUAL_DEPTHS:
+        left = depth % block
+        if left:
+            title = f"Looks as if the last {left} of K, which fill no block, are left out"
+            help_text = "How many blocks does a K need that no block divides?"
+            yield "remainder_skipped", title, help_text, a[:, : depth - left] @ b[: depth - left]
+        if block < depth:
+            last = (depth - 1) // block * block
+            help_text = "Write down the first and the last offset that the loop visits, for a K of two blocks."
+            title = "Looks as if the last block of K is left out"
+            yield "block_left_out", title, help_text, a[:, :last] @ b[:last]
+            yield "block_left_out", "Looks as if the first block of K is left out", help_text, a[:, block:] @ b[block:]
+            title = "Looks as if only the last block of K counts"
+            help_text = "What of the first block is still in the accumulator after the last one?"
+            yield "sum_restarted", title, help_text, a[:, last:] @ b[last:]
+
+
+def _exchanged(b: Tensor) -> Tensor:
+    """b where element (k, n) is looked for at k + n · N instead of k · N + n; what lies beyond is unknown."""
+    rows, columns = b.shape
+    places = torch.arange(rows)[:, None] + torch.arange(columns) * columns
+    flat = torch.cat([b.reshape(-1), torch.full((1,), torch.nan, dtype=b.dtype)])
+    return flat[places.clamp(max=b.numel())]
+
+
+def matmul_roundings(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Sums in the inputs' dtype; TF32, where they are float32."""
+    for kind, c in _rounded_products(a, b):
+        yield kind, c.to(a.dtype)
+
+
+def matmul_bias_silu_roundings(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The same, and the product rounded before the epilogue."""
+    if a.dtype != torch.float32:
+        product = (a.float() @ b.float()).to(a.dtype).float()
+        yield "rounded_intermediate", _silu(product + bias.float()).to(a.dtype)
+        yield "rounded_intermediate", _silu((product + bias.float()).to(a.dtype).float()).to(a.dtype)
+    for kind, c in _rounded_products(a, b):
+        yield kind, _silu(c.float() + bias.float()).to(a.dtype)
+
+
+def _rounded_products(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
+    wide_a, wide_b = a.float(), b.float()
+    if a.dtype == torch.float32:
+        for half in (0, 1 << 12):
+            yield "tf32", _tf32(a, half) @ _tf32(b, half)
+        return
+    for block in USUAL_DEPTHS[:4]:
+        total = torch.zeros(a.shape[0], b.shape[1], dtype=a.dtype)
+        for start in range(0, a.shape[1], block):
+            added = wide_a[:, start : start + block] @ wide_b[start : start + block]
+            total = (total.float() + added).to(a.dtype)
+        yield "low_precision_sum", total
+
+
+def _tf32(x: Tensor, half: int) -> Tensor:
+    """The 10 bits of the mantissa that TF32 keeps: cut off, or rounded where `half` is half of the last one."""
+    bits = x.contiguous().view(torch.int32)
+    return torch.where(x.isfinite(), ((bits + half) & -(1 << 13)).view(torch.float32), x)

@@ -12,8 +12,10 @@ from grader import (
     Cases,
     Check,
     Choice,
+    Contrast,
     Exercise,
     Fresh,
+    Kind,
     Launches,
     Limits,
     Part,
@@ -320,4 +322,37 @@ MATMUL_BIAS_SILU = Part(
     ),
 )
 
-EXERCISE = Exercise(title="Triton GEMM", version="1", parts=(MATMUL, MATMUL_BIAS_SILU), limits=Limits(call_s=20.0))
+# Causes of failure that only this exercise knows, and what an axis points to.
+KINDS = (
+    Kind("bias_missing", "a bias that is not added", "Where is the bias loaded, and where is it used?"),
+    Kind("bias_repeated", "a bias that is added more than once", "How often does the line run that adds the bias?"),
+    Kind(
+        "bias_axis", "a bias along the wrong axis", "One bias for every column: along which axis must it be broadcast?"
+    ),
+    Kind("activation_wrong", "another activation than silu", "silu(z) = z · sigmoid(z): which part of it is missing?"),
+)
+CONTRASTS = (
+    Contrast("a_layout", "strides_ignored", "whose a does not lie row after row"),
+    Contrast("b_layout", "strides_ignored", "whose b does not lie row after row"),
+    Contrast(
+        "a_layout", "start_ignored", "whose a is a window of a larger matrix", ("sliced", "sliced_columns"), only=False
+    ),
+    Contrast(
+        "b_layout", "start_ignored", "whose b is a window of a larger matrix", ("sliced", "sliced_columns"), only=False
+    ),
+    Contrast("dtype", "tf32", "of float32", ("float32",)),
+    Contrast("dtype", "low_precision_sum", "of 16 bits", ("float16", "bfloat16"), only=False),
+    Contrast("dtype", "rounded_intermediate", "of 16 bits", ("float16", "bfloat16"), only=False),
+    Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
+    Contrast("values", "overflow", "of values of great size", ("large", "overflowing", "extreme"), only=False),
+    Contrast("values", "rounded_intermediate", "in which the bias takes the product back", ("cancelling",), only=False),
+)
+
+EXERCISE = Exercise(
+    title="Triton GEMM",
+    version="1",
+    parts=(MATMUL, MATMUL_BIAS_SILU),
+    limits=Limits(call_s=20.0),
+    kinds=KINDS,
+    contrasts=CONTRASTS,
+)

@@ -54,3 +54,76 @@ def select_kernel(m: int, n: int, k: int, candidates: tuple, device: object) -> 
     row = MEASURED["times_us"][MEASURED["shapes"].index([m, n, k])]
     times = {tuple(one.values()): time for one, time in zip(MEASURED["candidates"], row, strict=True)}
     return [nan if times.get(tuple(one)) is None else float(times[tuple(one)]) for one in candidates]
+
+
+# -- usual mistakes --------------------------------------------------------------------------------------------------
+
+# A kind, what it looks like, what to do about it, and what it returns.
+Mistake = tuple[str, str, str, Tensor]
+
+
+def blocked_gemm_mistakes(
+    mA: Tensor, mB: Tensor, mC: Tensor, tiler_mnk: tuple[int, int, int], threads_mn: object
+) -> Iterator[Mistake]:
+    """In float64: what usual mistakes leave in mC, which are those of walking over tiles."""
+    depth = mA.shape[1]
+    tile_m, tile_n, step = tiler_mnk
+    last = max(depth - 1, 0) // step * step
+    help_text = "What of the first tile of K is still in the accumulator after the last one?"
+    yield "sum_restarted", "Looks as if only the last tile of K counts", help_text, mA[:, last:] @ mB[:, last:].T
+    help_text = "Write down the first and the last tile that the loop visits, for a K of two tiles."
+    yield "block_left_out", "Looks as if the last tile of K is left out", help_text, mA[:, :last] @ mB[:, :last].T
+    whole = depth - depth % step
+    help_text = "How many tiles does a K need that no tile divides?"
+    title = "Looks as if what is left of K beyond whole tiles is left out"
+    yield "remainder_skipped", title, help_text, mA[:, :whole] @ mB[:, :whole].T
+    yield "not_cleared", "Looks as if mC is added to", "Where does the accumulator start?", mC + mA @ mB.T
+    for assumed in (1, 2, 4, 8, 16):
+        count = -(-depth // assumed)
+        if assumed != step and count * step < depth:
+            seen = mA[:, : count * step] @ mB[:, : count * step].T
+            help_text = "How many tiles of K are there, for any tiler?"
+            yield "size_assumed", f"Looks as if steps of K are counted in {assumed}s", help_text, seen
+    exchanged = _tiles_exchanged(mA @ mB.T, tile_m, tile_n)
+    if exchanged is not None:
+        title = "Looks as if tile (n, m) is taken for tile (m, n)"
+        help_text = "Which coordinate of a tile counts rows of tiles, and which columns?"
+        yield "axes_exchanged", title, help_text, torch.where(exchanged.isnan(), mC, exchanged)
+
+
+def _tiles_exchanged(c: Tensor, tile_m: int, tile_n: int) -> Tensor | None:
+    """c with its tiles where their coordinates, exchanged, lead; NaN where none comes; None where that moves none."""
+    rows, columns = -(-c.shape[0] // tile_m), -(-c.shape[1] // tile_n)
+    if rows == columns == 1:
+        return None
+    found = torch.full_like(c, nan)
+    for m in range(rows):
+        for n in range(columns):
+            place = found[n * tile_m : (n + 1) * tile_m, m * tile_n : (m + 1) * tile_n]
+            tile = c[m * tile_m : (m + 1) * tile_m, n * tile_n : (n + 1) * tile_n]
+            height, width = min(len(place), len(tile)), min(place.shape[1], tile.shape[1])
+            place[:height, :width] = tile[:height, :width]
+    return found
+
+
+def blocked_gemm_roundings(
+    mA: Tensor, mB: Tensor, mC: Tensor, tiler_mnk: tuple[int, int, int], threads_mn: object
+) -> Iterator[tuple[str, Tensor]]:
+    """A sum that is rounded to 16 bits after every tile of K."""
+    step = tiler_mnk[2]
+    for dtype in (torch.float16, torch.bfloat16):
+        total = torch.zeros(mA.shape[0], mB.shape[0])
+        for start in range(0, mA.shape[1], step):
+            added = mA[:, start : start + step] @ mB[:, start : start + step].T
+            total = (total + added).to(dtype).float()
+        yield "low_precision_sum", total
+        yield "rounded_intermediate", mA.to(dtype).float() @ mB.to(dtype).float().T
+
+
+def gemm_roundings(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """A sum that is rounded to the inputs' dtype after every step of a tensor core."""
+    total = torch.zeros(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+    for start in range(0, a.shape[1], 16):
+        added = a[:, start : start + 16].float() @ b[start : start + 16].float()
+        total = (total.float() + added).to(a.dtype)
+    yield "low_precision_sum", total

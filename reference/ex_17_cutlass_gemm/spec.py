@@ -12,6 +12,7 @@ from grader import (
     Check,
     Choice,
     Compiles,
+    Contrast,
     Exercise,
     Fresh,
     Limits,
@@ -413,10 +414,22 @@ SELECT_KERNEL = Part(
     ),
 )
 
+# What an axis points to.
+CONTRASTS = (
+    Contrast("layout", "strides_ignored", "whose matrices do not lie row after row"),
+    Contrast("tile_k", "size_assumed", "in which a step of K is not 4", (1, 2, 8, 16)),
+    Contrast("threads_m", "size_assumed", "with other threads than 4 along M", (1, 2, 3, 8, 16)),
+    Contrast("threads_n", "size_assumed", "with other threads than 4 along N", (1, 2, 3, 8, 16)),
+    Contrast("tile_m", "size_assumed", "with tiles of another height than 8", (4, 12, 16, 32, 64)),
+    Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
+    Contrast("values", "low_precision_sum", "of values around 100", ("shifted",), only=False),
+)
+
 EXERCISE = Exercise(
     title="CUTLASS GEMM",
     version="1",
     parts=(BLOCKED_GEMM, GEMM, SELECT_KERNEL),
     # Compiling takes seconds where other work is done at the same time.
     limits=Limits(call_s=30.0),
+    contrasts=CONTRASTS,
 )

@@ -224,8 +224,8 @@ def _backward_at_worst(
 
 # -- usual mistakes --------------------------------------------------------------------------------------------------
 
-# What a mistake looks like, what to do about it, and what it returns.
-Mistake = tuple[str, str, tuple[Tensor, ...]]
+# A kind, what it looks like, what to do about it, and what it returns.
+Mistake = tuple[str, str, str, tuple[Tensor, ...]]
 # Tiles of keys that a kernel may walk in, where a mistake shows at their edges.
 USUAL_TILES = (16, 32, 64, 128, 256)
 
@@ -239,6 +239,7 @@ OFF_BY_ONE = "Looks as if the causal mask is off by one"
 HEADS_MODULO = "Looks as if query head h reads kv head h % Hkv"
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
 LAST_KEY = "Looks as if the last key is not seen"
+REMAINDER_HELP = "How many tiles does a length need that no tile divides?"
 LAST_KEY_HELP = "Key j exists where j < Skv, the length and not the last index."
 BASE_2 = "Looks as if lse is taken to be a logarithm to base 2"
 BLIND_NAN = "Looks like -inf - (-inf), which is NaN, in rows that see no key"
@@ -248,37 +249,79 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     """Those that show in the values, the plainest first."""
     given, heads, seen = _scale(q, scale), _kv_heads(q, k), _seen(q, k, causal)
     o, lse = _softmax(q, k, v, given, seen, heads)
-    yield SCALE_MISSING, SCALE_HELP, _softmax(q, k, v, 1.0, seen, heads)
+    yield "scale_missing", SCALE_MISSING, SCALE_HELP, _softmax(q, k, v, 1.0, seen, heads)
     if scale is not None:
-        yield SCALE_IGNORED, SCALE_HELP, _softmax(q, k, v, q.shape[3] ** -0.5, seen, heads)
-    yield "Looks as if the scale is applied twice", SCALE_HELP, _softmax(q, k, v, given * given, seen, heads)
-    yield LAST_KEY, LAST_KEY_HELP, _softmax(q, k, v, given, _but_the_last(seen), heads)
-    for title, wrongly_seen in _wrongly_seen(q, k, causal):
-        yield title, CAUSAL_HELP, _softmax(q, k, v, given, wrongly_seen, heads)
+        yield "scale_ignored", SCALE_IGNORED, SCALE_HELP, _softmax(q, k, v, q.shape[3] ** -0.5, seen, heads)
+    yield (
+        "scale_missing",
+        "Looks as if the scale is applied twice",
+        SCALE_HELP,
+        _softmax(q, k, v, given * given, seen, heads),
+    )
+    yield "last_left_out", LAST_KEY, LAST_KEY_HELP, _softmax(q, k, v, given, _but_the_last(seen), heads)
+    for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
+        yield kind, title, CAUSAL_HELP, _softmax(q, k, v, given, wrongly_seen, heads)
     if k.shape[1] > 1:
-        yield HEADS_MODULO, HEADS_HELP, _softmax(q, k, v, given, seen, torch.arange(q.shape[1]) % k.shape[1])
+        yield (
+            "heads_mapping",
+            HEADS_MODULO,
+            HEADS_HELP,
+            _softmax(q, k, v, given, seen, torch.arange(q.shape[1]) % k.shape[1]),
+        )
         first = torch.zeros_like(heads)
-        yield "Looks as if every query head reads kv head 0", HEADS_HELP, _softmax(q, k, v, given, seen, first)
+        yield (
+            "heads_mapping",
+            "Looks as if every query head reads kv head 0",
+            HEADS_HELP,
+            _softmax(q, k, v, given, seen, first),
+        )
     logits = (given * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
     top = logits.amax(-1)
     base_2 = "Looks as if lse is a logarithm to base 2"
-    yield base_2, "lse is the natural logarithm: m + log(l), and ln 2 times as much as a sum of log2.", (o, lse / LN_2)
     yield (
+        "logarithm_base",
+        base_2,
+        "lse is the natural logarithm: m + log(l), and ln 2 times as much as a sum of log2.",
+        (o, lse / LN_2),
+    )
+    yield (
+        "logarithm_base",
         "Looks as if the weights are powers of 2 instead of e",
         "exp(x) = 2**(x · log2 e): the logits have to be multiplied by log2 e before tl.exp2.",
         _softmax(q, k, v, given * LN_2, seen, heads),
     )
-    yield "Looks as if lse lacks the row's maximum", "lse = m + log(l).", (o, lse - top)
-    yield "Looks as if lse lacks the logarithm of the row's sum", "lse = m + log(l).", (o, top)
+    yield "lse_incomplete", "Looks as if lse lacks the row's maximum", "lse = m + log(l).", (o, lse - top)
+    yield "lse_incomplete", "Looks as if lse lacks the logarithm of the row's sum", "lse = m + log(l).", (o, top)
     not_divided = o * (lse - top).exp()[..., None]
-    yield "Looks as if o is not divided by the row's sum", "After the last tile, o = acc / l.", (not_divided, lse)
+    # In float32, where exp of a large logit is inf.
+    plain = logits.exp().float().double()
+    yield (
+        "no_maximum",
+        "Looks as if the row's maximum is not subtracted",
+        "exp(89) is more than float32 holds, and exp(-104) less: what may be subtracted without changing the quotient?",
+        (
+            (plain @ v[:, heads]) / plain.sum(-1, keepdim=True).masked_fill(~seen.any(-1)[:, None], 1.0),
+            plain.sum(-1).log(),
+        ),
+    )
+    yield (
+        "not_normalised",
+        "Looks as if o is not divided by the row's sum",
+        "After the last tile, o = acc / l.",
+        (not_divided, lse),
+    )
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
             yield from _without_rescale(logits, v[:, heads], tile)
+        if left := k.shape[2] % tile:
+            title = f"Looks as if the last {left} keys, which fill no tile, are left out"
+            few = seen & (torch.arange(k.shape[2]) < k.shape[2] - left)
+            yield "remainder_skipped", title, REMAINDER_HELP, _softmax(q, k, v, given, few, heads)
         if not causal and (beyond := -k.shape[2] % tile):
             # Keys of zeros have a logit of 0.
             more = torch.logaddexp(lse, torch.full_like(lse, math.log(beyond)))
             yield (
+                "padding_counted",
                 f"Looks as if {beyond} keys beyond the last one count as keys of zeros",
                 "Loads that are masked give 0, and exp(0 - m) is no 0: logits of keys that do not exist must be -inf.",
                 (o * (lse - more).exp()[..., None], more),
@@ -286,6 +329,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     if bool((top == -math.inf).any()):
         blind = (top == -math.inf)[..., None]
         yield (
+            "blind_rows",
             "Looks as if lse of rows that see no key is 0",
             "log(0) = -inf is right there.",
             (
@@ -294,13 +338,83 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             ),
         )
         help_text = "There m_new is still -inf: subtract 0 instead, and divide by 1 where l is 0."
-        yield BLIND_NAN, help_text, (o.masked_fill(blind, math.nan), lse.masked_fill(blind[..., 0], math.nan))
+        yield (
+            "blind_rows",
+            BLIND_NAN,
+            help_text,
+            (o.masked_fill(blind, math.nan), lse.masked_fill(blind[..., 0], math.nan)),
+        )
         mean = v[:, heads].mean(2, keepdim=True)
         yield (
+            "blind_rows",
             "Looks as if rows that see no key get the mean of all values",
             "A large negative number instead of -inf makes their weights equal, not 0.",
             (torch.where(blind, mean, o), lse),
         )
+
+
+def attention_forward_roundings(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
+) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
+    """Sums, weights or scaled queries in too few bits."""
+    given, heads, seen = _scale(q, scale), _kv_heads(q, k), _seen(q, k, causal)
+    wide_q, wide_k, wide_v = q.double(), k.double()[:, heads], v.double()[:, heads]
+    logits = (given * wide_q @ wide_k.mT).masked_fill(~seen, -math.inf)
+    lse = logits.logsumexp(-1)
+    blind = (lse == -math.inf)[..., None]
+    top = logits.amax(-1, keepdim=True).masked_fill(blind, 0.0)
+    powers = (logits - top).exp()
+    total = powers.sum(-1, keepdim=True).masked_fill(blind, 1.0)
+    for dtype in {q.dtype, torch.bfloat16, torch.float16}:
+        if dtype != q.dtype:
+            yield "rounded_intermediate", (powers.to(dtype).double() @ wide_v / total, lse)
+    scaled = (given * q.float()).to(q.dtype).double()
+    rounded = (scaled @ wide_k.mT).masked_fill(~seen, -math.inf)
+    yield "rounded_intermediate", (_softmax(scaled, k.double(), v.double(), 1.0, seen, heads)[0], rounded.logsumexp(-1))
+    rounded = logits.to(q.dtype).double()
+    shifted = (rounded - rounded.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
+    yield "rounded_intermediate", (shifted @ wide_v / shifted.sum(-1, keepdim=True).masked_fill(blind, 1.0), lse)
+    for tile in USUAL_TILES[:3]:
+        acc = torch.zeros_like(wide_q)
+        for start in range(0, k.shape[2], tile):
+            added = powers[..., start : start + tile] @ wide_v[:, :, start : start + tile]
+            acc = (acc + added).to(q.dtype).double()
+        yield "low_precision_sum", (acc / total, lse)
+
+
+def attention_backward_roundings(
+    do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float | None
+) -> Iterator[tuple[str, tuple[Tensor, Tensor, Tensor]]]:
+    """delta in the inputs' dtype, and gradients that are added up in it."""
+    dtype, given, group = q.dtype, _scale(q, scale), q.shape[1] // k.shape[1]
+    heads, seen = _kv_heads(q, k), _seen(q, k, causal)
+    do, q, k, v, o, lse = (one.double() for one in (do, q, k, v, o, lse))
+    p = (given * q @ k[:, heads].mT - lse[..., None]).exp().masked_fill(~seen | (lse == -math.inf)[..., None], 0.0)
+    delta = (o * do).sum(-1, keepdim=True)
+
+    def joined(each: Tensor) -> Tensor:
+        return each.unflatten(1, (-1, group)).sum(2)
+
+    def all_of(ds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return given * ds @ k[:, heads], joined(given * ds.mT @ q), joined(p.mT @ do)
+
+    dp = do @ v[:, heads].mT
+    yield "rounded_intermediate", all_of(p * (dp - delta.to(dtype).double()))
+    ds = p * (dp - delta)
+    for tile in USUAL_TILES[:3]:
+        sums = [
+            torch.zeros_like(q),
+            torch.zeros_like(q[:, :, :1]).expand_as(k[:, heads]),
+            torch.zeros_like(k[:, heads]),
+        ]
+        for start in range(0, q.shape[2], tile):
+            rows = slice(start, start + tile)
+            sums[1] = (sums[1] + given * ds[:, :, rows].mT @ q[:, :, rows]).to(dtype).double()
+            sums[2] = (sums[2] + p[:, :, rows].mT @ do[:, :, rows]).to(dtype).double()
+        for start in range(0, k.shape[2], tile):
+            keys = slice(start, start + tile)
+            sums[0] = (sums[0] + given * ds[..., keys] @ k[:, heads][:, :, keys]).to(dtype).double()
+        yield "low_precision_sum", (sums[0], joined(sums[1]), joined(sums[2]))
 
 
 def attention_backward_mistakes(
@@ -330,40 +444,54 @@ def attention_backward_mistakes(
         return outer * ds @ k[:, heads], dk, dv
 
     group = q.shape[1] // k.shape[1]
-    yield SCALE_MISSING, SCALE_HELP, gradients(scale=1.0)
-    yield SCALE_MISSING, SCALE_HELP, gradients(scale=1.0, outer=1.0)
+    yield "scale_missing", SCALE_MISSING, SCALE_HELP, gradients(scale=1.0)
+    yield "scale_missing", SCALE_MISSING, SCALE_HELP, gradients(scale=1.0, outer=1.0)
     yield (
+        "scale_missing",
         "Looks as if dq and dk are not multiplied by the scale",
         "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
         gradients(outer=1.0),
     )
     if scale is not None:
         default = q.shape[3] ** -0.5
-        yield SCALE_IGNORED, SCALE_HELP, gradients(scale=default, outer=default)
+        yield "scale_ignored", SCALE_IGNORED, SCALE_HELP, gradients(scale=default, outer=default)
     yield (
+        "delta_missing",
         "Looks as if delta is missing",
         "ds = p ∘ (do · vᵀ - delta), with delta = sum over d of o ∘ do, one number per query.",
         gradients(delta=torch.zeros_like(delta)),
     )
     yield (
+        "scale_missing",
         "Looks as if dq and dk are multiplied by the scale twice",
         "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
         gradients(outer=given * given),
     )
-    yield LAST_KEY, LAST_KEY_HELP, gradients(seen=_but_the_last(seen))
-    yield "Looks as if delta is added", "ds = p ∘ (do · vᵀ - delta).", gradients(delta=-delta)
-    for title, wrongly_seen in _wrongly_seen(q, k, causal):
-        yield title, CAUSAL_HELP, gradients(seen=wrongly_seen)
+    yield "last_left_out", LAST_KEY, LAST_KEY_HELP, gradients(seen=_but_the_last(seen))
+    yield "delta_missing", "Looks as if delta is added", "ds = p ∘ (do · vᵀ - delta).", gradients(delta=-delta)
+    for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
+        yield kind, title, CAUSAL_HELP, gradients(seen=wrongly_seen)
     if group > 1:
-        yield HEADS_MODULO, HEADS_HELP, gradients(heads=torch.arange(q.shape[1]) % k.shape[1])
+        yield "heads_mapping", HEADS_MODULO, HEADS_HELP, gradients(heads=torch.arange(q.shape[1]) % k.shape[1])
         for which, member in (("last", group - 1), ("first", 0)):
             yield (
+                "heads_not_summed",
                 f"Looks as if dk and dv are those of the {which} query head only, of those that share a kv head",
                 "dk and dv of a kv head are the sums over all query heads that read it.",
                 gradients(counted=slice(member, None, group)),
             )
+    for tile in USUAL_TILES:
+        if left := q.shape[2] % tile:
+            title = f"Looks as if the last {left} queries, which fill no tile, give nothing"
+            few = seen & (torch.arange(q.shape[2]) < q.shape[2] - left)[:, None]
+            yield "remainder_skipped", title, REMAINDER_HELP, gradients(seen=few)
+        if left := k.shape[2] % tile:
+            title = f"Looks as if the last {left} keys, which fill no tile, are left out"
+            few = seen & (torch.arange(k.shape[2]) < k.shape[2] - left)
+            yield "remainder_skipped", title, REMAINDER_HELP, gradients(seen=few)
     for factor in (LN_2, 1 / LN_2):
         yield (
+            "logarithm_base",
             BASE_2,
             "lse is a natural logarithm: p = exp(s - lse), or 2**((s - lse) · log2 e).",
             gradients(lse=factor * lse),
@@ -373,7 +501,7 @@ def attention_backward_mistakes(
         dq = gradients()[0]
         help_text = "Where lse is -inf nothing was seen: p is 0 there, not exp(-inf - (-inf))."
         nan = torch.full_like(k, math.nan)
-        yield BLIND_NAN, help_text, (dq.masked_fill(blind, math.nan), nan, nan)
+        yield "blind_rows", BLIND_NAN, help_text, (dq.masked_fill(blind, math.nan), nan, nan)
 
 
 def _kv_heads(q: Tensor, k: Tensor) -> Tensor:
@@ -393,14 +521,14 @@ def _but_the_last(seen: Tensor) -> Tensor:
     return seen & (torch.arange(seen.shape[1]) < seen.shape[1] - 1)
 
 
-def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, Tensor]]:
+def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str, Tensor]]:
     """Usual wrong masks of a causal case."""
     if causal:
         offset = k.shape[2] - q.shape[2]
-        yield TOP_LEFT, _seen(q, k, causal, 0)
-        yield NOT_CAUSAL, _seen(q, k, causal=False)
-        yield OFF_BY_ONE, _seen(q, k, causal, offset - 1)
-        yield OFF_BY_ONE, _seen(q, k, causal, offset + 1)
+        yield "causal_alignment", TOP_LEFT, _seen(q, k, causal, 0)
+        yield "causal_missing", NOT_CAUSAL, _seen(q, k, causal=False)
+        yield "causal_off_by_one", OFF_BY_ONE, _seen(q, k, causal, offset - 1)
+        yield "causal_off_by_one", OFF_BY_ONE, _seen(q, k, causal, offset + 1)
 
 
 def _softmax(q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor, heads: Tensor) -> tuple[Tensor, Tensor]:
@@ -429,6 +557,7 @@ def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
         ("l", acc, total_kept),
     ):
         yield (
+            "no_rescale",
             f"Looks as if {what} is not rescaled when a row's maximum rises",
             "What was added up so far is relative to the old maximum: multiply l and acc by exp(m_old - m_new).",
             (one / other.masked_fill(other == 0, 1.0), (top + other.log()).squeeze(-1)),

@@ -16,9 +16,11 @@ from grader import (
     Cases,
     Check,
     Choice,
+    Contrast,
     Curves,
     Exercise,
     Fresh,
+    Kind,
     Limits,
     Part,
     Size,
@@ -385,10 +387,80 @@ ATTENTION_BACKWARD = Part(
     ),
 )
 
+# Causes of failure that only this exercise knows, and what an axis points to.
+KINDS = (
+    Kind(
+        "no_maximum",
+        "a softmax that does not subtract the row's maximum",
+        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
+    ),
+    Kind(
+        "no_rescale",
+        "a running sum that is not rescaled when the maximum grows",
+        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
+    ),
+    Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale belong to?"),
+    Kind(
+        "scale_ignored",
+        "a scale that is ignored",
+        "When is the default taken, and is every number that is no default, 0 among them, taken as it is?",
+    ),
+    Kind(
+        "heads_mapping",
+        "query heads that read another kv head than their own",
+        "Neighbouring query heads share a kv head: write down which one each of them reads, for 4 and 2.",
+    ),
+    Kind("scaled_maximum", "a maximum of logits that are not scaled yet", "Which logit is the largest if scale < 0?"),
+    Kind(
+        "causal_missing",
+        "a causal mask that is missing",
+        "Which keys may query i see, and what are the others' logits?",
+    ),
+    Kind(
+        "causal_alignment",
+        "a causal mask that is aligned with the first key instead of the last",
+        "Which keys does the last query see where there are more keys than queries?",
+    ),
+    Kind(
+        "causal_off_by_one",
+        "a causal mask that is off by one",
+        "Does a query see the key of its own position? Compare with < and <= by hand, for two queries and two keys.",
+    ),
+    Kind(
+        "blind_rows",
+        "rows that see no key at all",
+        "Where nothing is seen the maximum stays -inf: which of your formulas is then inf - inf, or 0 / 0?",
+    ),
+    Kind("not_normalised", "rows that are not divided by their sum", "After the last tile, what is o made of?"),
+    Kind("logarithm_base", "a logarithm to another base", "exp2 and log2 are to base 2; lse is a natural logarithm."),
+    Kind("lse_incomplete", "a log-sum-exp that lacks one of its terms", "lse = m + log(l)."),
+    Kind(
+        "heads_not_summed",
+        "gradients of one query head only, of those that share a kv head",
+        "dk and dv of a kv head come from all query heads that read it.",
+    ),
+    Kind("delta_missing", "a delta that is missing, or has the wrong sign", "ds = p ∘ (do · vᵀ - delta)."),
+)
+CONTRASTS = (
+    Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),
+    Contrast("causal", "causal_missing", "with the causal mask"),
+    Contrast("scale", "scale_ignored", "with a scale that is given"),
+    Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
+    Contrast("Hkv", "heads_mapping", "with several kv heads", only=False),
+    Contrast("Hq", "heads_mapping", "with several query heads"),
+    Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),
+    Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),
+    Contrast(
+        "values", "low_precision_sum", "with many weights that are small together", ("swamped", "shifted"), only=False
+    ),
+)
+
 EXERCISE = Exercise(
     title="FlashAttention",
     version="1",
     parts=(ATTENTION_FORWARD, ATTENTION_BACKWARD),
+    kinds=KINDS,
+    contrasts=CONTRASTS,
     # Small tiles take long in the interpreter, and large ones long to compile.
     limits=Limits(call_s=30.0),
 )

@@ -175,3 +175,354 @@ def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     o = weights @ wide_v + FLOAT32_EPS * roundings * (weights @ wide_v.abs())
     o = o + half_ulp * (weights.square() @ wide_v.square()).sqrt()
     return o.to(q.dtype).reshape(q.shape)
+
+
+# -- usual mistakes --------------------------------------------------------------------------------------------------
+
+# A kind, what it looks like, what to do about it, and what it returns.
+Mistake = tuple[str, str, str, Tensor]
+USUAL_TILES = (16, 32, 64, 128)
+USUAL_SPLITS = (2, 4, 8, 16)
+# Slots of a split, where that is what is fixed.
+USUAL_CHUNKS = (32, 64, 128, 256, 512)
+
+SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is taken only where no scale is given."
+HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
+LENGTH_HELP = "Sequence b has lengths[b] slots, the last of which is slot lengths[b] - 1."
+RESCALE_HELP = "What was added up so far is relative to the old maximum: multiply it by exp(m_old - m_new)."
+
+
+def append_kv_mistakes(
+    k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, lengths: Tensor
+) -> Iterator[tuple[str, str, str, tuple[Tensor, Tensor]]]:
+    """In float64: what usual mistakes leave in the caches."""
+
+    def appended(k: Tensor, v: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The caches with tokens from these slots on; what would fall outside is not stored."""
+        after = k_cache.clone(), v_cache.clone()
+        for cache, new in zip(after, (k, v), strict=True):
+            for b, first in enumerate(places.tolist()):
+                for t in range(new.shape[2]):
+                    if 0 <= first + t < cache.shape[2]:
+                        cache[b, :, first + t] = new[b, :, t]
+        return after
+
+    if k_new.shape[2] > 1:
+        title = "Looks as if only the first of the new tokens is written"
+        help_text = "How many rows are there to copy, for T tokens of every head?"
+        yield "first_token_only", title, help_text, appended(k_new[:, :, :1], v_new[:, :, :1], lengths)
+        title = "Looks as if the new tokens are written in reverse"
+        yield (
+            "position_shifted",
+            title,
+            "Token t goes to slot lengths[b] + t.",
+            appended(k_new.flip(2), v_new.flip(2), lengths),
+        )
+        title = "Looks as if the last of the new tokens is not written"
+        yield (
+            "last_left_out",
+            title,
+            "Token t exists where t < T.",
+            appended(k_new[:, :, :-1], v_new[:, :, :-1], lengths),
+        )
+    for by, where in ((1, "too far"), (-1, "too early")):
+        title = f"Looks as if tokens go one slot {where}"
+        help_text = "Slots count from 0: which is the first free one of a sequence of length 1?"
+        yield "position_shifted", title, help_text, appended(k_new, v_new, lengths + by)
+    for b, length in enumerate(lengths.tolist()):
+        if bool((lengths != length).any()):
+            title = f"Looks as if all tokens go where sequence {b} ends"
+            yield "length_of_first", title, LENGTH_HELP, appended(k_new, v_new, torch.full_like(lengths, length))
+    yield "zeros", "Looks as if nothing was written", "Which store writes to the caches?", (k_cache, v_cache)
+    title = "Looks as if tokens always go to the first slots"
+    yield "position_shifted", title, LENGTH_HELP, appended(k_new, v_new, torch.zeros_like(lengths))
+    help_text = "Look at the pointers, argument by argument."
+    rows = [one.transpose(1, 2).reshape(one.shape) for one in (k_new, v_new)]
+    title = "Looks as if heads and tokens are exchanged"
+    yield "axes_exchanged", title, "Which row of the new tokens is token t of head h?", appended(*rows, lengths)
+    title = "Looks as if keys and values are exchanged"
+    yield "operand_mixed_up", title, help_text, appended(v_new, k_new, lengths)
+    rows = k_new.shape[1] * k_new.shape[2]
+    for block in (2, 4, 8, 16, 32, 64):
+        if left := rows % block:
+            # Rows of a sequence are its heads' tokens, one head after the other.
+            after = appended(k_new, v_new, lengths)
+            for cache, before in zip(after, (k_cache, v_cache), strict=True):
+                for b, length in enumerate(lengths.tolist()):
+                    for row in range(rows - left, rows):
+                        place = b, row // k_new.shape[2], length + row % k_new.shape[2]
+                        cache[place] = before[place]
+            title = f"Looks as if the last {left} rows of a sequence, which fill no block, are left out"
+            yield "remainder_skipped", title, "How many programs do rows need that no block divides?", after
+
+
+def decode_attention_mistakes(
+    q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
+) -> Iterator[Mistake]:
+    """In float64: what usual mistakes return."""
+    every = torch.arange(k_cache.shape[2])
+
+    def slots(b: int, length: int) -> Group:
+        chosen = every[: max(length, 0)]
+        return k_cache[b : b + 1, :, chosen], v_cache[b : b + 1, :, chosen]
+
+    yield from _decode_mistakes(q, lengths, scale, slots)
+
+
+def paged_decode_attention_mistakes(
+    q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
+) -> Iterator[Mistake]:
+    """The same, and those of the table."""
+    page, pages = k_pages.shape[1], k_pages.shape[0]
+
+    def through(table: Tensor, by: int = page) -> Callable[[int, int], Group]:
+        def slots(b: int, length: int) -> Group:
+            reached = torch.arange(min(max(length, 0), table.shape[1] * by))
+            place = table[b].long()[reached // by].clamp(0, pages - 1), (reached % by).clamp(max=page - 1)
+            return k_pages[place].transpose(0, 1)[None], v_pages[place].transpose(0, 1)[None]
+
+        return slots
+
+    def attended(slots: Callable[[int, int], Group]) -> Tensor:
+        return _by_sequence(q, lengths, slots, partial(_attention, scale=scale))
+
+    ordered = torch.arange(block_table.numel()).view(block_table.shape)
+    help_text = "Slot j of sequence b is slot j % page of page block_table[b, j // page]."
+    yield "table_ignored", "Looks as if pages are taken to lie in order", help_text, attended(through(ordered))
+    for b in range(len(block_table)):
+        if len(block_table) > 1:
+            title = f"Looks as if all sequences look into the table of sequence {b}"
+            yield "table_of_first", title, help_text, attended(through(block_table[b].expand_as(block_table)))
+    for assumed in (16, 32, 64, 128):
+        if assumed < page:
+            title = f"Looks as if pages are taken to have {assumed} slots"
+            yield (
+                "size_assumed",
+                title,
+                "How many slots has a page? Its tensor says.",
+                attended(through(block_table, assumed)),
+            )
+    yield from _decode_mistakes(q, lengths, scale, through(block_table))
+
+
+def _by_sequence(
+    q: Tensor, lengths: Tensor, slots: Callable[[int, int], Group], attend: Callable[[Tensor, Tensor, Tensor], Tensor]
+) -> Tensor:
+    """[B, Hq, D]: `attend` of each sequence's query and the slots that it is given."""
+    return torch.cat([attend(q[b : b + 1], *slots(b, length)) for b, length in enumerate(lengths.tolist())])
+
+
+def _decode_mistakes(
+    q: Tensor, lengths: Tensor, scale: float | None, slots: Callable[[int, int], Group]
+) -> Iterator[Mistake]:
+    """Those that both ways to decode share; slots(b, length) are the first `length` slots of sequence b."""
+
+    def attended(attend: Callable[[Tensor, Tensor, Tensor], Tensor], counted: Tensor = lengths) -> Tensor:
+        return _by_sequence(q, counted, slots, attend)
+
+    given = _scale(q, scale)
+    right = partial(_attention, scale=scale)
+    title = "Looks as if the logits are not multiplied by the scale"
+    yield "scale_missing", title, SCALE_HELP, attended(partial(_attention, scale=1.0))
+    if scale is not None:
+        yield (
+            "scale_ignored",
+            "Looks as if the scale that is given is ignored",
+            SCALE_HELP,
+            attended(partial(_attention, scale=None)),
+        )
+    title = "Looks as if the scale is applied twice"
+    yield "scale_missing", title, SCALE_HELP, attended(partial(_attention, scale=given * given))
+    yield "heads_mapping", "Looks as if query head h reads kv head h % Hkv", HEADS_HELP, attended(_modulo(right))
+    yield "length_off_by_one", "Looks as if the newest token is left out", LENGTH_HELP, attended(right, lengths - 1)
+    for b, length in enumerate(lengths.tolist()):
+        if bool((lengths != length).any()):
+            title = f"Looks as if all sequences are as long as sequence {b}"
+            yield "length_of_first", title, LENGTH_HELP, attended(right, torch.full_like(lengths, length))
+    help_text = "exp(89) is more than float32 holds: what may be subtracted without changing the quotient?"
+    yield (
+        "no_maximum",
+        "Looks as if the maximum is not subtracted",
+        help_text,
+        attended(partial(_no_maximum, scale=given)),
+    )
+    if bool((lengths == 0).any()):
+        help_text = "The sum of no exponentials is 0: what is it that is divided by it?"
+        o = attended(right)
+        empty = o.masked_fill((lengths == 0)[:, None, None], torch.nan)
+        yield "empty_sequence", "Looks like 0 / 0 in sequences that have no slot", help_text, empty
+    for tile in USUAL_TILES:
+        for title, wrong in (
+            ("Looks as if what was added up is not rescaled when the maximum rises", (False, False)),
+            ("Looks as if the accumulator is not rescaled when the maximum rises", (False, True)),
+            ("Looks as if the sum is not rescaled when the maximum rises", (True, False)),
+        ):
+            kept = partial(_not_rescaled, scale=given, tile=tile, rescaled=wrong)
+            yield "no_rescale", title, RESCALE_HELP, attended(kept)
+        padded = partial(_padded, scale=given, tile=tile)
+        help_text = (
+            "Loads that are masked give 0, and exp(0 - m) is no 0: logits of slots that do not exist must be -inf."
+        )
+        title = f"Looks as if slots beyond the length count as keys of zeros, up to a multiple of {tile}"
+        yield "padding_counted", title, help_text, attended(padded)
+        whole = lengths - lengths % tile
+        title = f"Looks as if slots that fill no tile of {tile} are left out"
+        yield "remainder_skipped", title, "What is left of a length that no tile divides?", attended(right, whole)
+        reached = torch.where(lengths > 0, lengths + -lengths % tile, 0)
+        help_text = "What lies past the length is anything, NaN too, and 0 · NaN is NaN: which loads must leave it out?"
+        title = f"Looks as if slots past the length are looked at, up to a multiple of {tile}"
+        yield "past_length", title, help_text, attended(right, reached)
+    for splits in (*USUAL_SPLITS, *USUAL_CHUNKS):
+        for average in (True, False):
+            joined = partial(_unweighted, scale=scale, splits=splits, average=average)
+            told = "A split that has seen large logits says more: by how much, its log-sum-exp tells."
+            title = "Looks as if splits are joined without their weights"
+            yield "splits_not_weighted", title, told, attended(joined)
+    for splits in USUAL_SPLITS:
+        title, help_text = "Looks like 0 / 0 in splits that have no slot", "What becomes of a split past the length?"
+        for name, counted in (("cache", None), ("length", lengths)):
+            empty = _empty_splits(lengths, splits, slots(0, 1 << 40)[0].shape[2] if name == "cache" else counted)
+            o = attended(right)
+            yield "empty_split", title, help_text, o.masked_fill((empty > 0)[:, None, None], torch.nan)
+            lse = attended(partial(_lse, scale=given))
+            told = "The log-sum-exp of nothing is -inf, and its weight is 0."
+            weighed = o / (1 + empty[:, None, None] * (-lse).exp())
+            yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
+        whole = lengths - lengths % splits
+        title = f"Looks as if slots that do not divide by {splits} splits are left out"
+        yield "remainder_skipped", title, "How many slots has the last split?", attended(right, whole)
+
+
+def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
+    """[B]: how many splits of a cache of so many slots, or of a length, have none of the sequence's slots."""
+    size = -(-torch.as_tensor(of) // splits).clamp(min=1)
+    return splits - -(-lengths // size).clamp(max=splits)
+
+
+def _lse(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """The log-sum-exp of each query head, as often as there are numbers in its row."""
+    if k.shape[2] == 0:
+        return torch.full_like(q, -torch.inf)
+    return _logits(q, k, scale).logsumexp(-1, keepdim=True).expand(*k.shape[:2], -1, q.shape[-1]).reshape(q.shape)
+
+
+def _modulo(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """The same with query heads in the order in which h % Hkv would find them."""
+
+    def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        heads = torch.arange(q.shape[1]) % k.shape[1]
+        return torch.cat(
+            [attend(q[:, h : h + 1], k[:, one : one + 1], v[:, one : one + 1]) for h, one in enumerate(heads)], 1
+        )
+
+    return attended
+
+
+def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    # In float32, where exp of a large logit is inf.
+    powers = _logits(q, k, scale).exp().float().double()
+    return ((powers @ v) / powers.sum(-1, keepdim=True)).reshape(q.shape)
+
+
+def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, rescaled: tuple[bool, bool]) -> Tensor:
+    """Tile after tile; `rescaled`: whether the accumulator and the sum are."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    logits = _logits(q, k, scale)
+    top = torch.full((*logits.shape[:-1], 1), -torch.inf, dtype=logits.dtype)
+    total, acc = torch.zeros_like(top), torch.zeros((), dtype=logits.dtype)
+    for start in range(0, k.shape[2], tile):
+        part = logits[..., start : start + tile]
+        new_top = torch.maximum(top, part.amax(-1, keepdim=True))
+        weights, factor = (part - new_top).exp(), (top - new_top).exp()
+        total = total * (factor if rescaled[1] else 1.0) + weights.sum(-1, keepdim=True)
+        acc = acc * (factor if rescaled[0] else 1.0) + weights @ v[:, :, start : start + tile]
+        top = new_top
+    return (acc / total).reshape(q.shape)
+
+
+def _padded(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int) -> Tensor:
+    """With as many keys and values of zeros as fill the last tile."""
+    more = -k.shape[2] % tile
+    filled = [torch.nn.functional.pad(one, (0, 0, 0, more)) for one in (k, v)]
+    return _attention(q, *filled, scale)
+
+
+def _unweighted(q: Tensor, k: Tensor, v: Tensor, scale: float | None, splits: int, *, average: bool) -> Tensor:
+    """Results of splits, averaged or added up; more than a few are so many slots each."""
+    size = max(1, -(-k.shape[2] // splits)) if splits <= USUAL_SPLITS[-1] else splits
+    found = [
+        _attention(q, k[:, :, start : start + size], v[:, :, start : start + size], scale)
+        for start in range(0, k.shape[2], size)
+    ]
+    if not found:
+        return torch.zeros_like(q)
+    return sum(found) / (len(found) if average else 1)
+
+
+def decode_attention_roundings(
+    q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
+) -> Iterator[tuple[str, Tensor]]:
+    """Logits, sums or partial results in the inputs' dtype."""
+    yield from _decode_roundings(q, list(_contiguous(k_cache, v_cache, lengths)), scale)
+
+
+def paged_decode_attention_roundings(
+    q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
+) -> Iterator[tuple[str, Tensor]]:
+    """As above."""
+    yield from _decode_roundings(q, list(_paged(k_pages, v_pages, block_table, lengths)), scale)
+
+
+def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> Iterator[tuple[str, Tensor]]:
+    given, dtype = _scale(q, scale), q.dtype
+    wide = [(k.double(), v.double()) for k, v in groups]
+    yield "rounded_intermediate", _each(q.double(), wide, partial(_rounded_logits, scale=given, dtype=dtype))
+    for splits in USUAL_SPLITS:
+        yield (
+            "rounded_intermediate",
+            _each(q.double(), wide, partial(_rounded_splits, scale=given, dtype=dtype, splits=splits)),
+        )
+    for tile in USUAL_TILES:
+        yield "low_precision_sum", _each(q.double(), wide, partial(_rounded_sums, scale=given, dtype=dtype, tile=tile))
+
+
+def _rounded_logits(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype) -> Tensor:
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    weights = torch.softmax(_logits(q, k, scale).to(dtype).double(), dim=-1)
+    return (weights @ v).reshape(q.shape)
+
+
+def _rounded_splits(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype, splits: int) -> Tensor:
+    """Results of splits, which are rounded before they are joined with their weights."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    logits = _logits(q, k, scale)
+    whole = logits.logsumexp(-1, keepdim=True)
+    size = -(-k.shape[2] // splits)
+    o = torch.zeros((), dtype=q.dtype)
+    for start in range(0, k.shape[2], size):
+        part = logits[..., start : start + size]
+        one = (torch.softmax(part, -1) @ v[:, :, start : start + size]).to(dtype).double()
+        o = o + (part.logsumexp(-1, keepdim=True) - whole).exp() * one
+    return o.reshape(q.shape)
+
+
+def _rounded_sums(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype, tile: int) -> Tensor:
+    """Tile after tile, with an accumulator in the inputs' dtype."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    logits = _logits(q, k, scale)
+    top = torch.full((*logits.shape[:-1], 1), -torch.inf, dtype=logits.dtype)
+    total, acc = torch.zeros_like(top), torch.zeros((), dtype=logits.dtype)
+    for start in range(0, k.shape[2], tile):
+        part = logits[..., start : start + tile]
+        new_top = torch.maximum(top, part.amax(-1, keepdim=True))
+        weights, factor = (part - new_top).exp(), (top - new_top).exp()
+        total = total * factor + weights.sum(-1, keepdim=True)
+        acc = (acc * factor + weights @ v[:, :, start : start + tile]).to(dtype).double()
+        top = new_top
+    return (acc / total).reshape(q.shape)

@@ -17,9 +17,11 @@ from grader import (
     Cases,
     Check,
     Choice,
+    Contrast,
     Curves,
     Exercise,
     Fresh,
+    Kind,
     Limits,
     Part,
     Size,
@@ -601,9 +603,91 @@ PAGED_DECODE_ATTENTION = Part(
     ),
 )
 
+# Causes of failure that only this exercise knows, and what an axis points to.
+KINDS = (
+    Kind(
+        "no_maximum",
+        "a softmax that does not subtract the row's maximum",
+        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
+    ),
+    Kind(
+        "no_rescale",
+        "a running sum that is not rescaled when the maximum grows",
+        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
+    ),
+    Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale belong to?"),
+    Kind(
+        "scale_ignored",
+        "a scale that is ignored",
+        "When is the default taken, and is every number that is no default, 0 among them, taken as it is?",
+    ),
+    Kind(
+        "heads_mapping",
+        "query heads that read another kv head than their own",
+        "Neighbouring query heads share a kv head: write down which one each of them reads, for 4 and 2.",
+    ),
+    Kind(
+        "length_of_first",
+        "one sequence's length that is taken for all of them",
+        "Which sequence is a program's own, and whose length does it load?",
+    ),
+    Kind(
+        "length_off_by_one",
+        "a length that is off by one",
+        "How many slots does a sequence of length 1 have, and which is its last one?",
+    ),
+    Kind(
+        "first_token_only",
+        "new tokens of which only the first is written",
+        "How many rows are there to copy, for T tokens of every head?",
+    ),
+    Kind(
+        "past_length",
+        "slots or pages past a sequence's length that are looked at",
+        "What lies past the length is anything, NaN too, and 0 · NaN is NaN: which loads must leave it out?",
+    ),
+    Kind(
+        "empty_sequence", "a sequence without slots", "What is the sum of no exponentials, and what is divided by it?"
+    ),
+    Kind(
+        "empty_split",
+        "a split that has no slots of its own",
+        "What do a split's maximum, sum and weight become that lies past the length altogether?",
+    ),
+    Kind(
+        "splits_not_weighted",
+        "splits that are joined without their weights",
+        "How much of all exponentials did each split see?",
+    ),
+    Kind("table_ignored", "a block table that is not followed", "Where does page j of sequence b lie? Ask the table."),
+    Kind("table_of_first", "one sequence's table that is taken for all", "Whose row of the table does a program read?"),
+)
+CONTRASTS = (
+    Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),
+    Contrast("scale", "scale_ignored", "with a scale that is given"),
+    Contrast("Hkv", "heads_mapping", "with several kv heads"),
+    Contrast("page", "size_assumed", "with pages of 64 slots", (64,), only=False),
+    Contrast("page", "size_assumed", "with pages of 16 slots", (16,), only=False),
+    Contrast("table", "table_ignored", "whose pages do not lie in order"),
+    Contrast("B", "table_of_first", "with several sequences"),
+    Contrast("lengths", "length_of_first", "whose sequences have different lengths"),
+    Contrast("unused", "past_length", "with slots past the length", only=False),
+    Contrast("lengths", "past_length", "whose sequences have different lengths", only=False),
+    Contrast("T", "first_token_only", "with several new tokens"),
+    Contrast(
+        "values", "no_maximum", "with large logits", ("peaked", "rising", "offset", "sinking", "shifted"), only=False
+    ),
+    Contrast("values", "low_precision_sum", "with large partial sums", ("cancelling", "fading", "shifted"), only=False),
+    Contrast(
+        "values", "rounded_intermediate", "with logits that 16 bits hold badly", ("offset", "cancelling"), only=False
+    ),
+)
+
 EXERCISE = Exercise(
     title="KV cache",
     version="1",
     parts=(APPEND_KV, DECODE_ATTENTION, PAGED_DECODE_ATTENTION),
     limits=Limits(call_s=20.0),
+    kinds=KINDS,
+    contrasts=CONTRASTS,
 )

@@ -1,5 +1,7 @@
 """fused_multiply_add.fresh fail: results are remembered by length and dtype, so new values go unseen.
 
+Cause: remembered_result
+
 Attack 30. Twin: ex_15_triton_basics/honest/autotuned.
 """
 

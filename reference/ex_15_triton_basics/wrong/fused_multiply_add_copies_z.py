@@ -1,5 +1,7 @@
 """fused_multiply_add.full_blocks fail: the product is never added, the kernel copies z.
 
+Cause: copies_input
+
 Attack 44. Twin: ex_15_triton_basics/honest/fma_instruction.
 """
 

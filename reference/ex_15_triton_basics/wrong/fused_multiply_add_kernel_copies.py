@@ -1,4 +1,7 @@
-"""fused_multiply_add.kernels policy: torch computes the result, and the kernel only copies it."""
+"""fused_multiply_add.kernels policy: torch computes the result, and the kernel only copies it.
+
+Cause: work_outside_kernels
+"""
 
 import torch
 import triton

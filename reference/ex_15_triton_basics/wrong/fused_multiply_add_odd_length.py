@@ -1,4 +1,7 @@
-"""fused_multiply_add.tail fail: programs work on N // 2 pairs, so the last of an odd length is never written."""
+"""fused_multiply_add.tail fail: programs work on N // 2 pairs, so the last of an odd length is never written.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""fused_multiply_add.slices fail: addresses are rounded down to 16 bytes, so a slice is read from before its start."""
+"""fused_multiply_add.slices fail: addresses are rounded down to 16 bytes, so a slice is read from before its start.
+
+Cause: start_ignored
+"""
 
 import torch
 import triton

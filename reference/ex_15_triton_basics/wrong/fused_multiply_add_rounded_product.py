@@ -1,4 +1,7 @@
-"""fused_multiply_add.values fail: the product is rounded to the dtype of the inputs before z is added."""
+"""fused_multiply_add.values fail: the product is rounded to the dtype of the inputs before z is added.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

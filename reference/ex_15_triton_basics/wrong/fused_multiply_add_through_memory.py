@@ -1,4 +1,7 @@
-"""fused_multiply_add.traffic fail: the one kernel parks the product in memory and reads it back before it adds z."""
+"""fused_multiply_add.traffic fail: the one kernel parks the product in memory and reads it back before it adds z.
+
+Cause: through_memory
+"""
 
 import torch
 import triton

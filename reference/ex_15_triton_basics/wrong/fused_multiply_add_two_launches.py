@@ -1,4 +1,7 @@
-"""fused_multiply_add.launches fail: one kernel multiplies and a second one adds, with the product in memory between."""
+"""fused_multiply_add.launches fail: one kernel multiplies and a second one adds, with the product in memory between.
+
+Cause: several_launches
+"""
 
 import torch
 import triton

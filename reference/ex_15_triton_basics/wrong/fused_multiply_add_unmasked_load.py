@@ -1,4 +1,7 @@
-"""fused_multiply_add.traffic fail: y is loaded without a mask; no value shows it, only where the bytes are counted."""
+"""fused_multiply_add.traffic fail: y is loaded without a mask; no value shows it, only where the bytes are counted.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

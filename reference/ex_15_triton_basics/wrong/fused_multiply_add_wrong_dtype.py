@@ -1,4 +1,7 @@
-"""fused_multiply_add.full_blocks fail: the result is float32 whatever the dtype of the inputs."""
+"""fused_multiply_add.full_blocks fail: the result is float32 whatever the dtype of the inputs.
+
+Cause: wrong_dtype
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""global_sum.traffic fail: the vector is first written out as float32 and then read again to be summed."""
+"""global_sum.traffic fail: the vector is first written out as float32 and then read again to be summed.
+
+Cause: through_memory
+"""
 
 import torch
 import triton

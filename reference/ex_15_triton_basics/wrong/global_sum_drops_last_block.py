@@ -1,4 +1,7 @@
-"""global_sum.tail fail: the grid is N // BLOCK, so a last, partly filled block is left out."""
+"""global_sum.tail fail: the grid is N // BLOCK, so a last, partly filled block is left out.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

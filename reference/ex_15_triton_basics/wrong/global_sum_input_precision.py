@@ -1,4 +1,7 @@
-"""global_sum.tail fail: a block is summed in the dtype of the input, so the sum of a float16 vector is rounded."""
+"""global_sum.tail fail: a block is summed in the dtype of the input, so the sum of a float16 vector is rounded.
+
+Cause: low_precision_sum
+"""
 
 import torch
 import triton

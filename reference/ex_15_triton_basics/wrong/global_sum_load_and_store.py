@@ -1,4 +1,7 @@
-"""global_sum.traffic fail: every program adds to s by a load and a store, which is right only one after another."""
+"""global_sum.traffic fail: every program adds to s by a load and a store, which is right only one after another.
+
+Cause: lost_update
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""global_sum.fresh fail: the accumulator is zeroed once and kept, so the second call adds to the first."""
+"""global_sum.fresh fail: the accumulator is zeroed once and kept, so the second call adds to the first.
+
+Cause: not_cleared
+"""
 
 import torch
 import triton

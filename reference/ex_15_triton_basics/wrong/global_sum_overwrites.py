@@ -1,4 +1,7 @@
-"""global_sum.full_blocks fail: programs store their sums over each other instead of adding them."""
+"""global_sum.full_blocks fail: programs store their sums over each other instead of adding them.
+
+Cause: stores_collide
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""global_sum.values fail: a block whose first element is 0 is taken for empty and not added."""
+"""global_sum.values fail: a block whose first element is 0 is taken for empty and not added.
+
+Cause: value_shortcut
+"""
 
 import torch
 import triton

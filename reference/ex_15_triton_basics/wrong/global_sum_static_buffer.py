@@ -1,5 +1,7 @@
 """global_sum.fresh fail: every call returns the same buffer, so an earlier result changes with the next call.
 
+Cause: reused_output
+
 Attack 31, 34. Twin: ex_15_triton_basics/honest/last_program_sum.
 """
 

@@ -1,4 +1,7 @@
-"""global_sum.kernels policy: torch adds up the elements, no kernel is launched."""
+"""global_sum.kernels policy: torch adds up the elements, no kernel is launched.
+
+Cause: work_outside_kernels
+"""
 
 import torch
 

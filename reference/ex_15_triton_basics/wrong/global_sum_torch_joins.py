@@ -1,4 +1,7 @@
-"""global_sum.kernels policy: a kernel sums each block, but torch adds up the sums of the blocks."""
+"""global_sum.kernels policy: a kernel sums each block, but torch adds up the sums of the blocks.
+
+Cause: work_outside_kernels
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""global_sum.launches fail: every launch shrinks the vector 32 times, so long vectors need three or more launches."""
+"""global_sum.launches fail: every launch shrinks the vector 32 times, so long vectors need three or more launches.
+
+Cause: several_launches
+"""
 
 import torch
 import triton

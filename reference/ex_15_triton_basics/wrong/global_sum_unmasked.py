@@ -1,4 +1,7 @@
-"""global_sum.tail fail: the load has no mask, so the last program adds what lies behind the vector."""
+"""global_sum.tail fail: the load has no mask, so the last program adds what lies behind the vector.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

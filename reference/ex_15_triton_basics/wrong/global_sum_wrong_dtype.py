@@ -1,4 +1,7 @@
-"""global_sum.full_blocks fail: the sum is returned in the dtype of the input instead of float32."""
+"""global_sum.full_blocks fail: the sum is returned in the dtype of the input instead of float32.
+
+Cause: wrong_dtype
+"""
 
 import torch
 import triton

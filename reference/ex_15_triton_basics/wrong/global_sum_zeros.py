@@ -1,5 +1,7 @@
 """global_sum.full_blocks fail: the kernel stores zero instead of the sum.
 
+Cause: zeros
+
 Attack 43. Twin: ex_15_triton_basics/honest/strided_sum.
 """
 

@@ -1,4 +1,7 @@
-"""row_softmax.strides fail: rows are taken to lie N elements apart, whatever x.stride(0) says."""
+"""row_softmax.strides fail: rows are taken to lie N elements apart, whatever x.stride(0) says.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.values fail: the maximum is not subtracted, so exponentials of large scores overflow."""
+"""row_softmax.values fail: the maximum is not subtracted, so exponentials of large scores overflow.
+
+Cause: no_maximum
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.long_rows fail: long rows are summed chunk by chunk without rescaling the sum when the maximum grows."""
+"""row_softmax.long_rows fail: long rows are summed chunk by chunk without rescaling the sum when the maximum grows.
+
+Cause: no_rescale
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.powers_of_two fail: a program takes four rows and divides by the sum over all four of them."""
+"""row_softmax.powers_of_two fail: a program takes four rows and divides by the sum over all four of them.
+
+Cause: wrong_axis
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.launches fail: one kernel finds the maxima, a second one the sums, a third one writes the quotients."""
+"""row_softmax.launches fail: one kernel finds the maxima, a second one the sums, a third one writes the quotients.
+
+Cause: several_launches
+"""
 
 import torch
 import triton

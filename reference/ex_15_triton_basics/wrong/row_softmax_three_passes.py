@@ -1,4 +1,7 @@
-"""row_softmax.traffic fail: the one kernel reads every row three times, for the maximum, the sum and the quotient."""
+"""row_softmax.traffic fail: the one kernel reads every row three times, for the maximum, the sum and the quotient.
+
+Cause: read_again
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.traffic fail: every row is loaded for its maximum and its sum, and loaded again for the quotient."""
+"""row_softmax.traffic fail: every row is loaded for its maximum and its sum, and loaded again for the quotient.
+
+Cause: read_again
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.tail fail: the load has no mask, so a row that fills no block is mixed with what lies behind it."""
+"""row_softmax.tail fail: the load has no mask, so a row that fills no block is mixed with what lies behind it.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""row_softmax.long_rows fail: the block is at most 8192 wide, so columns beyond that are left out."""
+"""row_softmax.long_rows fail: the block is at most 8192 wide, so columns beyond that are left out.
+
+Cause: size_assumed
+"""
 
 import torch
 import triton

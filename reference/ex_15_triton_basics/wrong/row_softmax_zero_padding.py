@@ -1,4 +1,7 @@
-"""row_softmax.tail fail: columns beyond the end of a row are loaded as 0 instead of -inf and join the sum."""
+"""row_softmax.tail fail: columns beyond the end of a row are loaded as 0 instead of -inf and join the sum.
+
+Cause: padding_counted
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """vector_add.fresh fail: results are remembered by data pointer, so new values in the same memory go unseen.
 
+Cause: remembered_result
+
 Attack 28. Twin: ex_15_triton_basics/honest/persistent.
 """
 

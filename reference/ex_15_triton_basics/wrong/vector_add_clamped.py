@@ -1,4 +1,7 @@
-"""vector_add.values fail: sums are clamped to ±65504, so large and infinite values come out wrong."""
+"""vector_add.values fail: sums are clamped to ±65504, so large and infinite values come out wrong.
+
+Cause: clamped
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""vector_add.tail fail: the grid is N // BLOCK, so the last, partly filled block is never written."""
+"""vector_add.tail fail: the grid is N // BLOCK, so the last, partly filled block is never written.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

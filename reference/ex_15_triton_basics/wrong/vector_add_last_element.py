@@ -1,4 +1,7 @@
-"""vector_add.tail fail: the mask compares with N - 1, so the last element is never written."""
+"""vector_add.tail fail: the mask compares with N - 1, so the last element is never written.
+
+Cause: last_left_out
+"""
 
 import torch
 import triton

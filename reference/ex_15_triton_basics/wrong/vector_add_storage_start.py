@@ -1,4 +1,7 @@
-"""vector_add.slices fail: it reads from the start of the storage, which is not where a slice starts."""
+"""vector_add.slices fail: it reads from the start of the storage, which is not where a slice starts.
+
+Cause: start_ignored
+"""
 
 import torch
 import triton

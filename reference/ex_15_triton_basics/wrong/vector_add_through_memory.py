@@ -1,4 +1,7 @@
-"""vector_add.traffic fail: x is stored to z and read back before y is added, 5·N elements instead of 3·N."""
+"""vector_add.traffic fail: x is stored to z and read back before y is added, 5·N elements instead of 3·N.
+
+Cause: through_memory
+"""
 
 import torch
 import triton

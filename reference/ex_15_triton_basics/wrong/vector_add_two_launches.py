@@ -1,4 +1,7 @@
-"""vector_add.launches fail: one kernel copies x into z, and a second one adds y to it."""
+"""vector_add.launches fail: one kernel copies x into z, and a second one adds y to it.
+
+Cause: several_launches
+"""
 
 import torch
 import triton

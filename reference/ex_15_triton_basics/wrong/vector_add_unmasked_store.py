@@ -1,4 +1,7 @@
-"""vector_add.tail fail: the store has no mask, so the last program writes past the end of z."""
+"""vector_add.tail fail: the store has no mask, so the last program writes past the end of z.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

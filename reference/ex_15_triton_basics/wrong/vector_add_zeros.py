@@ -1,5 +1,7 @@
 """vector_add.full_blocks fail: the kernel stores zeros instead of the sum.
 
+Cause: zeros
+
 Attack 43. Twin: ex_15_triton_basics/honest/tiny_blocks.
 """
 

@@ -1,4 +1,7 @@
-"""matmul_bias_silu.full_tiles fail: the bias is added in every step of the loop over K instead of once."""
+"""matmul_bias_silu.full_tiles fail: the bias is added in every step of the loop over K instead of once.
+
+Cause: bias_repeated
+"""
 
 import torch
 import triton

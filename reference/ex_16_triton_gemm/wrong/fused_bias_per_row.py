@@ -1,4 +1,7 @@
-"""matmul_bias_silu.full_tiles fail: the bias is added per row instead of per column."""
+"""matmul_bias_silu.full_tiles fail: the bias is added per row instead of per column.
+
+Cause: bias_axis
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul_bias_silu.kernels policy: torch does all of the work, and the kernel only copies its result."""
+"""matmul_bias_silu.kernels policy: torch does all of the work, and the kernel only copies its result.
+
+Cause: work_outside_kernels
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul_bias_silu.ragged fail: the grid is M // BLOCK_M by N // BLOCK_N, so the last tiles are never written."""
+"""matmul_bias_silu.ragged fail: the grid is M // BLOCK_M by N // BLOCK_N, so the last tiles are never written.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

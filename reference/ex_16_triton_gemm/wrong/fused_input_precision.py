@@ -1,4 +1,7 @@
-"""matmul_bias_silu.precision fail: the sum is kept in the inputs' dtype, so float16 rounds it after every block."""
+"""matmul_bias_silu.precision fail: the sum is kept in the inputs' dtype, so float16 rounds it after every block.
+
+Cause: low_precision_sum
+"""
 
 import torch
 import triton

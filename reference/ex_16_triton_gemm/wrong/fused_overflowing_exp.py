@@ -1,4 +1,7 @@
-"""matmul_bias_silu.values fail: silu is computed as z · exp(z) / (1 + exp(z)), which is inf / inf for large z."""
+"""matmul_bias_silu.values fail: silu is computed as z · exp(z) / (1 + exp(z)), which is inf / inf for large z.
+
+Cause: overflow
+"""
 
 import torch
 import triton

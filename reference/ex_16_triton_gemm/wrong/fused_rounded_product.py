@@ -1,4 +1,7 @@
-"""matmul_bias_silu.values fail: the product is rounded to the dtype of the inputs before the bias is added."""
+"""matmul_bias_silu.values fail: the product is rounded to the dtype of the inputs before the bias is added.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

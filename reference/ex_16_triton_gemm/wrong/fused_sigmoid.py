@@ -1,4 +1,7 @@
-"""matmul_bias_silu.full_tiles fail: the epilogue is the sigmoid of z instead of z times the sigmoid."""
+"""matmul_bias_silu.full_tiles fail: the epilogue is the sigmoid of z instead of z times the sigmoid.
+
+Cause: activation_wrong
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul_bias_silu.traffic fail: every block's partial sum is stored to memory and read back in the next step."""
+"""matmul_bias_silu.traffic fail: every block's partial sum is stored to memory and read back in the next step.
+
+Cause: through_memory
+"""
 
 import torch
 import triton

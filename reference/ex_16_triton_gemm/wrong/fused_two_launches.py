@@ -1,4 +1,7 @@
-"""matmul_bias_silu.launches fail: one kernel multiplies and a second one adds the bias and applies silu."""
+"""matmul_bias_silu.launches fail: one kernel multiplies and a second one adds the bias and applies silu.
+
+Cause: several_launches
+"""
 
 import torch
 import triton

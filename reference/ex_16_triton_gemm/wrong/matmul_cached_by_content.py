@@ -1,5 +1,7 @@
 """matmul.fresh fail: results are remembered by the values of the inputs, so a repeated call computes nothing.
 
+Cause: remembered_result
+
 Attack 29. Twin: ex_16_triton_gemm/honest/autotuned.
 """
 

@@ -1,4 +1,7 @@
-"""matmul.values fail: sums are clamped to ±65504, so those that only float32 can hold come out wrong."""
+"""matmul.values fail: sums are clamped to ±65504, so those that only float32 can hold come out wrong.
+
+Cause: clamped
+"""
 
 import torch
 import triton

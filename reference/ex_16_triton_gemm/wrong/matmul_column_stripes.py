@@ -1,4 +1,7 @@
-"""matmul.traffic fail: a program computes a single row of a tile, so all of b is read once per row of a."""
+"""matmul.traffic fail: a program computes a single row of a tile, so all of b is read once per row of a.
+
+Cause: read_again
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.strides fail: a and b are taken to lie row after row, whatever their strides say."""
+"""matmul.strides fail: a and b are taken to lie row after row, whatever their strides say.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

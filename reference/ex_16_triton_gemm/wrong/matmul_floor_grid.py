@@ -1,4 +1,7 @@
-"""matmul.ragged fail: the grid is M // BLOCK_M by N // BLOCK_N, so the last tiles are never written."""
+"""matmul.ragged fail: the grid is M // BLOCK_M by N // BLOCK_N, so the last tiles are never written.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.ragged fail: the last block of K has no mask, so what lies behind a row is added too."""
+"""matmul.ragged fail: the last block of K has no mask, so what lies behind a row is added too.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.ragged fail: beyond the end of K only a is masked, and 0 times what lies behind b need not be 0."""
+"""matmul.ragged fail: beyond the end of K only a is masked, and 0 times what lies behind b need not be 0.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.full_tiles fail: the store's mask compares with N - 1, so the last column is never written."""
+"""matmul.full_tiles fail: the store's mask compares with N - 1, so the last column is never written.
+
+Cause: last_left_out
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.full_tiles fail: K is split over two programs, and each stores its part instead of adding it."""
+"""matmul.full_tiles fail: K is split over two programs, and each stores its part instead of adding it.
+
+Cause: stores_collide
+"""
 
 import torch
 import triton

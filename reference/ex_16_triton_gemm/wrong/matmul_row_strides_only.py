@@ -1,4 +1,7 @@
-"""matmul.strides fail: neighbouring columns are taken to lie side by side, so only rows may be apart."""
+"""matmul.strides fail: neighbouring columns are taken to lie side by side, so only rows may be apart.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

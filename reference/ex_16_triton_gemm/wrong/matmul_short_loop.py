@@ -1,4 +1,7 @@
-"""matmul.full_tiles fail: the loop over K ends one block early."""
+"""matmul.full_tiles fail: the loop over K ends one block early.
+
+Cause: block_left_out
+"""
 
 import torch
 import triton

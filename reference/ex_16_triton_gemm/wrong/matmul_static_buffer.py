@@ -1,5 +1,7 @@
 """matmul.fresh fail: every call returns the same buffer, so an earlier result changes with the next call.
 
+Cause: reused_output
+
 Attack 31, 34. Twin: ex_16_triton_gemm/honest/split_k_reduction.
 """
 

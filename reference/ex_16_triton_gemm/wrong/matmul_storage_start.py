@@ -1,4 +1,7 @@
-"""matmul.strides fail: it reads from the start of the storage, which is not where a window starts."""
+"""matmul.strides fail: it reads from the start of the storage, which is not where a window starts.
+
+Cause: start_ignored
+"""
 
 import torch
 import triton

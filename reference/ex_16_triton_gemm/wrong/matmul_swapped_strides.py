@@ -1,4 +1,7 @@
-"""matmul.full_tiles fail: the strides of b are passed in the wrong order, so b is read as its transpose."""
+"""matmul.full_tiles fail: the strides of b are passed in the wrong order, so b is read as its transpose.
+
+Cause: axes_exchanged
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """matmul.precision fail: tl.dot cuts float32 to TF32's 10 bits, as it does unless told not to.
 
+Cause: tf32
+
 Attack 46. Twin: ex_16_triton_gemm/honest/without_dot.
 """
 

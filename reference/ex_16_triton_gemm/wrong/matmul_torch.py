@@ -1,5 +1,7 @@
 """matmul.kernels policy: torch multiplies the matrices, no kernel is launched.
 
+Cause: work_outside_kernels
+
 Attack 56. Twin: ex_16_triton_gemm/honest/cast_by_torch.
 """
 

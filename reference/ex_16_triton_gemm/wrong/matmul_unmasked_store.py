@@ -1,4 +1,7 @@
-"""matmul.ragged fail: the store has no mask, so tiles run over into the next rows and past the end of c."""
+"""matmul.ragged fail: the store has no mask, so tiles run over into the next rows and past the end of c.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""matmul.full_tiles fail: the result is float32 whatever the dtype of the inputs."""
+"""matmul.full_tiles fail: the result is float32 whatever the dtype of the inputs.
+
+Cause: wrong_dtype
+"""
 
 import torch
 import triton

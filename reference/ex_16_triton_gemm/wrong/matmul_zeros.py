@@ -1,5 +1,7 @@
 """matmul.full_tiles fail: the kernel stores zeros instead of the product.
 
+Cause: zeros
+
 Attack 43. Twin: ex_16_triton_gemm/honest/small_blocks.
 """
 

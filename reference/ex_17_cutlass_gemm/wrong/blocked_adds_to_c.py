@@ -1,4 +1,7 @@
-"""blocked_gemm.whole_tiles fail: the accumulator starts with what C held before."""
+"""blocked_gemm.whole_tiles fail: the accumulator starts with what C held before.
+
+Cause: not_cleared
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.layouts fail: C is taken to lie row after row."""
+"""blocked_gemm.layouts fail: C is taken to lie row after row.
+
+Cause: strides_ignored
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.whole_tiles compile_error: three coordinates for a matrix."""
+"""blocked_gemm.whole_tiles compile_error: three coordinates for a matrix.
+
+Cause: compile_error
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.whole_tiles fail: the accumulator is cleared for every tile of K."""
+"""blocked_gemm.whole_tiles fail: the accumulator is cleared for every tile of K.
+
+Cause: sum_restarted
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.threads fail: steps of K are counted in fours, whatever the tiler says."""
+"""blocked_gemm.threads fail: steps of K are counted in fours, whatever the tiler says.
+
+Cause: size_assumed
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.residue fail: tiles are counted rounding down, and the last ones are never computed."""
+"""blocked_gemm.residue fail: tiles are counted rounding down, and the last ones are never computed.
+
+Cause: remainder_skipped
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.precision fail: the accumulator is rounded to float16 after every tile of K."""
+"""blocked_gemm.precision fail: the accumulator is rounded to float16 after every tile of K.
+
+Cause: low_precision_sum
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.residue fail: zeros in A alone do not help where what lies behind B is no number."""
+"""blocked_gemm.residue fail: zeros in A alone do not help where what lies behind B is no number.
+
+Cause: missing_mask
+"""
 
 import cutlass
 import cutlass.cute as cute

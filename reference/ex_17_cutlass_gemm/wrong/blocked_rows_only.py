@@ -1,4 +1,7 @@
-"""blocked_gemm.residue fail: the predicate asks for the row and forgets K."""
+"""blocked_gemm.residue fail: the predicate asks for the row and forgets K.
+
+Cause: missing_mask
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,5 +1,7 @@
 """blocked_gemm.compiled policy: three loops over elements; no tiles, no threads.
 
+Cause: other_means
+
 Attack 71. Twin: ex_17_cutlass_gemm/honest/blocked_unrolled.
 """
 

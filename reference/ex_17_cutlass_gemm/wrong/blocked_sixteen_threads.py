@@ -1,4 +1,7 @@
-"""blocked_gemm.threads fail: sixteen threads are taken for granted."""
+"""blocked_gemm.threads fail: sixteen threads are taken for granted.
+
+Cause: size_assumed
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.whole_tiles fail: tile (m, n) of C is taken where (n, m) was meant."""
+"""blocked_gemm.whole_tiles fail: tile (m, n) of C is taken where (n, m) was meant.
+
+Cause: axes_exchanged
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,5 +1,7 @@
 """blocked_gemm.compiled policy: torch multiplies, behind the tensors that it was given.
 
+Cause: work_outside_kernels
+
 Attack 56. Twin: ex_17_cutlass_gemm/honest/blocked_divided.
 """
 

@@ -1,4 +1,7 @@
-"""blocked_gemm.residue fail: whatever lies beyond the end of a row of A and B is multiplied too."""
+"""blocked_gemm.residue fail: whatever lies beyond the end of a row of A and B is multiplied too.
+
+Cause: missing_mask
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.residue fail: the residue of C is stored as well, over the next row and beyond the end."""
+"""blocked_gemm.residue fail: the residue of C is stored as well, over the next row and beyond the end.
+
+Cause: missing_mask
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,4 +1,7 @@
-"""blocked_gemm.whole_tiles compile_error: a sum that begins as an integer and goes on as a float."""
+"""blocked_gemm.whole_tiles compile_error: a sum that begins as an integer and goes on as a float.
+
+Cause: compile_error
+"""
 
 import cutlass
 import cutlass.cute as cute

@@ -1,5 +1,7 @@
 """gemm.precision fail: sums are float16 (and bfloat16 has no such instruction).
 
+Cause: low_precision_sum
+
 Attack 46. Twin: ex_17_cutlass_gemm/honest/gemm_eight_warps.
 """
 

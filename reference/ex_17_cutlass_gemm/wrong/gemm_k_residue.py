@@ -1,4 +1,7 @@
-"""gemm.residue fail: what lies beyond the end of K is loaded and multiplied."""
+"""gemm.residue fail: what lies beyond the end of K is loaded and multiplied.
+
+Cause: missing_mask
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

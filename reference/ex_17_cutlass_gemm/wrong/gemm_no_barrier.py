@@ -1,5 +1,7 @@
 """gemm.tiles fail: no barrier between writing a stage and reading it.
 
+Cause: race
+
 Attack 60. Twin: ex_17_cutlass_gemm/honest/gemm_eight_warps.
 """
 

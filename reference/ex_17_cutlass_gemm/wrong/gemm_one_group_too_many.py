@@ -1,5 +1,7 @@
 """gemm.tiles fail: the newest stage is not waited for before it is read.
 
+Cause: race
+
 Attack 60. Twin: ex_17_cutlass_gemm/honest/gemm_small_tiles.
 """
 

@@ -1,4 +1,7 @@
-"""gemm.compiles fail: twelve stages are more shared memory than an A100 has."""
+"""gemm.compiles fail: twelve stages are more shared memory than an A100 has.
+
+Cause: shared_memory
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

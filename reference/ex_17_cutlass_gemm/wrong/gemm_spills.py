@@ -1,4 +1,7 @@
-"""gemm.compiles fail: 256 x 128 elements of C are too many for the registers of four warps."""
+"""gemm.compiles fail: 256 x 128 elements of C are too many for the registers of four warps.
+
+Cause: spills
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

@@ -1,4 +1,7 @@
-"""gemm.compiles fail: a kernel of plain multiply-adds, which no tensor core sees."""
+"""gemm.compiles fail: a kernel of plain multiply-adds, which no tensor core sees.
+
+Cause: no_tensor_cores
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

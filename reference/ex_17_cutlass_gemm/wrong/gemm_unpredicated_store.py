@@ -1,4 +1,7 @@
-"""gemm.residue fail: whole tiles are stored, also where C ends."""
+"""gemm.residue fail: whole tiles are stored, also where C ends.
+
+Cause: missing_mask
+"""
 
 import cuda.bindings.driver as cuda
 import cutlass

@@ -1,4 +1,7 @@
-"""select_kernel.few fail: a candidate that was not offered."""
+"""select_kernel.few fail: a candidate that was not offered.
+
+Cause: not_offered
+"""
 
 
 def select_kernel(m, n, k, candidates, device):

@@ -1,5 +1,7 @@
 """select_kernel.regret fail: one kernel for everything, the best of them on average.
 
+Cause: fixed_choice
+
 Attack 47, 48. Twin: ex_17_cutlass_gemm/honest/select_simulated.
 """
 

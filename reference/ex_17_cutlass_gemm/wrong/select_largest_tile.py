@@ -1,4 +1,7 @@
-"""select_kernel.regret fail: the largest tile, whatever the product."""
+"""select_kernel.regret fail: the largest tile, whatever the product.
+
+Cause: one_criterion
+"""
 
 
 def select_kernel(m, n, k, candidates, device):

@@ -1,4 +1,7 @@
-"""select_kernel.regret fail: the tile that reaches least past the product, which is always a small one."""
+"""select_kernel.regret fail: the tile that reaches least past the product, which is always a small one.
+
+Cause: one_criterion
+"""
 
 from math import ceil
 

@@ -1,4 +1,7 @@
-"""select_kernel.few crash: compares the two best, though there may be one only."""
+"""select_kernel.few crash: compares the two best, though there may be one only.
+
+Cause: exception
+"""
 
 
 def select_kernel(m, n, k, candidates, device):

@@ -1,4 +1,7 @@
-"""select_kernel.regret fail: the place of a candidate, not the candidate."""
+"""select_kernel.regret fail: the place of a candidate, not the candidate.
+
+Cause: not_offered
+"""
 
 
 def select_kernel(m, n, k, candidates, device):

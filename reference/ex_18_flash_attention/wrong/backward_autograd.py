@@ -1,5 +1,7 @@
 """attention_backward.kernels policy: torch's autograd does the work.
 
+Cause: work_outside_kernels
+
 Attack 56. Twin: ex_18_flash_attention/honest/two_kernels_backward.
 """
 

@@ -1,4 +1,7 @@
-"""attention_backward.causal fail: the lse of a query that sees nothing is -inf, and its weights become infinite."""
+"""attention_backward.causal fail: the lse of a query that sees nothing is -inf, and its weights become infinite.
+
+Cause: blind_rows
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """attention_backward.fresh fail: results are remembered by content, so a repeated call computes nothing.
 
+Cause: remembered_result
+
 Attack 29. Twin: ex_18_flash_attention/honest/gradients_per_head.
 """
 

@@ -1,4 +1,7 @@
-"""attention_backward.causal fail: dk and dv are computed without the causal mask."""
+"""attention_backward.causal fail: dk and dv are computed without the causal mask.
+
+Cause: causal_missing
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_backward.values fail: dk and dv are added up in the dtype of the inputs."""
+"""attention_backward.values fail: dk and dv are added up in the dtype of the inputs.
+
+Cause: low_precision_sum
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_backward.heads fail: of the query heads that share a key, only the last one's gradients are kept."""
+"""attention_backward.heads fail: of the query heads that share a key, only the last one's gradients are kept.
+
+Cause: heads_not_summed
+"""
 
 import torch
 import triton

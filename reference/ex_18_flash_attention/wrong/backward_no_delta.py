@@ -1,4 +1,7 @@
-"""attention_backward.full_tiles fail: delta is missing, so ds is p ∘ dp."""
+"""attention_backward.full_tiles fail: delta is missing, so ds is p ∘ dp.
+
+Cause: delta_missing
+"""
 
 import torch
 import triton

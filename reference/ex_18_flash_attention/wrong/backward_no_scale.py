@@ -1,4 +1,7 @@
-"""attention_backward.full_tiles fail: dq and dk are not multiplied by the scale."""
+"""attention_backward.full_tiles fail: dq and dk are not multiplied by the scale.
+
+Cause: scale_missing
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_backward.values fail: delta is rounded to the dtype of the inputs."""
+"""attention_backward.values fail: delta is rounded to the dtype of the inputs.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_backward.work fail: all weights and their gradients are held at once, by torch."""
+"""attention_backward.work fail: all weights and their gradients are held at once, by torch.
+
+Cause: large_temporary or work_outside_kernels
+"""
 
 import torch
 

@@ -1,4 +1,7 @@
-"""attention_backward.work fail: the gradients of the weights are stored for dq instead of computed anew."""
+"""attention_backward.work fail: the gradients of the weights are stored for dq instead of computed anew.
+
+Cause: large_temporary
+"""
 
 import torch
 import triton

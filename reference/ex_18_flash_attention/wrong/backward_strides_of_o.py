@@ -1,4 +1,7 @@
-"""attention_backward.strides fail: do is read with the strides of o."""
+"""attention_backward.strides fail: do is read with the strides of o.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

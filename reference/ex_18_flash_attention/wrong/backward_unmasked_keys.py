@@ -1,4 +1,7 @@
-"""attention_backward.ragged fail: keys beyond the last one count as keys of zeros in dq."""
+"""attention_backward.ragged fail: keys beyond the last one count as keys of zeros in dq.
+
+Cause: padding_counted
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_backward.ragged fail: queries that do not fill a tile give nothing to dk and dv."""
+"""attention_backward.ragged fail: queries that do not fill a tile give nothing to dk and dv.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """attention_backward.full_tiles fail: the result is zeros.
 
+Cause: zeros
+
 Attack 43. Twin: ex_18_flash_attention/honest/two_kernels_backward.
 """
 

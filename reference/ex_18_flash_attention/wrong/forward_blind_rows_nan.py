@@ -1,4 +1,7 @@
-"""attention_forward.causal fail: queries that see nothing get NaN, from -inf minus -inf."""
+"""attention_forward.causal fail: queries that see nothing get NaN, from -inf minus -inf.
+
+Cause: blind_rows
+"""
 
 import torch
 import triton

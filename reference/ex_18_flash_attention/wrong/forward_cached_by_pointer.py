@@ -1,5 +1,7 @@
 """attention_forward.fresh fail: results are remembered by the addresses of the inputs, whose bytes may change.
 
+Cause: remembered_result
+
 Attack 28. Twin: ex_18_flash_attention/honest/autotuned.
 """
 

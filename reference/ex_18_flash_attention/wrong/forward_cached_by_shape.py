@@ -1,5 +1,7 @@
 """attention_forward.fresh fail: results are remembered by shape, so new values go unseen.
 
+Cause: remembered_result
+
 Attack 30. Twin: ex_18_flash_attention/honest/autotuned.
 """
 

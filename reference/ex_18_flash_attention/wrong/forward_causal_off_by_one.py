@@ -1,4 +1,7 @@
-"""attention_forward.causal fail: a query does not see the key of its own position."""
+"""attention_forward.causal fail: a query does not see the key of its own position.
+
+Cause: causal_off_by_one
+"""
 
 import torch
 import triton

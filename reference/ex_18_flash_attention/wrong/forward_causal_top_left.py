@@ -1,4 +1,7 @@
-"""attention_forward.causal fail: the mask is aligned with the first key instead of the last."""
+"""attention_forward.causal fail: the mask is aligned with the first key instead of the last.
+
+Cause: causal_alignment
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.full_tiles fail: the weights keep 8 bits, as in bfloat16, although v is float16."""
+"""attention_forward.full_tiles fail: the weights keep 8 bits, as in bfloat16, although v is float16.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.strides fail: the inputs are taken to be contiguous."""
+"""attention_forward.strides fail: the inputs are taken to be contiguous.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

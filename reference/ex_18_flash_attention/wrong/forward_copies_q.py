@@ -1,5 +1,7 @@
 """attention_forward.full_tiles fail: o is a copy of q.
 
+Cause: copies_input
+
 Attack 44. Twin: ex_18_flash_attention/honest/tiles_of_32.
 """
 

@@ -1,5 +1,7 @@
 """attention_forward.kernels policy: a kernel computes o and lse, and torch computes those that are returned.
 
+Cause: work_outside_kernels
+
 Attack 58. Twin: ex_18_flash_attention/honest/autotuned.
 """
 

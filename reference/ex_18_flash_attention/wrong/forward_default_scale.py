@@ -1,5 +1,7 @@
 """attention_forward.scale fail: the scale that is given is ignored.
 
+Cause: scale_ignored
+
 Attack 45. Twin: ex_18_flash_attention/honest/keys_backwards.
 """
 

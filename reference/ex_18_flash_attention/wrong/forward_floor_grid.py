@@ -1,4 +1,7 @@
-"""attention_forward.ragged fail: queries that do not fill a tile get no program."""
+"""attention_forward.ragged fail: queries that do not fill a tile get no program.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

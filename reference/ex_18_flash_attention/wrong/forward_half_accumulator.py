@@ -1,5 +1,7 @@
 """attention_forward.values fail: o is added up in the dtype of the inputs.
 
+Cause: low_precision_sum
+
 Attack 46. Twin: ex_18_flash_attention/honest/split_keys.
 """
 

@@ -1,4 +1,7 @@
-"""attention_forward.heads fail: query head h reads kv head h modulo Hkv instead of h // group."""
+"""attention_forward.heads fail: query head h reads kv head h modulo Hkv instead of h // group.
+
+Cause: heads_mapping
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.full_tiles fail: lse is a logarithm to base 2."""
+"""attention_forward.full_tiles fail: lse is a logarithm to base 2.
+
+Cause: logarithm_base
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.values fail: softmax without subtracting the maximum, which overflows for large logits."""
+"""attention_forward.values fail: softmax without subtracting the maximum, which overflows for large logits.
+
+Cause: no_maximum
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """attention_forward.full_tiles fail: the logits are not scaled.
 
+Cause: scale_missing
+
 Attack 45. Twin: ex_18_flash_attention/honest/keys_backwards.
 """
 

@@ -1,4 +1,7 @@
-"""attention_forward.full_tiles fail: the scale is multiplied into q, which is then rounded to float16 again."""
+"""attention_forward.full_tiles fail: the scale is multiplied into q, which is then rounded to float16 again.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

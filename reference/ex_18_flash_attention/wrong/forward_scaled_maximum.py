@@ -1,4 +1,7 @@
-"""attention_forward.scale fail: the maximum is taken before scaling, so a negative scale makes it the minimum."""
+"""attention_forward.scale fail: the maximum is taken before scaling, so a negative scale makes it the minimum.
+
+Cause: scaled_maximum
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """attention_forward.kernels policy: torch's own attention does the work.
 
+Cause: work_outside_kernels
+
 Attack 56. Twin: ex_18_flash_attention/honest/split_keys.
 """
 

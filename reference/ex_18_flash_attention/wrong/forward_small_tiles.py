@@ -1,4 +1,7 @@
-"""attention_forward.work fail: tiles of 16 queries read all keys and values twice as often as tiles of 32."""
+"""attention_forward.work fail: tiles of 16 queries read all keys and values twice as often as tiles of 32.
+
+Cause: read_again
+"""
 
 import torch
 import triton

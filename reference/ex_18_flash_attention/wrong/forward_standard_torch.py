@@ -1,4 +1,7 @@
-"""attention_forward.work fail: standard attention in torch, which holds a weight for every pair."""
+"""attention_forward.work fail: standard attention in torch, which holds a weight for every pair.
+
+Cause: large_temporary or work_outside_kernels
+"""
 
 import torch
 

@@ -1,4 +1,7 @@
-"""attention_forward.work fail: standard attention in three kernels, which hand the weights on through memory."""
+"""attention_forward.work fail: standard attention in three kernels, which hand the weights on through memory.
+
+Cause: large_temporary
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""attention_forward.ragged fail: keys beyond the last one count as keys of zeros."""
+"""attention_forward.ragged fail: keys beyond the last one count as keys of zeros.
+
+Cause: padding_counted
+"""
 
 import torch
 import triton

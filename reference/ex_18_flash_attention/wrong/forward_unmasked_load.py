@@ -1,4 +1,7 @@
-"""attention_forward.ragged fail: the last tile of v is loaded without a mask."""
+"""attention_forward.ragged fail: the last tile of v is loaded without a mask.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

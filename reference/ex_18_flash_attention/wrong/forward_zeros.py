@@ -1,5 +1,7 @@
 """attention_forward.full_tiles fail: the result is zeros.
 
+Cause: zeros
+
 Attack 43. Twin: ex_18_flash_attention/honest/tiles_of_32.
 """
 

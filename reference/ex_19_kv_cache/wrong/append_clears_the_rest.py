@@ -1,4 +1,7 @@
-"""append_kv.one_token fail: slots behind the new tokens are set to zero, which nobody asked for."""
+"""append_kv.one_token fail: slots behind the new tokens are set to zero, which nobody asked for.
+
+Cause: writes_beyond
+"""
 
 import triton
 import triton.language as tl

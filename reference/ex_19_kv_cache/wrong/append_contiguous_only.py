@@ -1,4 +1,7 @@
-"""append_kv.strides fail: new tokens are taken to lie one after another."""
+"""append_kv.strides fail: new tokens are taken to lie one after another.
+
+Cause: strides_ignored
+"""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,7 @@
-"""append_kv.one_token fail: the lengths are moved on as well, which are the caller's."""
+"""append_kv.one_token fail: the lengths are moved on as well, which are the caller's.
+
+Cause: input_changed
+"""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,7 @@
-"""append_kv.many_tokens fail: the last rows that do not fill a program are left out."""
+"""append_kv.many_tokens fail: the last rows that do not fill a program are left out.
+
+Cause: remainder_skipped
+"""
 
 import triton
 import triton.language as tl

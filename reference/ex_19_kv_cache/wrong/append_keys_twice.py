@@ -1,4 +1,7 @@
-"""append_kv.one_token fail: the values' cache gets the keys as well."""
+"""append_kv.one_token fail: the values' cache gets the keys as well.
+
+Cause: operand_mixed_up
+"""
 
 import triton
 import triton.language as tl

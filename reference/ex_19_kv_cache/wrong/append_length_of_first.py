@@ -1,4 +1,7 @@
-"""append_kv.one_token fail: all sequences get their token where the first one ends."""
+"""append_kv.one_token fail: all sequences get their token where the first one ends.
+
+Cause: length_of_first
+"""
 
 import triton
 import triton.language as tl

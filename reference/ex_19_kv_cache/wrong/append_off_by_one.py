@@ -1,4 +1,7 @@
-"""append_kv.one_token fail: tokens go one slot too far, past the cache where it ends full."""
+"""append_kv.one_token fail: tokens go one slot too far, past the cache where it ends full.
+
+Cause: position_shifted
+"""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,7 @@
-"""append_kv.many_tokens fail: of many new tokens only the first is written."""
+"""append_kv.many_tokens fail: of many new tokens only the first is written.
+
+Cause: first_token_only
+"""
 
 import triton
 import triton.language as tl

@@ -1,5 +1,7 @@
 """append_kv.fresh fail: lengths are copied once, and remembered by their address.
 
+Cause: remembered_input
+
 Attack 35. Twin: ex_19_kv_cache/honest/append_row_by_row.
 """
 

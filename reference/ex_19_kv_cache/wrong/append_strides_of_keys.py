@@ -1,4 +1,7 @@
-"""append_kv.strides fail: the values' cache is written with the strides of the keys'."""
+"""append_kv.strides fail: the values' cache is written with the strides of the keys'.
+
+Cause: strides_ignored
+"""
 
 import triton
 import triton.language as tl

@@ -1,5 +1,7 @@
 """append_kv.kernels policy: torch scatters the new tokens.
 
+Cause: work_outside_kernels
+
 Attack 56. Twin: ex_19_kv_cache/honest/append_row_by_row.
 """
 

@@ -1,4 +1,7 @@
-"""append_kv.traffic fail: the whole cache is loaded and stored again, with the new tokens in it."""
+"""append_kv.traffic fail: the whole cache is loaded and stored again, with the new tokens in it.
+
+Cause: reads_unneeded
+"""
 
 import triton
 import triton.language as tl

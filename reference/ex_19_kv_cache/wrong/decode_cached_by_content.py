@@ -1,5 +1,7 @@
 """decode_attention.fresh fail: results are remembered by some of the inputs' numbers.
 
+Cause: remembered_result
+
 Attack 29. Twin: ex_19_kv_cache/honest/four_splits.
 """
 

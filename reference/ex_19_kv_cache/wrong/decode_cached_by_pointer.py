@@ -1,5 +1,7 @@
 """decode_attention.fresh fail: results are remembered by the addresses of the inputs, whose bytes may change.
 
+Cause: remembered_result
+
 Attack 28. Twin: ex_19_kv_cache/honest/four_splits.
 """
 

@@ -1,5 +1,7 @@
 """decode_attention.fresh fail: results are remembered by the shapes of the inputs.
 
+Cause: remembered_result
+
 Attack 30. Twin: ex_19_kv_cache/honest/four_splits.
 """
 

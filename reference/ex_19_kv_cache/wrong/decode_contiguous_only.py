@@ -1,4 +1,7 @@
-"""decode_attention.strides fail: caches are taken to be contiguous."""
+"""decode_attention.strides fail: caches are taken to be contiguous.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """decode_attention.kernels policy: a kernel computes, on values that torch made ready.
 
+Cause: work_outside_kernels
+
 Attack 58. Twin: ex_19_kv_cache/honest/four_splits.
 """
 

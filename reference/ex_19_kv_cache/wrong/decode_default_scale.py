@@ -1,4 +1,7 @@
-"""decode_attention.scale fail: a scale of 0 is taken for none."""
+"""decode_attention.scale fail: a scale of 0 is taken for none.
+
+Cause: scale_ignored
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.ragged fail: a sequence of length 0 divides 0 by 0."""
+"""decode_attention.ragged fail: a sequence of length 0 divides 0 by 0.
+
+Cause: empty_sequence
+"""
 
 import torch
 import triton

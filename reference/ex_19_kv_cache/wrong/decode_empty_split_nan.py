@@ -1,4 +1,7 @@
-"""decode_attention.long fail: a split past the length divides 0 by 0."""
+"""decode_attention.long fail: a split past the length divides 0 by 0.
+
+Cause: empty_split
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.long fail: a split past the length has the log-sum-exp 0 instead of -inf."""
+"""decode_attention.long fail: a split past the length has the log-sum-exp 0 instead of -inf.
+
+Cause: empty_split
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.traffic fail: each query head loads its keys and values for itself."""
+"""decode_attention.traffic fail: each query head loads its keys and values for itself.
+
+Cause: read_again
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.long fail: the slots that do not divide by the number of splits are left out."""
+"""decode_attention.long fail: the slots that do not divide by the number of splits are left out.
+
+Cause: remainder_skipped
+"""
 
 import torch
 import triton

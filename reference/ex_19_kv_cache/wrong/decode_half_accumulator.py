@@ -1,5 +1,7 @@
 """decode_attention.values fail: products are added up in the input's dtype.
 
+Cause: low_precision_sum
+
 Attack 46. Twin: ex_19_kv_cache/honest/unnormalised_splits.
 """
 

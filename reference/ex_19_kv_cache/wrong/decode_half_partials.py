@@ -1,4 +1,7 @@
-"""decode_attention.values fail: partial results of splits are kept in the input's dtype."""
+"""decode_attention.values fail: partial results of splits are kept in the input's dtype.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

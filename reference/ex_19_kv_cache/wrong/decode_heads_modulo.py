@@ -1,4 +1,7 @@
-"""decode_attention.heads fail: query head h reads kv head h % Hkv instead of h // group."""
+"""decode_attention.heads fail: query head h reads kv head h % Hkv instead of h // group.
+
+Cause: heads_mapping
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.ragged fail: all sequences are as long as the first."""
+"""decode_attention.ragged fail: all sequences are as long as the first.
+
+Cause: length_of_first
+"""
 
 import torch
 import triton

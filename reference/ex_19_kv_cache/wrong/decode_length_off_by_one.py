@@ -1,5 +1,7 @@
 """decode_attention.ragged fail: the newest token of a sequence is left out.
 
+Cause: length_off_by_one
+
 Attack 49. Twin: ex_19_kv_cache/honest/four_splits.
 """
 

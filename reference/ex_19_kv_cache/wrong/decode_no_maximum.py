@@ -1,4 +1,7 @@
-"""decode_attention.values fail: exp of the logits as they are, which overflows."""
+"""decode_attention.values fail: exp of the logits as they are, which overflows.
+
+Cause: no_maximum
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.values fail: what was added up is not made relative to a new maximum."""
+"""decode_attention.values fail: what was added up is not made relative to a new maximum.
+
+Cause: no_rescale
+"""
 
 import torch
 import triton

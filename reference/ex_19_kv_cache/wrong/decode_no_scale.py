@@ -1,4 +1,7 @@
-"""decode_attention.full fail: logits are not scaled."""
+"""decode_attention.full fail: logits are not scaled.
+
+Cause: scale_missing
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.traffic fail: slots past the length are loaded, and then left out."""
+"""decode_attention.traffic fail: slots past the length are loaded, and then left out.
+
+Cause: reads_unneeded
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.values fail: logits are rounded to the input's dtype."""
+"""decode_attention.values fail: logits are rounded to the input's dtype.
+
+Cause: rounded_intermediate
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.long fail: splits are averaged, whatever their log-sum-exp."""
+"""decode_attention.long fail: splits are averaged, whatever their log-sum-exp.
+
+Cause: splits_not_weighted
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.ragged fail: values past the length are loaded, and 0 times NaN is NaN."""
+"""decode_attention.ragged fail: values past the length are loaded, and 0 times NaN is NaN.
+
+Cause: past_length
+"""
 
 import torch
 import triton

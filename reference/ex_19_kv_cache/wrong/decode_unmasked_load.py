@@ -1,4 +1,7 @@
-"""decode_attention.ragged fail: the last tile is loaded without a mask, past the end of the cache."""
+"""decode_attention.ragged fail: the last tile is loaded without a mask, past the end of the cache.
+
+Cause: missing_mask
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""decode_attention.ragged fail: slots past the length get a logit of 0 instead of -inf."""
+"""decode_attention.ragged fail: slots past the length get a logit of 0 instead of -inf.
+
+Cause: padding_counted
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """decode_attention.generation fail: append_kv copies the lengths once, and remembers them by their address.
 
+Cause: remembered_input
+
 Attack 35. Twin: ex_19_kv_cache/honest/four_splits.
 """
 

@@ -1,4 +1,7 @@
-"""paged_decode_attention.strides fail: pages are taken to be contiguous."""
+"""paged_decode_attention.strides fail: pages are taken to be contiguous.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""paged_decode_attention.strides fail: the table is taken to be contiguous."""
+"""paged_decode_attention.strides fail: the table is taken to be contiguous.
+
+Cause: strides_ignored
+"""
 
 import torch
 import triton

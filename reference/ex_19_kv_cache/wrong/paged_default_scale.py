@@ -1,4 +1,7 @@
-"""paged_decode_attention.scale fail: the scale is always D**-0.5."""
+"""paged_decode_attention.scale fail: the scale is always D**-0.5.
+
+Cause: scale_ignored
+"""
 
 import torch
 import triton

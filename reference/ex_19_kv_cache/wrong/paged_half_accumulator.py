@@ -1,4 +1,7 @@
-"""paged_decode_attention.values fail: products are added up in the input's dtype."""
+"""paged_decode_attention.values fail: products are added up in the input's dtype.
+
+Cause: low_precision_sum
+"""
 
 import torch
 import triton

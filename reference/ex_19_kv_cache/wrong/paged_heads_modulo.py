@@ -1,4 +1,7 @@
-"""paged_decode_attention.heads fail: query head h reads kv head h % Hkv instead of h // group."""
+"""paged_decode_attention.heads fail: query head h reads kv head h % Hkv instead of h // group.
+
+Cause: heads_mapping
+"""
 
 import torch
 import triton

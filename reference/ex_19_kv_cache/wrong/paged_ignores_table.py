@@ -1,4 +1,7 @@
-"""paged_decode_attention.tables fail: pages are taken to lie in order, sequence after sequence."""
+"""paged_decode_attention.tables fail: pages are taken to lie in order, sequence after sequence.
+
+Cause: table_ignored
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""paged_decode_attention.full fail: pages are taken to have 16 slots."""
+"""paged_decode_attention.full fail: pages are taken to have 16 slots.
+
+Cause: size_assumed
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """paged_decode_attention.fresh fail: the table is copied once, and remembered by its address.
 
+Cause: remembered_input
+
 Attack 35. Twin: ex_19_kv_cache/honest/pages_backwards.
 """
 

@@ -1,4 +1,7 @@
-"""paged_decode_attention.tables fail: all sequences look into the first one's table."""
+"""paged_decode_attention.tables fail: all sequences look into the first one's table.
+
+Cause: table_of_first
+"""
 
 import torch
 import triton

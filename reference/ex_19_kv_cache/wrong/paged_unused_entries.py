@@ -1,4 +1,7 @@
-"""paged_decode_attention.ragged fail: entries past the length are followed, and those are -1."""
+"""paged_decode_attention.ragged fail: entries past the length are followed, and those are -1.
+
+Cause: past_length
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""paged_decode_attention.ragged fail: the last page of a sequence is read to its end, stale slots and all."""
+"""paged_decode_attention.ragged fail: the last page of a sequence is read to its end, stale slots and all.
+
+Cause: past_length
+"""
 
 import torch
 import triton

@@ -1,5 +1,7 @@
 """paged_decode_attention.full fail: the result is all zeros.
 
+Cause: zeros
+
 Attack 43. Twin: ex_19_kv_cache/honest/pages_backwards.
 """
 

@@ -1,0 +1,99 @@
+"""Failing cases beside passing ones: what the failing ones have in common is evidence, as far as it goes."""
+
+from __future__ import annotations
+
+from grader.judge.clues import Clue
+from grader.judge.contrast import EVERYWHERE_KINDS, RAGGED_KINDS, Tried, contrasts, refuted, split
+from grader.model.cases import Case, Choice, Size, Space
+from grader.model.causes import Contrast
+
+SPACE = Space({"N": Size(1, 4096), "layout": Choice(("rows", "columns", "sliced")), "causal": Choice((0, 1))})
+LAYOUT = Contrast("layout", "strides_ignored", "that do not lie row after row")
+CAUSAL = Contrast("causal", "causal_missing", "with the causal mask")
+
+
+def tried(fails: str, *cases: tuple[int, str, int]) -> list[Tried]:
+    """Cases of N, layout and causal; `fails`: one letter for each, x for those that fail."""
+    return [
+        Tried(SPACE.case(N=n, layout=layout, causal=causal), letter == "x")
+        for letter, (n, layout, causal) in zip(fails, cases, strict=True)
+    ]
+
+
+CASES = (
+    (64, "rows", 0),
+    (128, "rows", 0),
+    (100, "rows", 0),
+    (100, "columns", 0),
+    (128, "sliced", 0),
+    (65, "rows", 1),
+    (256, "rows", 1),
+    (33, "rows", 0),
+)
+
+
+def found(fails: str, *declared: Contrast) -> dict[str, Clue]:
+    return {clue.kind: clue for clue in contrasts(tried(fails, *CASES), declared, SPACE)}
+
+
+def test_what_all_failing_cases_have_and_no_passing_one_is_evidence_in_words() -> None:
+    clues = found("---xx---", LAYOUT, CAUSAL)
+    assert "causal_missing" not in clues
+    assert max(clues.values(), key=lambda clue: clue.weight).kind == "strides_ignored"
+    assert clues["strides_ignored"].seen == (
+        "All 2 failing cases are ones that do not lie row after row; 6 others pass."
+    )
+    assert not clues["strides_ignored"].confirmed
+
+
+def test_a_failing_case_without_it_is_no_evidence() -> None:
+    assert "strides_ignored" not in found("x--xx---", LAYOUT)
+
+
+def test_passing_cases_that_have_it_too_weaken_it() -> None:
+    weaker = found("---x----", Contrast("layout", "strides_ignored", "so", ("columns", "sliced")))
+    assert weaker["strides_ignored"].weight < found("---xx---", LAYOUT)["strides_ignored"].weight
+    assert "1 like them pass" not in weaker["strides_ignored"].seen
+
+
+def test_some_values_alone_may_be_what_matters() -> None:
+    assert "layout=columns" in found("---x----", LAYOUT)["strides_ignored"].seen
+
+
+def test_two_axes_may_point_to_one_kind_together() -> None:
+    both = LAYOUT, Contrast("causal", "strides_ignored", "with the mask")
+    seen = found("---xxxx-", *both)["strides_ignored"].seen
+    assert "that do not lie row after row or with the mask" in seen
+
+
+def test_lengths_that_fill_no_block_point_to_masks_tails_and_padding() -> None:
+    clues = found("--xx-x-x")
+    assert set(clues) == set(RAGGED_KINDS)
+    assert "no multiple of 64" in clues["missing_mask"].seen
+
+
+def test_where_everything_fails_nothing_can_be_told_apart() -> None:
+    assert found("xxxxxxxx", LAYOUT, CAUSAL) == {}
+
+
+def test_a_kind_that_leaves_a_failing_case_alone_is_refuted() -> None:
+    factors = refuted(tried("x-------", *CASES), (LAYOUT,), SPACE)
+    assert factors["strides_ignored"] < 1
+    assert refuted(tried("---x----", *CASES), (LAYOUT,), SPACE).get("strides_ignored", 1) == 1
+    loose = Contrast("layout", "start_ignored", "so", only=False)
+    assert "start_ignored" not in refuted(tried("x-------", *CASES), (loose,), SPACE)
+
+
+def test_a_full_case_that_fails_speaks_against_masks_and_passing_ones_against_what_spares_none() -> None:
+    assert set(RAGGED_KINDS) <= set(refuted(tried("-x------", *CASES), (), SPACE))
+    assert set(EVERYWHERE_KINDS) <= set(refuted(tried("-x------", *CASES), (), SPACE))
+    assert not set(EVERYWHERE_KINDS) & set(refuted(tried("xxxxxxxx", *CASES), (), SPACE))
+
+
+def test_a_split_needs_passing_cases_on_the_other_side() -> None:
+    def causal(case: Case) -> bool:
+        return case["causal"] == 1
+
+    assert split(tried("-----xx-", *CASES), causal).holds
+    assert not split(tried("xxxxxxxx", *CASES), causal).holds
+    assert split(tried("xxxxxxxx", *CASES), causal).strength == 0

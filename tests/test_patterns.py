@@ -1,0 +1,184 @@
+"""What wrong values look like: every rule on small outputs made for it, and silence where nothing is to be seen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from grader.judge.clues import Clue
+from grader.judge.compare import compare
+from grader.judge.kinds import GENERAL
+from grader.judge.patterns import Answer, clues_of
+from grader.judge.truth import Expected
+
+GENERATOR = torch.Generator().manual_seed(7)
+RIGHT = torch.randn(16, 32, generator=GENERATOR, dtype=torch.float64)
+X = torch.randn(16, 32, generator=GENERATOR)
+FRESH = math.nan
+# The bytes around an argument are all ones.
+AROUND = torch.tensor([-1], dtype=torch.int32).view(torch.float32)
+
+
+def expected(value: Tensor = RIGHT, dtype: torch.dtype = torch.float32, name: str = "y") -> Expected:
+    return Expected(name, value, dtype, value.abs().nan_to_num(1.0, 1.0, 1.0) * 1e-6 + 1e-6)
+
+
+def answer(got: Tensor, output: Expected, before: Tensor | None = None) -> Answer:
+    return Answer(got, compare(got, output).wrong, output, before)
+
+
+def clues(got: Tensor, value: Tensor = RIGHT, before: Tensor | None = None, **inputs: Tensor) -> list[Clue]:
+    output = expected(value, got.dtype)
+    return clues_of([answer(got, output, before)], list((inputs or {"x": X}).items()))
+
+
+def likeliest(found: list[Clue]) -> str:
+    assert all(clue.kind in GENERAL for clue in found), found
+    return max(found, key=lambda clue: clue.weight).kind if found else ""
+
+
+def right(**changes: object) -> Tensor:
+    return RIGHT.float().clone()
+
+
+# -- something else --------------------------------------------------------------------------------------------------
+
+
+def test_zeros_a_copy_and_an_exchange_of_axes_are_seen() -> None:
+    assert likeliest(clues(torch.zeros(16, 32))) == "zeros"
+    assert likeliest(clues(X)) == "copies_input"
+    square = RIGHT[:, :16]
+    (clue,) = clues(square.T.float().contiguous(), square)
+    assert (clue.kind, clue.confirmed) == ("axes_exchanged", True)
+
+
+def test_values_that_are_all_some_of_an_input_s_are_its_copies() -> None:
+    got = X.flip(0)[:, torch.arange(32) // 2]
+    assert likeliest(clues(got)) == "copies_input"
+
+
+@pytest.mark.parametrize("by", [1, -1])
+def test_values_beside_their_places_are_shifted(by: int) -> None:
+    (clue,) = clues(torch.roll(RIGHT.float(), by, 1))
+    assert (clue.kind, clue.confirmed) == ("position_shifted", True)
+    assert "along axis 1" in clue.seen
+
+
+def test_what_belongs_into_another_output_is_mixed_up() -> None:
+    first, second = expected(name="k"), expected(X.double(), name="v")
+    got = [answer(RIGHT.float(), first), answer(RIGHT.float(), second)]
+    (clue,) = clues_of(got, [])
+    assert (clue.kind, clue.confirmed) == ("operand_mixed_up", True)
+
+
+# -- what was not stored ---------------------------------------------------------------------------------------------
+
+
+def never_stored(*places: slice) -> Tensor:
+    got = right()
+    got[places] = FRESH
+    return got
+
+
+def test_an_end_that_was_never_stored_to_is_a_remainder() -> None:
+    found = clues(never_stored(slice(None), slice(24, None)))
+    assert likeliest(found) == "remainder_skipped"
+    assert "The last 8 of 32 along axis 1" in found[0].seen
+
+
+def test_one_last_column_that_was_never_stored_to_is_a_bound() -> None:
+    assert likeliest(clues(never_stored(slice(None), slice(31, None)))) == "last_left_out"
+
+
+def test_holes_belong_to_nobody() -> None:
+    assert likeliest(clues(never_stored(slice(None, None, 2), slice(4, 8)))) == "not_all_covered"
+
+
+def test_nan_of_the_memory_around_an_argument_was_read() -> None:
+    got = right()
+    got[:, 30:] = AROUND
+    assert likeliest(clues(got)) == "missing_mask"
+    got[:] = AROUND
+    assert {"missing_mask", "start_ignored", "strides_ignored"} == {clue.kind for clue in clues(got)}
+
+
+# -- in place --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_there_before_and_is_added_to_was_not_cleared() -> None:
+    before = torch.randn(16, 32, generator=GENERATOR)
+    (clue,) = clues((RIGHT + before).float(), before=before)
+    assert (clue.kind, clue.confirmed) == ("not_cleared", True)
+
+
+def test_what_was_to_stay_and_changed_is_a_store_too_many() -> None:
+    before = RIGHT.float()
+    got = before.clone()
+    got[:, 20:] = 0.0
+    assert likeliest(clues(got, before=before)) == "writes_beyond"
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_limit_is_seen_where_values_stop_at_it() -> None:
+    value = RIGHT * 1e5
+    (clue,) = clues(value.clamp(-65504.0, 65504.0).float(), value)
+    assert (clue.kind, clue.confirmed) == ("clamped", True)
+
+
+@pytest.mark.parametrize("factor", [0.5, -1.0, 32**-0.5])
+def test_a_constant_factor_is_named(factor: float) -> None:
+    found = clues((factor * RIGHT).float())
+    assert likeliest(found) == "wrong_factor"
+    assert f"{factor:.4g} times" in found[0].seen
+
+
+def test_infinities_where_numbers_belong_overflowed() -> None:
+    got = right()
+    got[3] = math.inf
+    assert likeliest(clues(got)) == "overflow"
+
+
+def test_wrong_only_where_infinities_go_in_is_a_shortcut() -> None:
+    value = RIGHT.clone()
+    value[2, 3] = math.inf
+    got = value.float()
+    got[2, 3] = 7.0
+    assert likeliest(clues(got, value)) == "value_shortcut"
+
+
+def test_values_with_the_bits_of_a_coarser_dtype_were_rounded_early() -> None:
+    (clue,) = clues(RIGHT.half().float())
+    assert (clue.kind, clue.confirmed) == ("rounded_intermediate", True)
+
+
+def test_small_errors_of_float32_products_look_like_tf32_and_others_do_not() -> None:
+    noise = 1 + 3e-4 * torch.randn(16, 32, generator=GENERATOR, dtype=torch.float64)
+    got = (RIGHT * noise).float()
+    output = expected()
+    assert likeliest(clues_of([answer(got, output)], [("x", X)])) == "tf32"
+    kinds = {clue.kind for clue in clues_of([answer(got, output)], [("x", X)], multiplies=False)}
+    assert kinds == {"rounded_intermediate", "low_precision_sum"}
+    assert "tf32" not in {clue.kind for clue in clues_of([answer(got, output)], [("x", X.half())])}
+
+
+def test_wrong_numbers_at_the_end_look_like_a_mask() -> None:
+    got = right()
+    got[:, 29:] += 1.0
+    assert likeliest(clues(got)) == "missing_mask"
+
+
+def test_wrong_numbers_without_any_pattern_point_nowhere() -> None:
+    got = RIGHT + torch.randn(16, 32, generator=GENERATOR, dtype=torch.float64)
+    assert clues(got.float()) == []
+
+
+def test_right_answers_and_integers_point_nowhere() -> None:
+    assert clues(right()) == []
+    whole = torch.arange(9)
+    output = Expected("n", whole, torch.int64, torch.zeros(9))
+    assert clues_of([answer(whole + 1, output)], []) == []
