@@ -126,11 +126,20 @@ def test_a_traceback_shows_the_learner_s_own_lines_and_the_whole_message() -> No
     ]
 
 
-def test_a_missing_driver_is_explained() -> None:
-    failure = judged(raised(kind="RuntimeError", message="0 active drivers ([]). There should only be one."))
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [("Torch not compiled with CUDA enabled", "torch.empty(3, device='cuda')"), ("", "assert x.is_cuda")],
+)
+def test_code_that_insists_on_a_gpu_is_told_where_tensors_are(message: str, code: str) -> None:
+    failure = judged(raised(kind="AssertionError", message=message, frames=(Frame(7, "double", code),)))
     assert failure.cause.help == (
-        "There is no GPU driver here: ask x.device for the device, and torch.cuda only where x.is_cuda."
+        "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
     )
+
+
+def test_what_the_interpreter_cannot_run_is_said_to_be_that() -> None:
+    failure = judged(raised(message="inline_asm not supported in interpreter mode"))
+    assert failure.cause.help.startswith("Triton's interpreter cannot run this")
 
 
 @pytest.mark.parametrize(

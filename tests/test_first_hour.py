@@ -29,11 +29,13 @@ def test_the_first_kernel_fails_as_the_page_shows(graded: Grade) -> None:
     assert record.checks[0].status == "pass"
     assert failed.cause is not None
     assert failed.counterexample is not None
-    assert f"✗ {failed.title} — {failed.cause.title}" in PAGE
-    assert f"Smallest failing case: {failed.counterexample.words}" in PAGE
     # Lines are broken where the page has room.
-    assert failed.cause.rationale.partition("; ")[0] in " ".join(PAGE.split())
-    assert f"Help: {failed.cause.help}" in " ".join(PAGE.split())
+    text = " ".join(PAGE.split())
+    assert f"✗ {failed.title} — {failed.cause.title}" in text
+    assert f"Smallest failing case: {failed.counterexample.words}" in text
+    assert failed.cause.rationale.partition("; ")[0] in text
+    assert f"Help: {failed.cause.help}" in text
+    assert f"Because: {failed.cause.suspects[0].evidence}" in text
 
 
 def test_the_second_passes_all_that_can_be_judged(graded: Grade) -> None:

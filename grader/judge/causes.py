@@ -12,7 +12,7 @@ from grader.judge.clues import Clue
 from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.guarded import cause_of, clues_of
 from grader.judge.truth import Expected
-from grader.protocol.messages import Form, Raised, Recipe
+from grader.protocol.messages import Form, Frame, Raised, Recipe
 from grader.record import Cause, Status, clean
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 
@@ -122,9 +122,21 @@ def _raised(raised: Raised, path: str) -> Failure:
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
     if found := cause_of(raised.findings):
         help_text = f"Before that: {found.rationale} {found.help}"
-    if "0 active drivers" in message:
-        help_text = "There is no GPU driver here: ask x.device for the device, and torch.cuda only where x.is_cuda."
+    help_text = _advice(message, last) or help_text
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
+
+
+# What torch says where it is asked for a GPU that is not there.
+_INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
+
+
+def _advice(message: str, last: Frame | None) -> str:
+    """What to do about an exception that only code for a GPU raises."""
+    if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
+        return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
+    if "not supported in interpreter mode" in message:
+        return "Triton's interpreter cannot run this: write it in Triton's own operations, or have it graded on a GPU."
+    return ""
 
 
 def missing_function(name: str, others: Sequence[str]) -> Failure:
