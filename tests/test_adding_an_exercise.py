@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -33,9 +34,12 @@ def grade(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_exercise_of_the_page_is_discovered_and_sound(tree: Path) -> None:
     assert "ex_90  Axpy: not started" in grade(tree, "list").stdout
-    checked = grade(tree, "check", "ex_90")
+    checked = grade(tree, "check", "ex_90", "--json", "-")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "ex_90: sound" in checked.stdout
+    assert "ex_90: sound" in checked.stderr
+    (gate,) = json.loads(checked.stdout)["exercises"]
+    assert (gate["id"], gate["holds"]) == ("ex_90", True)
+    assert {"subject": "wrong/library", "holds": True, "outcome": "axpy.kernels: policy"} in gate["findings"]
 
 
 def test_its_untouched_stub_is_not_implemented_and_its_solution_earns_everything(tree: Path) -> None:

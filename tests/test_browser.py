@@ -6,13 +6,16 @@ Deselected unless asked for (`tox -e browser`). Screenshots go to .screenshots/ 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.classes import page as class_page
-from grader.report import html
+from grader.record import Record, Suspect
+from grader.report import html, index
+from grader.watch.live import Live
 from tests import test_class_page as classes
 from tests.browsing import Visit, browser
 from tests.records import samples
@@ -35,12 +38,38 @@ def similar() -> str:
     return alike.render([alike.Exercise("ex_15", "Triton basics", (pair, pair), 7, ("cy",))], "GPU course", {}, 0.6)
 
 
+def suspected() -> Record:
+    """A failure with a likely cause, and others that it may be."""
+    suspects = (
+        Suspect("missing_mask", "Looks like a mask that is missing", "All 4 failing cases are ragged.", "Which lanes?"),
+        Suspect("padding_counted", "Looks like padding that counts", "Rows are wrong.", "What value?"),
+    )
+    record = samples.failing()
+    checks = tuple(
+        replace(one, cause=replace(one.cause, suspects=suspects)) if one.cause and one.cause.mismatch else one
+        for one in record.checks
+    )
+    return replace(record, checks=checks)
+
+
+def course() -> tuple[index.Row, ...]:
+    """Exercises in every state."""
+    records = {"done": samples.passing(), "begun": samples.failing(), "not started": samples.untouched()}
+    states = {**records, "changed": None, "no file": None}
+    return tuple(
+        index.Row(f"ex_{number}", "Triton basics", state, f"{state}, 3 points", "ex.py", "ex.html", 2, found)
+        for number, (state, found) in enumerate(states.items(), 15)
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "pass": lambda: html.render(samples.passing()),
     "fail": lambda: html.render(samples.failing()),
     "not_implemented": lambda: html.render(samples.untouched()),
     "every_status": lambda: html.render(samples.every_status()),
     "skipped_gpu": lambda: html.render(samples.on_paper()),
+    "suspects": lambda: html.render(suspected()),
+    "index": lambda: index.render(course()),
     "hostile": lambda: html.render(samples.hostile()),
     "all_figures": lambda: html.render(everything()),
     "shortened": lambda: html.render(samples.hostile("<" * 100_000)),
@@ -267,3 +296,24 @@ def test_without_a_browser_the_reason_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", "")
     with pytest.raises(LookupError, match="got none of them on PATH"):
         executable()
+
+
+# -- the live page -----------------------------------------------------------------------------------------------------
+
+
+def test_the_live_page_shows_the_newest_card_without_a_reload(opened: Any) -> None:
+    errors: list[str] = []
+    with Live("Triton basics") as live:
+        live.show(html.render(samples.failing()))
+        page = opened.new_page()
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(live.address)
+        first = page.inner_text("h1 ~ *, main")
+        live.say(True, 1)
+        page.get_by_text("checking").first.wait_for()
+        live.show(html.render(samples.passing()))
+        page.get_by_text("What failed first").wait_for(state="detached")
+        assert page.inner_text("main") != first
+        page.close()
+    assert errors == []

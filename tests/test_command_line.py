@@ -186,9 +186,11 @@ def test_a_failing_case_is_replayed_alone_and_bit_for_bit(tree: Path) -> None:
     assert graded.returncode == 1
     tail = next(check for check in from_json(graded.stdout).checks if check.id == "vector_add.tail")
     assert tail.counterexample is not None
-    replayed = grade(tree, "replay", tail.counterexample.replay, "--cpu", "--submission", wrong)
+    replayed = grade(tree, "replay", tail.counterexample.replay, "--cpu", "--submission", wrong, "--json", "-")
     assert replayed.returncode == 1
-    assert tail.counterexample.rationale in " ".join(replayed.stdout.split())
+    assert tail.counterexample.rationale in " ".join(replayed.stderr.split())
+    (again,) = from_json(replayed.stdout).checks
+    assert (again.id, again.status) == ("vector_add.tail", "fail")
 
 
 def test_exit_zero_is_for_adapters_that_want_it(tree: Path) -> None:

@@ -4,43 +4,84 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from grader.catalogue import Entry, discover, find_root, resolve
-from grader.cli.files import parse_seed, write
+from grader.cleaning import as_json
+from grader.cli.files import check_writable, parse_seed, write, write_or_print
 from grader.cli.run import start_server
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.record import number
 
 if TYPE_CHECKING:
-    from grader.author import Finding, Gate
+    from grader.author import Finding, Gate, Margin
     from grader.sandbox.server import ForkServer
 
 # The grader's own share of the work, which is one process's.
 _MOST_JOBS = 4
 
 
-def check(
-    wanted: str | None, *, every: bool, seed: str | None, cpu: bool, write_probe: bool, jobs: int | None = None
-) -> int:
-    """Check one exercise or all, `jobs` files at a time; 0 only if everything holds."""
+@dataclass(frozen=True)
+class Manner:
+    """How exercises are checked. jobs: files at a time, None for one per core; json: where a document goes."""
+
+    seed: str | None = None
+    cpu: bool = False
+    write_probe: bool = False
+    jobs: int | None = None
+    json: str | None = None
+
+
+def check(wanted: str | None, how: Manner, *, every: bool) -> int:
+    """Check one exercise or all; 0 only if everything holds."""
     root = find_root()
     if every == (wanted is not None):
         raise UsageError("exactly one of an exercise and --all must be given")
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs must be at least 1, got {jobs}")
+    if how.jobs is not None and how.jobs < 1:
+        raise UsageError(f"--jobs must be at least 1, got {how.jobs}")
     entries = discover(root) if wanted is None else (resolve(root, wanted)[0],)
     if not entries:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
-    chosen = parse_seed(seed) if seed is not None else None
-    with closing(start_server(cpu=cpu)) as server:
-        at_once = _jobs(server, jobs)
-        held = [_check_one(entry, server, chosen, write_probe, at_once) for entry in entries]
-    return 0 if all(held) else 1
+    chosen = parse_seed(how.seed) if how.seed is not None else None
+    if how.json not in (None, "-"):
+        check_writable(Path(str(how.json)))
+    # A document on stdout is all that is there.
+    out = sys.stderr if how.json == "-" else sys.stdout
+    with closing(start_server(cpu=how.cpu)) as server:
+        at_once = _jobs(server, how.jobs)
+        gates = {entry: _check_one(entry, server, chosen, at_once, out) for entry in entries}
+    if how.write_probe:
+        for entry, gate in gates.items():
+            path = entry.folder / f"tolerance_{server.mode}.md"
+            write(path, _probe(entry, server.mode, gate))
+            print(f"Margins written to {path}", file=sys.stderr)
+    if how.json is not None:
+        write_or_print(how.json, _document(gates, server.mode))
+    return 0 if all(gate.holds for gate in gates.values()) else 1
+
+
+def _document(gates: Mapping[Entry, Gate], mode: str) -> str:
+    def plain(one: Finding | Margin) -> dict[str, object]:
+        return {name: number(value) if isinstance(value, float) else value for name, value in asdict(one).items()}
+
+    exercises = [
+        {
+            "id": entry.id,
+            "holds": gate.holds,
+            "findings": [plain(finding) for finding in gate.findings],
+            "margins": [plain(margin) for margin in gate.margins],
+        }
+        for entry, gate in gates.items()
+    ]
+    return as_json({"schema": "grade/check/v1", "mode": mode, "exercises": exercises})
 
 
 def _jobs(server: ForkServer, wanted: int | None) -> int:
@@ -50,31 +91,26 @@ def _jobs(server: ForkServer, wanted: int | None) -> int:
     return wanted or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
 
 
-def _check_one(entry: Entry, server: ForkServer, seed: int | None, write_probe: bool, jobs: int) -> bool:
-    print(f"{entry.id}: {entry.exercise.title} ({server.mode})", flush=True)
+def _check_one(entry: Entry, server: ForkServer, seed: int | None, jobs: int, out: TextIO) -> Gate:
+    print(f"{entry.id}: {entry.exercise.title} ({server.mode})", file=out, flush=True)
     # Hypothesis and torch load here, while the fork server loads them as well.
     from grader.author import run_gate
     from grader.plan import default_seed
 
+    def heard(finding: Finding) -> None:
+        mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]
+        say(f"  {mark} {finding.subject:<44} {finding.outcome}", out)
+
     started = monotonic()
-    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, _print_finding, jobs)
-    print(_margins(gate))
+    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, heard, jobs)
+    print(_margins(gate), file=out)
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)
     result = "sound" if gate.holds else f"not sound, {broken} findings"
     if unjudged:
         result += f", {unjudged} not judged on this machine"
-    print(f"{entry.id}: {result}; {len(gate.findings)} things tried in {monotonic() - started:.1f} s")
-    if write_probe:
-        path = entry.folder / f"tolerance_{server.mode}.md"
-        write(path, _probe(entry, server.mode, gate))
-        print(f"Margins written to {path}", file=sys.stderr)
-    return gate.holds
-
-
-def _print_finding(finding: Finding) -> None:
-    mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]
-    say(f"  {mark} {finding.subject:<44} {finding.outcome}", sys.stdout)
+    print(f"{entry.id}: {result}; {len(gate.findings)} things tried in {monotonic() - started:.1f} s", file=out)
+    return gate
 
 
 def _margins(gate: Gate) -> str:

@@ -111,11 +111,12 @@ def replay_command(
     token: Annotated[str, typer.Argument(help="as shown beside a failure: ex_15:vector_add.tail:N=65,…:0x5f")],
     submission: Submission = None,
     cpu: Cpu = False,
+    json: Output = None,
 ) -> None:
     """Run one recorded case."""
     from grader.cli.run import replay
 
-    raise typer.Exit(replay(token, submission, cpu=cpu))
+    raise typer.Exit(replay(token, submission, cpu=cpu, json=json))
 
 
 @app.command("list", help="The exercises, and how far you are.")
@@ -168,11 +169,12 @@ def check_command(
     cpu: Cpu = False,
     write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins beside the spec")] = False,
     jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; one per core unless said")] = None,  # noqa: UP045
+    json: Output = None,
 ) -> None:
     """Run the author's gate."""
-    from grader.cli.author import check
+    from grader.cli.author import Manner, check
 
-    raise typer.Exit(check(exercise, every=every, seed=seed, cpu=cpu, write_probe=write_probe, jobs=jobs))
+    raise typer.Exit(check(exercise, Manner(seed, cpu, write_probe, jobs, json), every=every))
 
 
 @app.command("profile", help="What your kernels are compiled to, what they move, and how long that should take.")

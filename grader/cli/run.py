@@ -119,14 +119,16 @@ def can_keep_cards(entry: Entry) -> bool:
     return True
 
 
-def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
-    """Run the one case that a token names; the exit code."""
+def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
+    """Run the one case that a token names; the exit code. json: where its record goes."""
     from grader import plan
 
     token = plan.parse_token(token_text)
     entry, path = resolve(find_root(), token.exercise_id)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
+    if json not in (None, "-"):
+        check_writable(Path(str(json)))
     with closing(start_server(cpu=cpu)) as server:
         from grader.grading import Job, grade
 
@@ -134,7 +136,9 @@ def replay(token_text: str, submission: str | None, *, cpu: bool) -> int:
         command = f"grade replay {token}"
         job = Job(entry, str(path.resolve()), source, planned, command, now(), shrink=False, compiled=False)
         record = grade(job, server)
-    show(record, sys.stdout)
+    if json is not None:
+        write_or_print(json, to_json(record))
+    show(record, sys.stderr if json == "-" else sys.stdout)
     return exit_code(record)
 
 
