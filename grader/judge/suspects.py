@@ -40,6 +40,8 @@ _WATCHED = 0.12
 _LOOKED_AT, _UNLIKELY = 2, 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
+# Symptoms that stay what they are, whatever mistake leads to them.
+_PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers are equal but for their rounding.
 _SAME = 1e-2
 # Symptoms that are causes by themselves.
@@ -118,7 +120,8 @@ def gathered(bench: Bench, ruling: Ruling, *, known: bool) -> tuple[list[Clue], 
     for failure, found in zip(failures, several, strict=True):
         for clue in found:
             if clue.confirmed and clue.kind in sure_of and clue.title and failure.cause.mismatch:
-                told = replace(failure.cause, kind="likely_mistake", title=clue.title, help=clue.help)
+                kind = failure.cause.kind if failure.cause.kind in _PLAIN else "likely_mistake"
+                told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
                 return clues, replace(failure, cause=told)
     return clues, ruling.failure
 

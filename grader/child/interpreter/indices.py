@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
+# A submission may put something else in the place of Python's.
+_RANGE = range
 _OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
 
 
@@ -53,7 +55,7 @@ def _tensor(number: int) -> Any:
 
 def numbered(things: Iterable[Any]) -> Iterable[Any]:
     """What a kernel's loop goes through: the numbers of a range as those of triton's; anything else as it is."""
-    return map(Index, things) if isinstance(things, range) else things
+    return map(Index, things) if isinstance(things, _RANGE) else things
 
 
 class WrapLoops(ast.NodeTransformer):
