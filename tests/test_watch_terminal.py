@@ -154,7 +154,10 @@ def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path
         while b"0 of 1 done" not in said:
             said += process.stdout.readline()
         process.terminate()
-        rest, progress = process.communicate(timeout=PATIENCE_S)
+        try:
+            rest, progress = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
     assert process.returncode == 128 + signal.SIGTERM
     assert b"\x1b" not in said + rest + progress
     assert b"No terminal here: no keys" in progress

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 # While something runs, the seconds on the screen say that it lives.
 _TICK_S = 1.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Answers of the oracle are kept from save to save; those of a whole exercise take up a few MiB.
 _KNOWN_CASES = 2000
 
@@ -110,6 +111,7 @@ class _Loop:
         self._is_stale = False
         self._began = time.monotonic()
         self._left = False
+        self._code = 0
         self._follower = ExitStack()
         self._runs = 0
         self._state: State
@@ -124,8 +126,8 @@ class _Loop:
         self._lane.__exit__()
 
     def run(self) -> int:
-        """The loop; 0 when the user leaves it."""
-        with self._terminal():
+        """The loop; 0 when the user leaves it, 128 and the signal's number when it is told to end."""
+        with self._told_to_end(), self._terminal():
             self._greet()
             self._follow()
             while not self._left:
@@ -133,13 +135,31 @@ class _Loop:
                 self._wait()
                 while not self._left and not self._events.empty():
                     self._take(self._events.get())
-        return 0
+        return self._code
 
     # -- events and actions ------------------------------------------------------------------------------------------
 
     def _post(self, event: Event) -> None:
         self._events.put(event)
         self._wake()
+
+    @contextmanager
+    def _told_to_end(self) -> Iterator[None]:
+        """While the loop runs, a signal to end is something that happened: an exception raised anywhere can be lost."""
+
+        def leave(number: int, _: object) -> None:
+            if self._code:
+                # Told twice: whatever keeps it is not waited for.
+                raise SystemExit(128 + number)
+            self._left, self._code = True, 128 + number
+            self._wake()
+
+        before = {number: signal.signal(number, leave) for number in _ENDING}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _wake(self) -> None:
         # A full pipe has woken somebody already.
