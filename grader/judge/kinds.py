@@ -267,6 +267,28 @@ _KINDS = (
         "a choice by one property alone",
         "For which cases does this property not matter, and what matters there?",
     ),
+    # -- softmax and attention
+    Kind(
+        "no_maximum",
+        "a softmax that does not subtract the row's maximum",
+        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
+    ),
+    Kind(
+        "no_rescale",
+        "a running sum that is not rescaled when the maximum grows",
+        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
+    ),
+    Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale belong to?"),
+    Kind(
+        "scale_ignored",
+        "a scale that is ignored",
+        "When is the default taken, and is every number that is no default, 0 among them, taken as it is?",
+    ),
+    Kind(
+        "heads_mapping",
+        "query heads that read another kv head than their own",
+        "Neighbouring query heads share a kv head: write down which one each of them reads, for 4 and 2.",
+    ),
 )
 
 GENERAL: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}

@@ -425,16 +425,6 @@ GLOBAL_SUM = Part(
 
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
-    Kind(
-        "no_maximum",
-        "a softmax that does not subtract the row's maximum",
-        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
-    ),
-    Kind(
-        "no_rescale",
-        "a running sum that is not rescaled when the maximum grows",
-        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
-    ),
     Kind("term_missing", "a term of the formula that is missing", "Say the formula aloud, and tick off each term."),
 )
 CONTRASTS = (

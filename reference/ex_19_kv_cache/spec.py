@@ -606,27 +606,6 @@ PAGED_DECODE_ATTENTION = Part(
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
     Kind(
-        "no_maximum",
-        "a softmax that does not subtract the row's maximum",
-        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
-    ),
-    Kind(
-        "no_rescale",
-        "a running sum that is not rescaled when the maximum grows",
-        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
-    ),
-    Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale belong to?"),
-    Kind(
-        "scale_ignored",
-        "a scale that is ignored",
-        "When is the default taken, and is every number that is no default, 0 among them, taken as it is?",
-    ),
-    Kind(
-        "heads_mapping",
-        "query heads that read another kv head than their own",
-        "Neighbouring query heads share a kv head: write down which one each of them reads, for 4 and 2.",
-    ),
-    Kind(
         "length_of_first",
         "one sequence's length that is taken for all of them",
         "Which sequence is a program's own, and whose length does it load?",
