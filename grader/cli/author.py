@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cleaning import as_json
-from grader.cli.files import check_writable, parse_seed, write, write_or_print
+from grader.cli.files import check_target, parse_seed, write, write_or_print
 from grader.cli.run import start_server
 from grader.cli.say import say
 from grader.errors import UsageError
@@ -51,8 +50,7 @@ def check(wanted: str | None, how: Manner, *, every: bool) -> int:
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
     chosen = parse_seed(how.seed) if how.seed is not None else None
-    if how.json not in (None, "-"):
-        check_writable(Path(str(how.json)))
+    check_target(how.json)
     # A document on stdout is all that is there.
     out = sys.stderr if how.json == "-" else sys.stdout
     with closing(start_server(cpu=how.cpu)) as server:

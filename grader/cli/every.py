@@ -12,7 +12,7 @@ from grader.catalogue import Entry, discover, find_root
 from grader.cleaning import as_json
 from grader.cli import kept, shelf
 from grader.cli.browser import show_in_browser
-from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
 from grader.cli.processes import Processes
 from grader.cli.run import Manner, can_keep_cards, job_for, keep, progress, terminal_of
 from grader.cli.say import say
@@ -50,8 +50,7 @@ def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
     if not entries:
         raise UsageError(f"there must be an exercise to grade, got none in {root}")
     seed = parse_seed(how.seed) if how.seed is not None else None
-    if json_target not in (None, "-"):
-        check_writable(Path(str(json_target)))
+    check_target(json_target)
     keeps = can_keep_cards(entries[0])
     stream = sys.stderr if json_target == "-" else sys.stdout
     ended = []

@@ -12,7 +12,7 @@ from pathlib import Path
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.batch.kept import Found
 from grader.batch.reading import read, read_batch, read_record, records
-from grader.cli.files import check_writable, write, write_or_print
+from grader.cli.files import check_target, check_writable, write, write_or_print
 from grader.cli.shares import in_shares
 from grader.errors import UsageError
 from grader.export import autolab, canvas, classroom50, exercism, github, gradescope, junit, prairielearn, table
@@ -99,8 +99,7 @@ def _metadata(path: Path) -> object:
 
 
 def _give(wanted: Wanted, text: str) -> None:
-    if wanted.out not in (None, "-"):
-        check_writable(Path(str(wanted.out)))
+    check_target(wanted.out)
     write_or_print(wanted.out or "-", text)
 
 

@@ -54,6 +54,12 @@ def check_writable(path: Path) -> None:
         raise UsageError(f"an output must be writable, got {path}: {refused.strerror}") from refused
 
 
+def check_target(target: str | None) -> None:
+    """The same for what an option names: None for nothing and "-" for stdout can always be written."""
+    if target not in (None, "-"):
+        check_writable(Path(str(target)))
+
+
 def write(path: Path, text: str) -> None:
     """Replace the file in one step: a reader sees the old text or the new, never half.
 

@@ -17,7 +17,7 @@ from grader import __version__, machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cleaning import as_json
 from grader.cli import roofline
-from grader.cli.files import check_writable, read_submission, write_or_print
+from grader.cli.files import check_target, read_submission, write_or_print
 from grader.cli.roofline import Roofline
 from grader.cli.run import terminal_of
 from grader.cli.say import say
@@ -54,8 +54,7 @@ def profile(wanted: str, submission: str | None, parts: tuple[str, ...], target:
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
     chosen = _chosen(entry, parts)
-    if target not in (None, "-"):
-        check_writable(Path(str(target)))
+    check_target(target)
     if not quiet:
         say(f"Compiling {path.resolve()} …", sys.stderr)
     compiled, why = _compiled(entry, source, chosen, quiet=quiet)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.browser import show_in_browser
-from grader.cli.files import check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
 from grader.cli.kept import card_of, note_attempt
 from grader.cli.moment import now
 from grader.cli.processes import Processes, best_mode
@@ -71,8 +71,7 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
     for asked in outputs.targets:
-        if asked != "-":
-            check_writable(Path(asked))
+        check_target(asked)
     keeps_card = can_keep_cards(entry)
     if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
@@ -127,8 +126,7 @@ def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | No
     entry, path = resolve(find_root(), token.exercise_id)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
-    if json not in (None, "-"):
-        check_writable(Path(str(json)))
+    check_target(json)
     with closing(start_server(cpu=cpu)) as server:
         from grader.grading import Job, grade
 

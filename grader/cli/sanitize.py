@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.catalogue import Entry, find_root, resolve
-from grader.cli.files import check_writable, parse_seed, read_submission, write_or_print
+from grader.cli.files import check_target, parse_seed, read_submission, write_or_print
 from grader.cli.run import terminal_of
 from grader.cli.say import say
 from grader.errors import MissingEnvironment, UsageError
@@ -50,8 +50,7 @@ def sanitize(wanted: str, submission: str | None, how: Manner) -> int:
     for part in how.parts:
         if part not in known:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
-    if how.json not in (None, "-"):
-        check_writable(Path(str(how.json)))
+    check_target(how.json)
 
     def heard(line: str) -> None:
         if not how.quiet:
