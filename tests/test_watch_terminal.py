@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pty
 import select
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,20 @@ def test_a_signal_restores_the_terminal_and_leaves_nothing(
     assert [path.name for path in terminal.scratch.iterdir() if not path.name.startswith("grade-hypothesis")] == []
 
 
-def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path) -> None:
+def to_process(pid: int) -> None:
+    os.kill(pid, signal.SIGTERM)
+
+
+def to_another_thread(pid: int) -> None:
+    """As a signal looks to a loop that is just about to wait: its wait is not interrupted."""
+    # By then it waits for good; if it does not, the test is only an easier one.
+    time.sleep(1)
+    others = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir() if int(task.name) != pid]
+    assert ctypes.CDLL(None).tgkill(pid, min(others), signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("tell", [to_process, to_another_thread])
+def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path, tell: Callable[[int], None]) -> None:
     command = [sys.executable, "-m", "grader", "watch", "15", "--cpu"]
     given = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "", "TERM": "xterm"}
     with subprocess.Popen(
@@ -153,7 +167,7 @@ def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path
         said = b""
         while b"0 of 1 done" not in said:
             said += process.stdout.readline()
-        process.terminate()
+        tell(process.pid)
         try:
             rest, progress = process.communicate(timeout=PATIENCE_S)
         finally:

@@ -152,12 +152,14 @@ class _Loop:
                 # Told twice: whatever keeps it is not waited for.
                 raise SystemExit(128 + number)
             self._left, self._code = True, 128 + number
-            self._wake()
 
+        # A handler runs between two steps of this thread: a signal just before it waits must end that wait as well.
+        woken = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         before = {number: signal.signal(number, leave) for number in _ENDING}
         try:
             yield
         finally:
+            signal.set_wakeup_fd(woken)
             for number, handler in before.items():
                 signal.signal(number, handler)
 
