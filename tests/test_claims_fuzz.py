@@ -210,7 +210,7 @@ def graded(grounds: tuple[Job, Truth], answer: Any, right: bool) -> Record:
     parts = {part.name: part for part in job.entry.exercise.parts}
     kind = type("Answering", (Claiming,), {"answer": answer, "right": right, "truth": truth, "parts": parts})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.grading.Session", kind)
+        patch.setattr("grader.grading.whole.Session", kind)
         # Nothing is started: the session that would ask it is not there.
         return grade(job, object.__new__(_NoServer), truth=truth)
 

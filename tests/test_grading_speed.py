@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from grader import grading
 from grader.catalogue import Entry
+from grader.grading import speed, whole
 from grader.judge.causes import Failure
 from grader.model.exercise import Part
 from grader.record import CheckResult, Record
+from grader.speed.stadium import Stadium, scouted
 from grader.speed.suite import Verdict
 from grader.speed.verify import tampered
 from tests.conftest import Grade
@@ -96,12 +97,12 @@ def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Callable[..., Non
                 return confirmed or found
 
         @contextmanager
-        def stadium(*given: object, **asked: object) -> Iterator[grading.Stadium]:
-            yield grading.Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
+        def stadium(*given: object, **asked: object) -> Iterator[Stadium]:
+            yield Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
 
-        monkeypatch.setattr(grading, "Suite", FakeSuite)
-        monkeypatch.setattr(grading, "Scout", FakeScout)
-        monkeypatch.setattr(grading, "opened", stadium)
+        monkeypatch.setattr(speed, "Suite", FakeSuite)
+        monkeypatch.setattr(whole, "Scout", FakeScout)
+        monkeypatch.setattr(whole, "opened", stadium)
 
     return set_up
 
@@ -239,17 +240,17 @@ class Named:
 
 
 def test_a_scout_ends_even_where_judging_does_not(lock: FakeLock) -> None:
-    stadium = grading.Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
+    stadium = Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
     with (
         pytest.raises(KeyboardInterrupt),
-        grading.scouted(stadium, [Named("vector_add")], lambda lock: FakeScout(None, None, None, None, lock)),  # type: ignore[arg-type, list-item, return-value]
+        scouted(stadium, [Named("vector_add")], lambda lock: FakeScout(None, None, None, None, lock)),  # type: ignore[arg-type, list-item, return-value]
     ):
         raise KeyboardInterrupt
     assert lock.log == ["scout sent to vector_add", "scout ended"]
 
 
 def test_where_nothing_is_timed_nobody_goes_ahead(lock: FakeLock) -> None:
-    stadium = grading.Stadium(None, lock, "GPU-7")  # type: ignore[arg-type]
-    with grading.scouted(stadium, [], lambda lock: pytest.fail("a scout was made")):
+    stadium = Stadium(None, lock, "GPU-7")  # type: ignore[arg-type]
+    with scouted(stadium, [], lambda lock: pytest.fail("a scout was made")):
         pass
     assert lock.log == []

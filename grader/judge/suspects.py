@@ -18,7 +18,6 @@ from grader.judge.compare import compare
 from grader.judge.contrast import Tried, contrasts, refuted
 from grader.judge.foreseen import foreseen_clues, foreseen_in, rounding_clues
 from grader.judge.patterns import Answer, clues_of
-from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.model.cases import Case, Domain, Size, Space
 from grader.model.causes import Contrast, Kind
@@ -101,19 +100,15 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
     return found
 
 
-def gathered(bench: Bench, ruling: Ruling, *, known: bool) -> tuple[list[Clue], Failure | None]:
+def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:
     """What a check's failing cases point to, together; and the one of them to show, which shows the likeliest best.
 
-    `known`: whether another check has confirmed a cause; then one case will do.
+    `known`: whether another check has confirmed a cause; then the first case will do.
     """
-    if ruling.failure is None:
-        return [], None
-    failures = (ruling.failure, *(() if known else ruling.alike))
+    failures = (first, *(() if known else alike))
     several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
     clues = [
-        replace(clue, weight=_UNLIKELY, confirmed=False)
-        if clue.foreseen and _would_show(bench, ruling.failure, clue)
-        else clue
+        replace(clue, weight=_UNLIKELY, confirmed=False) if clue.foreseen and _would_show(bench, first, clue) else clue
         for clue in together(several)
     ]
     sure_of = {clue.kind for clue in clues if clue.confirmed}
@@ -123,7 +118,7 @@ def gathered(bench: Bench, ruling: Ruling, *, known: bool) -> tuple[list[Clue], 
                 kind = failure.cause.kind if failure.cause.kind in _PLAIN else "likely_mistake"
                 told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
                 return clues, replace(failure, cause=told)
-    return clues, ruling.failure
+    return clues, first
 
 
 def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from grader.report.efficiency import EfficiencyView
+from grader.report.ink import Ink, indent
 from grader.report.widest import Widest
-
-Ink = Callable[..., Text]
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def section(ink: Ink, one: Section) -> RenderableType:
         blocks.append(_table(ink, ("predicted", *view.gpus), times))
     if one.launches:
         blocks += [ink(one.caption, "dim"), _table(ink, one.heads, one.launches)]
-    blocks += [Padding(ink(note, "dim"), (0, 0, 0, 2), expand=False) for note in one.notes]
+    blocks += [indent(ink(note, "dim"), 2) for note in one.notes]
     return Group(*blocks)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -11,26 +9,14 @@ from rich.text import Text
 
 from grader.record import PartInfo
 from grader.report import kernels
-from grader.report.status import Tone
+from grader.report.ink import Ink, indent
 from grader.report.widest import Widest
-
-
-class Ink(Protocol):
-    """Turns strings into Text, in ASCII where asked."""
-
-    @property
-    def ascii_only(self) -> bool:
-        """Whether symbols must be ASCII too."""
-
-    def __call__(self, text: str, style: str = "") -> Text:
-        """The text in that style."""
-
 
 _MOST_TOLD = 6
 _MOST_ROWS = 4
 
 
-def few(ink: Ink, part: PartInfo, target: str, styles: dict[Tone, str], *, findings_only: bool) -> RenderableType:
+def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> RenderableType:
     """What is wrong, and, unless that is all that is wanted, a line for each kernel on one GPU."""
     lines: list[Text] = []
     rows = [(kernel, row) for kernel in kernels.kernels(part) for row in kernel.rows if row.target == target]
@@ -40,32 +26,27 @@ def few(ink: Ink, part: PartInfo, target: str, styles: dict[Tone, str], *, findi
             for kernel, row in rows[:_MOST_ROWS]
         ]
         lines += [ink(f"… {len(rows) - _MOST_ROWS} more are in the scorecard …", "dim")] if rows[_MOST_ROWS:] else []
-    lines += told(ink, part, styles, _MOST_TOLD)
+    lines += told(ink, part, _MOST_TOLD)
     if not findings_only:
         lines += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
-    return Group(*(Padding(line, (0, 0, 0, 2), expand=False) for line in lines))
+    return Group(*(indent(line, 2) for line in lines))
 
 
-def told(ink: Ink, part: PartInfo, styles: dict[Tone, str], most: int) -> list[Text]:
+def told(ink: Ink, part: PartInfo, most: int) -> list[Text]:
     """The findings, one line each."""
     found = kernels.told(part)
-    lines = [
-        ink(one.look.ascii if ink.ascii_only else one.look.symbol, f"bold {styles[one.look.tone]}").append_text(
-            ink(f" {one.targets} {one.kernel}: {one.text}")
-        )
-        for one in found[:most]
-    ]
+    lines = [ink.look(one.look)[0].append_text(ink(f" {one.targets} {one.kernel}: {one.text}")) for one in found[:most]]
     return [*lines, *([ink(f"… {len(found) - most} more are in the scorecard …", "dim")] if found[most:] else [])]
 
 
-def everything(ink: Ink, part: PartInfo, styles: dict[Tone, str]) -> RenderableType:
+def everything(ink: Ink, part: PartInfo) -> RenderableType:
     """Every kernel, every configuration, every GPU."""
     blocks: list[RenderableType] = []
     for kernel in kernels.kernels(part):
         blocks += [ink(kernel.title, "bold"), ink(f"{kernel.common}; launched for {kernel.case}", "dim")]
         blocks += [Padding(_table(ink, kernel), (0, 0, 1, 2), expand=False)]
-    findings = told(ink, part, styles, 1000)
-    blocks += [Padding(line, (0, 0, 0, 2), expand=False) for line in findings]
+    findings = told(ink, part, 1000)
+    blocks += [indent(line, 2) for line in findings]
     blocks += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
     return Group(*blocks)
 

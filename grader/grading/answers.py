@@ -1,0 +1,163 @@
+"""Judges answers: the checks of one part after another, in processes of the submission that do not outlive a part.
+
+On a GPU, where a process is dear, the parts share one. A process that dies is replaced and the remaining checks go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from time import monotonic
+
+from grader.grading.compilation import Compilation
+from grader.grading.diagnosis import Diagnosis
+from grader.grading.fitness import unfit_here
+from grader.grading.job import Job
+from grader.grading.results import grader_failed, result_of, unjudged
+from grader.grading.shrinking import Shrinking
+from grader.judge.bench import Bench
+from grader.judge.causes import Failure, missing_function, why_not_finished
+from grader.judge.rules import decide
+from grader.judge.truth import Truth
+from grader.model.exercise import Agrees, Compiles, Fresh, Part, UsesKernels, WorkModel, check_id
+from grader.plan import PlannedCheck
+from grader.protocol.messages import Loaded
+from grader.record import CheckResult, Status
+from grader.sandbox.outcome import Finished
+from grader.sandbox.session import Session
+from grader.speed.lock import GpuLock
+
+# A part that ran out of time this often is not waited for again.
+_MOST_TIMEOUTS = 2
+# What a work check finds out; anything else that goes wrong there is the business of other checks.
+_COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
+
+
+class Answers:
+    """Of one grading. Bytes are counted in `counting`: on a GPU, a session of the interpreter beside it.
+
+    `lock` is that of the GPU, where there is one: what is judged here leaves it to others who do the same.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        session: Session,
+        counting: Session,
+        truth: Truth,
+        lock: GpuLock | None,
+        compilation: Compilation,
+        diagnosis: Diagnosis,
+    ) -> None:
+        self._job = job
+        self._session = session
+        self._counting = counting
+        self._truth = truth
+        self._lock = lock
+        self._compilation = compilation
+        self._diagnosis = diagnosis
+        self._shrinking = Shrinking(job)
+        self._load_failure: Failure | None = None
+        self._blocked: dict[str, Failure] = {}
+        self._statuses: dict[str, Status] = {}
+
+    def part(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
+        """Judge the checks of one part, one after another, in a process of its own."""
+        blocked = self._begun(part)
+        timeouts: list[str] = []
+        salt = hashlib.sha256(self._job.source.encode()).digest()[0]
+        bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt)
+        # Technique last: its sealed calls repeat cases of every other check of the part.
+        for check in sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels)):
+            if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
+                yield result_of(check, None, status="skipped_environment", reason=reason)
+            elif isinstance(check.check.rule, Compiles):
+                yield self._compilation.check(check, check.check.rule)
+            elif check.cases == ():
+                yield unjudged(check, on_gpu=self._session.runs_on_gpu)
+            elif blocked is not None:
+                yield result_of(check, blocked)
+            elif len(timeouts) >= _MOST_TIMEOUTS:
+                reason = f"not run because {' and '.join(timeouts)} ran out of time"
+                yield result_of(check, None, status="skipped_dependency", reason=reason)
+            else:
+                with self._lock.shared() if self._lock else nullcontext():
+                    result = self._judged(bench, check)
+                self._statuses[check.id] = result.status
+                if result.status == "timeout":
+                    timeouts.append(check.id)
+                if result.status == "not_implemented" and result.cause:
+                    blocked = Failure("not_implemented", result.cause)
+                yield result
+        if blocked is not None:
+            self._blocked[part.name] = blocked
+
+    def blocked(self, part: Part) -> Failure | None:
+        """Why no check of the part could be judged, or None."""
+        return self._blocked.get(part.name)
+
+    def unfit(self, part: Part) -> str:
+        """The first check on answers and technique that did not pass; empty where all did."""
+        needed = [check for check in part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
+        names = [check_id(part, check) for check in needed]
+        return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
+
+    def _device(self) -> str:
+        return self._session.ready.device if self._session.ready else "cpu"
+
+    def _begun(self, part: Part) -> Failure | None:
+        """Begin a part; why no check of it can be judged, or None."""
+        try:
+            # Ending a process that holds a GPU takes seconds; there the parts share one.
+            if not self._session.runs_on_gpu:
+                self._session.restart()
+            return self._load(part)
+        except Exception as fault:
+            return self._fault(fault)
+
+    def _fault(self, fault: Exception) -> Failure:
+        with suppress(Exception):
+            self._session.restart()
+        return grader_failed(fault)
+
+    def _load(self, part: Part) -> Failure | None:
+        if self._load_failure is None:
+            loaded = self._session.load()
+            if isinstance(loaded, Loaded):
+                return None if part.name in loaded.functions else missing_function(part.name, loaded.others)
+            assert not isinstance(loaded, Finished)
+            self._load_failure = why_not_finished(loaded, self._job.path)
+        return self._load_failure
+
+    def _judged(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+        counted = isinstance(planned.check.rule, WorkModel) and self._counting is not self._session
+        return self._counted(bench, planned) if counted else self._check(bench, planned)
+
+    def _check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+        started = monotonic()
+        try:
+            ruling = decide(bench, planned)
+            failure = self._diagnosis.look_closer(bench, planned, ruling, monotonic() - started)
+            counterexample = None
+            if failure and ruling.failing:
+                counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
+            status: Status = "pass"
+            if ruling.undecided or ruling.unfit:
+                status = "inconclusive" if ruling.undecided else "skipped_environment"
+            duration_s = monotonic() - started
+            reason = ruling.undecided or ruling.unfit
+            return result_of(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
+        except Exception as fault:
+            return result_of(planned, self._fault(fault), duration_s=monotonic() - started)
+
+    def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+        """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""
+        counting = replace(bench, session=self._counting, device="cpu", evidence=[], passed=[])
+        result = self._check(counting, planned)
+        if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
+            return result
+        said = result.cause.rationale if result.cause else result.status
+        reason = f"bytes are counted in the interpreter, where this call did not succeed: {said}"
+        return replace(result_of(planned, None, status="skipped_environment", reason=reason), notes=result.notes)

@@ -1,0 +1,68 @@
+"""What asks a compiler: checks of what kernels compile to, and technique that was only interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+
+from grader.compiled.runner import Compiling
+from grader.grading.diagnosis import Diagnosis
+from grader.grading.fitness import unfit_here
+from grader.grading.results import grader_failed, result_of
+from grader.judge.compiles import compiles, compiles_nowhere
+from grader.model.exercise import Compiles, UsesKernels
+from grader.plan import Plan, PlannedCheck
+from grader.record import CheckResult, Status
+
+# A check that asks what kernels compile to waits for it so long.
+_PATIENCE_S = 120.0
+
+
+class Compilation:
+    """Of one grading. on_gpu: whether kernels run compiled anyway; wanted: whether they are compiled for the record."""
+
+    def __init__(self, plan: Plan, compiling: Compiling, diagnosis: Diagnosis, *, on_gpu: bool, wanted: bool) -> None:
+        self._planned = {planned.id: planned for planned in plan.checks}
+        self._compiling = compiling
+        self._diagnosis = diagnosis
+        self._on_gpu = on_gpu
+        self._wanted = wanted
+        self._held: list[CheckResult] = []
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a check, here, asks what kernels compile to."""
+        return any(
+            isinstance(planned.check.rule, Compiles) and not unfit_here(planned, on_gpu=self._on_gpu)
+            for planned in self._planned.values()
+        )
+
+    def check(self, planned: PlannedCheck, rule: Compiles) -> CheckResult:
+        """Judge a check of what the part's kernels compile to."""
+        started = monotonic()
+        try:
+            outcomes = [
+                self._compiling.outcome(planned.part.name, capability, _PATIENCE_S) for capability in rule.capabilities
+            ]
+            ruling = compiles(outcomes, rule)
+            if ruling.failure:
+                self._diagnosis.hear(planned, ruling.failure)
+            status: Status = "inconclusive" if ruling.undecided else "pass"
+            seconds = monotonic() - started
+            return result_of(planned, ruling.failure, None, ruling, seconds, status=status, reason=ruling.undecided)
+        except Exception as fault:
+            return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
+
+    def holds(self, result: CheckResult) -> bool:
+        """Whether a result waits for the compiler, and is kept until then: the interpreter runs what no GPU would."""
+        technique = isinstance(self._planned[result.id].check.rule, UsesKernels) and result.status == "pass"
+        if held := technique and self._wanted and not self._on_gpu:
+            self._held.append(result)
+        return held
+
+    def released(self) -> Iterator[CheckResult]:
+        """The results that waited, as the compiler leaves them."""
+        for result in self._held:
+            nowhere = compiles_nowhere(self._compiling.outcomes(result.part))
+            refused = nowhere and result_of(self._planned[result.id], nowhere, duration_s=result.duration_s)
+            yield refused or result

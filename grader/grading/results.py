@@ -1,0 +1,73 @@
+"""How what was found out about a check is written down."""
+
+from __future__ import annotations
+
+from grader.cleaning import clean
+from grader.judge.causes import Failure
+from grader.judge.ruling import Ruling
+from grader.model.exercise import SpeedBand
+from grader.plan import PlannedCheck
+from grader.record import UNJUDGED, Cause, CheckResult, Counterexample, Status
+
+# Nothing that a learner did wrong, or did at all.
+NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
+
+
+def result_of(
+    planned: PlannedCheck,
+    failure: Failure | None,
+    counterexample: Counterexample | None = None,
+    ruling: Ruling | None = None,
+    duration_s: float = 0.0,
+    *,
+    status: Status = "pass",
+    reason: str = "",
+) -> CheckResult:
+    """The check's result: the failure's status where there is one; otherwise `status`, with its reason."""
+    decided: Status = failure.status if failure else status
+    return CheckResult(
+        id=planned.id,
+        part=planned.part.name,
+        title=planned.check.title,
+        objective=planned.check.objective,
+        status=decided,
+        points=_earned(planned, ruling) if decided == "pass" else 0.0,
+        max_points=planned.check.points,
+        duration_s=round(duration_s, 4),
+        reason=failure.cause.rationale if failure else reason,
+        notes=planned.notes,
+        cause=failure.cause if failure else None,
+        counterexample=counterexample,
+        evidence=ruling.evidence if ruling else {},
+        metrics=ruling.metrics if ruling else {},
+        work=ruling.work if ruling else (),
+        selection=ruling.selection if ruling else None,
+    )
+
+
+def unjudged(planned: PlannedCheck, *, on_gpu: bool) -> CheckResult:
+    """A check that runs no cases of its own: what this version cannot judge yet, said in words."""
+    match planned.check.rule:
+        case SpeedBand() if not on_gpu:
+            reason = "speed is judged on a GPU only, and none is used here"
+        case SpeedBand():
+            reason = "nothing is timed in this run"
+        case _:
+            reason = "no case of this check can run on this machine"
+    return result_of(planned, None, status="skipped_environment", reason=reason)
+
+
+def grader_failed(fault: Exception) -> Failure:
+    """The verdict on whatever goes wrong in our own code: it costs the learner nothing."""
+    said = clean(f"{type(fault).__name__}: {fault}", 400)
+    return Failure("grader_error", Cause("grader_error", "The grader failed", said, "This is not your fault."))
+
+
+def was_run(result: CheckResult) -> bool:
+    """Whether a check shows that the part is there and was called."""
+    return result.status not in NO_CAUSE
+
+
+def _earned(planned: PlannedCheck, ruling: Ruling | None) -> float:
+    share = ruling.share if ruling else 1.0
+    return planned.check.points if share == 1 else round(share * planned.check.points, 2)

@@ -1,0 +1,57 @@
+"""The smallest case that fails in the same way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+
+from grader.grading.job import Job
+from grader.judge.bench import Bench
+from grader.judge.causes import Failure
+from grader.judge.rules import failure_of, shrinkable
+from grader.model.cases import Case
+from grader.plan import PlannedCase, PlannedCheck, ReplayToken
+from grader.record import Counterexample
+from grader.shrink import smallest
+
+_CHECK_S = 2.0
+_GRADING_S = 5.0
+
+
+class Shrinking:
+    """Of one grading: there is so much time for one check, and so much for all of them."""
+
+    def __init__(self, job: Job) -> None:
+        self._exercise = job.entry.id
+        self._left_s = _GRADING_S if job.shrink else 0.0
+
+    def counterexample(
+        self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
+    ) -> Counterexample | None:
+        """The smallest case found that fails as `failing` does; None where nothing is implemented."""
+        if failure.status == "not_implemented":
+            return None
+        found = self._plain(planned, failing)
+        budget_s = min(_CHECK_S, self._left_s)
+        if planned.space is None or budget_s <= 0 or not shrinkable(planned, failure):
+            return found
+        started = monotonic()
+
+        def fails(case: Case) -> bool:
+            again = failure_of(bench, planned, replace(failing, case=case))
+            return again is not None and again.status == failure.status
+
+        with bench.aside():
+            least = smallest(planned.space, failing.case, fails, budget_s)
+            smaller = replace(failing, case=least.case)
+            again = failure_of(bench, planned, smaller)
+        self._left_s -= monotonic() - started
+        if again is None or again.status != failure.status:
+            return found
+        return replace(
+            self._plain(planned, smaller), rationale=again.cause.rationale, passes=least.passes, tried=least.tried
+        )
+
+    def _plain(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
+        token = ReplayToken(self._exercise, planned.id, one.case, one.seed)
+        return Counterexample(dict(one.case), one.case.words(), str(token))

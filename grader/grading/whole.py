@@ -1,0 +1,189 @@
+"""Grades one submission against one exercise: plan in, record out. Does no input or output of its own.
+
+All answers are judged first, part by part, while a compiler works beside them; speed comes last, when nothing else is
+busy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from time import monotonic
+
+import torch
+
+from grader import __version__, machine
+from grader.compiled.kept import place_for
+from grader.compiled.runner import Compiling
+from grader.grading.answers import Answers
+from grader.grading.compilation import Compilation
+from grader.grading.diagnosis import Diagnosis
+from grader.grading.job import Job
+from grader.grading.results import was_run
+from grader.grading.speed import Speed
+from grader.judge.truth import Truth
+from grader.model.exercise import Part, SpeedBand, WorkModel
+from grader.plan import Plan, PlannedCheck
+from grader.protocol.messages import Start
+from grader.record import (
+    SCHEMA,
+    UNJUDGED,
+    CheckResult,
+    Environment,
+    ExerciseInfo,
+    PartInfo,
+    PrintedOutput,
+    Record,
+    SubmissionInfo,
+    Tool,
+    clean,
+    verdict_of,
+)
+from grader.sandbox.kernels import shelf_for
+from grader.sandbox.scratch import Scratch
+from grader.sandbox.server import Server
+from grader.sandbox.session import Printed, Session
+from grader.speed.anchor import Anchor
+from grader.speed.lock import GpuLock
+from grader.speed.scout import Scout
+from grader.speed.stadium import opened, scouted
+from grader.tripwire import sightings
+
+# On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
+_GPU_PATIENCE_S = 20.0
+
+
+def grade(
+    job: Job,
+    server: Server,
+    on_result: Callable[[CheckResult], None] = lambda result: None,
+    anchor: Anchor | None = None,
+    truth: Truth | None = None,
+) -> Record:
+    """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided.
+
+    `anchor` is one that was started early; without it, one is started where something is timed. `truth` is one that
+    other gradings of the exercise use as well.
+    """
+    started = monotonic()
+    # Tensors are small here, and threads of torch's own would take the cores from the submission.
+    torch.set_num_threads(1)
+    entry, limits = job.entry, job.entry.exercise.limits
+    truth = truth or Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    start = entry.start(job.source)
+    gpu = machine.find_gpu() if server.mode == "gpu" else None
+    versions = machine.version("triton"), machine.version("torch")
+    shelf = shelf_for(job.source, versions) if gpu else None
+    parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
+    results: dict[str, CheckResult] = {}
+    with (
+        Scratch(shelf) as scratch,
+        Session(server, start, limits, scratch) as session,
+        _counting(job, server, start, session) as counting,
+        opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
+        Compiling(
+            start, limits, [part for part, _ in parts], shelf=place_for(start, (*versions, __version__))
+        ) as compiling,
+    ):
+        diagnosis = Diagnosis(entry.exercise, truth)
+        compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
+        answers = Answers(job, session, counting, truth, stadium.lock, compilation, diagnosis)
+        speed = Speed(job, session, stadium, answers)
+
+        def send_compiler() -> None:
+            compiling.send(lambda: server.beside("compile"))
+
+        def tell(found: Iterable[CheckResult]) -> None:
+            for result in found:
+                results[result.id] = result
+                on_result(result)
+
+        def judged(part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
+            for result in answers.part(part, [one for one in planned if not speed.is_timed(one)]):
+                # From the first sign that there is something to compile.
+                if job.compiled and was_run(result):
+                    send_compiler()
+                if not compilation.holds(result):
+                    yield result
+
+        def scout(lock: GpuLock) -> Scout:
+            return Scout(server, start, limits, scratch, lock)
+
+        if compilation.is_asked:
+            send_compiler()
+        # What an earlier grading of this very file compiled need not be compiled ahead.
+        ahead = [] if scratch.has_kernels else [part for part, _ in parts]
+        with scouted(stadium, ahead, scout) as sent:
+            for part, planned in parts:
+                tell(judged(part, planned))
+            if sent and speed.has_something_to_time():
+                sent.recall()
+            # Nothing else may be busy while something is timed.
+            compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
+        tell(compilation.released())
+        tell(speed.results())
+        isolation = session.ready.isolation if session.ready else ()
+    checks = tuple(diagnosis.explained(one, speed.predicted(one, results, gpu)) for one in job.plan.checks)
+    return _record(
+        job,
+        checks,
+        tuple(_part_info(part, checks, compiling) for part, _ in parts),
+        machine.environment(server.mode, isolation, gpu),
+        session.printed,
+        monotonic() - started,
+    )
+
+
+def _record(
+    job: Job,
+    checks: tuple[CheckResult, ...],
+    parts: tuple[PartInfo, ...],
+    env: Environment,
+    printed: Printed,
+    duration_s: float,
+) -> Record:
+    entry, exercise = job.entry, job.entry.exercise
+    return Record(
+        schema=SCHEMA,
+        tool=Tool("grade", __version__),
+        exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
+        submission=SubmissionInfo(
+            clean(job.path), hashlib.sha256(job.source.encode()).hexdigest(), clean(job.student, 200)
+        ),
+        env=env,
+        seed=f"{job.plan.seed:#x}",
+        command=clean(job.command),
+        verdict=verdict_of(checks),
+        score=sum(check.points for check in checks),
+        judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
+        max_score=sum(check.max_points for check in checks),
+        parts=parts,
+        checks=checks,
+        printed=PrintedOutput(clean(printed.text, 12000), printed.total_bytes, printed.cut_bytes),
+        graded_at=job.graded_at,
+        duration_s=round(duration_s, 3),
+        sightings=sightings(job.source),
+    )
+
+
+def _has_speed(plan: Plan) -> bool:
+    return any(isinstance(planned.check.rule, SpeedBand) for planned in plan.checks)
+
+
+@contextmanager
+def _counting(job: Job, server: Server, start: Start, session: Session) -> Iterator[Session]:
+    """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
+    counted = any(isinstance(planned.check.rule, WorkModel) for planned in job.plan.checks)
+    if server.mode == "interpret" or not counted:
+        yield session
+        return
+    with Session(server.beside("interpret"), start, job.entry.exercise.limits) as counting:
+        yield counting
+
+
+def _part_info(part: Part, checks: Iterable[CheckResult], compiling: Compiling) -> PartInfo:
+    if not compiling.sent or not any(was_run(check) for check in checks if check.part == part.name):
+        return PartInfo(part.name, part.title)
+    return PartInfo(part.name, part.title, *compiling.found(part.name))
