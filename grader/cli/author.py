@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cleaning import as_json
 from grader.cli.files import check_target, parse_seed, write, write_or_print
-from grader.cli.run import start_server
+from grader.cli.processes import start_server
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.record import number

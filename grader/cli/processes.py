@@ -41,8 +41,7 @@ class Processes:
                 self._server.beside("interpret")
             if not machine.has_gpu():
                 self._drop_anchor()
-                self._server.close()
-                self._server = ForkServer("interpret")
+                self._server = _interpreter_instead(self._server)
         return self._server, self._anchor
 
     def stop_anchor(self) -> None:
@@ -60,6 +59,18 @@ class Processes:
         if self._anchor is not None:
             self._anchor.__exit__()
             self._anchor = None
+
+
+def start_server(*, cpu: bool) -> ForkServer:
+    """A fork server for the best mode of this machine, loading while we go on. `cpu` forces the interpreter."""
+    server = ForkServer(best_mode(cpu=cpu))
+    return server if server.mode != "gpu" or machine.has_gpu() else _interpreter_instead(server)
+
+
+def _interpreter_instead(server: ForkServer) -> ForkServer:
+    """The GPU that was there at first sight cannot be used."""
+    server.close()
+    return ForkServer("interpret")
 
 
 def best_mode(*, cpu: bool) -> Mode:

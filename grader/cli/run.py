@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
 from grader.cli.kept import card_of, note_attempt
 from grader.cli.moment import now
-from grader.cli.processes import Processes, best_mode
+from grader.cli.processes import Processes, start_server
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.record import CheckResult, Record, exit_code, to_json
@@ -138,15 +137,6 @@ def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | No
         write_or_print(json, to_json(record))
     show(record, sys.stderr if json == "-" else sys.stdout)
     return exit_code(record)
-
-
-def start_server(*, cpu: bool) -> ForkServer:
-    """A fork server for the best mode of this machine, loading while we go on. `cpu` forces the interpreter."""
-    server = ForkServer(best_mode(cpu=cpu))
-    if server.mode == "gpu" and not machine.has_gpu():
-        server.close()
-        return ForkServer("interpret")
-    return server
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 whole        from beginning to end: `grade`
 answers      what every case gives, part by part, in fresh processes
-shrinking    the smallest case that fails in the same way
+shrinking    which case of a failing check is shown: the smallest that fails in the same way
+smallest     the search for it
 diagnosis    what is behind a failure
 compilation  what asks a compiler
 speed        how fast the parts with right answers are

@@ -1,4 +1,4 @@
-"""The smallest case that fails in the same way."""
+"""Which case of a failing check is shown: the smallest that fails in the same way, as far as there is time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 from time import monotonic
 
 from grader.grading.job import Job
+from grader.grading.smallest import smallest
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure
 from grader.judge.rules import failure_of, shrinkable
 from grader.model.cases import Case
 from grader.plan import PlannedCase, PlannedCheck, ReplayToken
 from grader.record import Counterexample
-from grader.shrink import smallest
 
 _CHECK_S = 2.0
 _GRADING_S = 5.0
