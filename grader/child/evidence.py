@@ -175,7 +175,7 @@ class Probe:
 
     def seal(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
         """Seal the memory of what the next call gets. Our own copies pass by whatever torch has been made to call."""
-        self._found_early = [f"{name}, which was replaced" for name in self._replaced()]
+        self._found_early = [f"{name}, which was replaced" for name in self._replaced(of_ours=False)]
         self.sealing.begin(decoys, visible)
 
     def allocated(self, result: Any, known: frozenset[int]) -> None:
@@ -290,7 +290,7 @@ class Probe:
             suspects += [*_onlookers(kernel)]
             if self._threads and _more_threads_than(self._threads):
                 suspects.append("a second thread")
-        suspects += [f"{name}, which was replaced" for name in self._replaced()]
+        suspects += [f"{name}, which was replaced" for name in self._replaced(of_ours=self.sealing.is_open)]
         tensors = _tensors(values)
         self.running += 1
         try:
@@ -304,9 +304,11 @@ class Probe:
             if self._memory and self._memory.strayed:
                 self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
 
-    def _replaced(self) -> list[str]:
+    def _replaced(self, *, of_ours: bool) -> list[str]:
         """What kernels run on and is no longer what it was."""
-        return [*islice(self._unaltered.differences(), _MOST_REPLACED)] if self._unaltered else []
+        # Ours are looked at in every call: a function in their place could keep, for later, what it is called with.
+        found = self._unaltered.differences(of_ours=of_ours) if self._unaltered else iter(())
+        return [*islice(found, _MOST_REPLACED)]
 
     def _opened(self, tensors: Sequence[Tensor], codes: Sequence[CodeType], *, alone: bool) -> Iterator[None]:
         """A window; in the interpreter, a kernel's is for the kernel `alone`, whose code is `codes`."""

@@ -160,8 +160,9 @@ def _is_kernels_own(value: Any) -> bool:
 
 def _defined_in_triton(kind: type) -> bool:
     # By identity: anybody can write "triton" into a class's __module__.
-    home = sys.modules.get(kind.__module__) if kind.__module__.partition(".")[0] == "triton" else None
-    return getattr(home, kind.__name__, None) is kind
+    # The interpreter leaves functions of its own in the place of classes, now in one module and now in the other.
+    homes = (kind.__module__, "triton.language") if kind.__module__.partition(".")[0] == "triton" else ()
+    return any(getattr(sys.modules.get(home), kind.__name__, None) is kind for home in homes)
 
 
 def closure_of(function: types.FunctionType) -> dict[str, Any]:
