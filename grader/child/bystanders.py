@@ -20,6 +20,9 @@ _REACHING = frozenset(
 )
 _FRAMES = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 
+# Raised by our own objects whenever something of theirs is asked for.
+ASKED = "grade.asked"
+
 _early: dict[int, CodeType] = {}
 
 
@@ -39,6 +42,14 @@ def within(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from within(constant)
+
+
+class Watched:
+    """An object that says so to the audit hook when something asks it for an attribute."""
+
+    def __getattribute__(self, name: str) -> Any:
+        sys.audit(ASKED, name)
+        return object.__getattribute__(self, name)
 
 
 class Bystanders:
@@ -66,10 +77,13 @@ class Bystanders:
     def excluded(self, admitted: Iterable[CodeType], found: Callable[[str], None]) -> Iterator[None]:
         """Call `found` with the name of everything else that starts to run inside, before it does."""
         kernels = {id(code): code for code in admitted}
+        known = self._known
 
         def look(frame: FrameType, _event: str, _value: object) -> None:
             code = frame.f_code
-            if id(code) not in kernels and not self.knows(code):
+            key = id(code)
+            # Nearly every call ends here.
+            if key not in known and key not in kernels and not self.knows(code):
                 found(f"{code.co_name}() while a kernel ran")
 
         sys.settrace(look)
@@ -80,14 +94,16 @@ class Bystanders:
 
     def reaching(self, event: str, args: Any) -> str:
         """What an audit event has reached for on behalf of the submission; nothing for a library's own use."""
-        if event not in _REACHING and not (event == "object.__getattr__" and args[1] in _FRAMES):
+        if event not in (*_REACHING, ASKED) and not (event == "object.__getattr__" and args[1] in _FRAMES):
             return ""
         if not self._listening:
             return ""
         self._listening = False
         try:
-            if self.knows(sys._getframe(2).f_code):
+            if self.knows(sys._getframe(3 if event == ASKED else 2).f_code):
                 return ""
+            if event == ASKED:
+                return "a look into the grader's own objects"
             return str(args[1]) if event == "object.__getattr__" else event
         finally:
             self._listening = True

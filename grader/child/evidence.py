@@ -34,7 +34,7 @@ from grader.child.bystanders import Bystanders
 from grader.child.confinement import system
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
-from grader.child.kernel_code import examine
+from grader.child.kernel_code import Examined, examine
 from grader.child.sealing import Sealing
 from grader.child.unaltered import Unaltered
 from grader.protocol.messages import Finding, Launch, Traffic
@@ -137,6 +137,7 @@ class Probe:
         self._storages = Storages()
         self._trials = 0
         self._bystanders: Bystanders | None = None
+        self._kernels: dict[int, tuple[Any, Examined]] = {}
         self._reached: dict[str, None] = {}
         # On a GPU, the driver and the compiler have threads of their own.
         self._threads = _native_threads() if interpreted else 0
@@ -283,7 +284,7 @@ class Probe:
         suspects = [*_suspects(values)]
         codes: tuple[CodeType, ...] = ()
         if self._memory and kernel is not None:
-            examined = examine(kernel, values[0])
+            examined = self._examined(kernel, values[0])
             suspects += [f"Python in the kernel: {name}" for name in examined.foreign]
             codes = examined.codes
         if not self.sealing.is_open:
@@ -309,6 +310,12 @@ class Probe:
         # Ours are looked at in every call: a function in their place could keep, for later, what it is called with.
         found = self._unaltered.differences(of_ours=of_ours) if self._unaltered else iter(())
         return [*islice(found, _MOST_REPLACED)]
+
+    def _examined(self, kernel: Any, values: Sequence[Any]) -> Examined:
+        """What a kernel is made of; looked for at its first launch, and in sealed calls again: names can be rebound."""
+        if not self.sealing.is_open or id(kernel) not in self._kernels:
+            self._kernels[id(kernel)] = kernel, examine(kernel, values)
+        return self._kernels[id(kernel)][1]
 
     def _opened(self, tensors: Sequence[Tensor], codes: Sequence[CodeType], *, alone: bool) -> Iterator[None]:
         """A window; in the interpreter, a kernel's is for the kernel `alone`, whose code is `codes`."""

@@ -29,10 +29,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from grader.child.bands import bytes_of
+from grader.child.bystanders import Watched
 
 
 @dataclass
-class _Place:
+class _Place(Watched):
     """The bytes of one storage: `memory` is the storage itself, `hidden` its true content while `shown` lies there.
 
     `memory` also keeps the storage alive, so that its address is not given out again.
@@ -43,7 +44,7 @@ class _Place:
     shown: Tensor
 
 
-class Sealing:
+class Sealing(Watched):
     """The sealed storages of one call. Before `begin`, everything is an ordinary tensor."""
 
     def __init__(self) -> None:
