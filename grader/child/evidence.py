@@ -14,11 +14,12 @@ import os
 import signal
 import sys
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -29,10 +30,11 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
+from grader.child.bystanders import Bystanders
 from grader.child.confinement import system
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
-from grader.child.kernel_code import python_in_kernel
+from grader.child.kernel_code import Examined, examine
 from grader.child.sealing import Sealing
 from grader.child.unaltered import Unaltered
 from grader.protocol.messages import Finding, Launch, Traffic
@@ -134,7 +136,9 @@ class Probe:
         self._memory = MemoryWatch() if interpreted else None
         self._storages = Storages()
         self._trials = 0
-        self._examined: dict[Any, list[str]] = {}
+        self._bystanders: Bystanders | None = None
+        self._kernels: dict[int, tuple[Any, Examined]] = {}
+        self._reached: dict[str, None] = {}
         # On a GPU, the driver and the compiler have threads of their own.
         self._threads = _native_threads() if interpreted else 0
         self._unaltered: Unaltered | None = None
@@ -152,7 +156,8 @@ class Probe:
             self._memory.install()
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
-        sys.addaudithook(_refuse_hooks)
+        self._bystanders = Bystanders()
+        sys.addaudithook(self._hear)
         # On a GPU triton makes types and functions of its own when its driver starts, which is at the first launch.
         self._unaltered = Unaltered(_SUPPORTING) if self._memory else None
 
@@ -163,7 +168,7 @@ class Probe:
         """
         self.seen, self.running, self._trials, self.timed = Seen(), 0, 0, timed
         self._storages = Storages()
-        self.seen.operators.update(dict.fromkeys(self._found_early))
+        self.seen.operators.update(dict.fromkeys((*self._reached, *self._found_early)))
         self._found_early = []
         with nullcontext() if timed else _Functions(self), _Operators(self):
             yield self.seen
@@ -171,7 +176,7 @@ class Probe:
 
     def seal(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
         """Seal the memory of what the next call gets. Our own copies pass by whatever torch has been made to call."""
-        self._found_early = [f"{name}, which was replaced" for name in self._replaced()]
+        self._found_early = [f"{name}, which was replaced" for name in self._replaced(of_ours=False)]
         self.sealing.begin(decoys, visible)
 
     def allocated(self, result: Any, known: frozenset[int]) -> None:
@@ -277,13 +282,16 @@ class Probe:
     def _window(self, kernel: Any, values: Any) -> Iterator[None]:
         """While a kernel runs, sealed memory is open: to the kernel, and to nothing that came along with it."""
         suspects = [*_suspects(values)]
+        codes: tuple[CodeType, ...] = ()
         if self._memory and kernel is not None:
-            suspects += self._python_in(kernel)
+            examined = self._examined(kernel, values[0])
+            suspects += [f"Python in the kernel: {name}" for name in examined.foreign]
+            codes = examined.codes
         if not self.sealing.is_open:
             suspects += [*_onlookers(kernel)]
             if self._threads and _more_threads_than(self._threads):
                 suspects.append("a second thread")
-            suspects += [f"{name}, which was replaced" for name in self._replaced()]
+        suspects += [f"{name}, which was replaced" for name in self._replaced(of_ours=self.sealing.is_open)]
         tensors = _tensors(values)
         self.running += 1
         try:
@@ -291,22 +299,57 @@ class Probe:
                 self.seen.operators.update(dict.fromkeys(suspects))
                 yield
             else:
-                with self.sealing.window(tensors):
-                    yield
+                yield from self._opened(tensors, (*codes, *_makers(values)), alone=kernel is not None)
         finally:
             self.running -= 1
             if self._memory and self._memory.strayed:
                 self.seen.operators.setdefault("a store to an address that is in none of the kernel's tensors")
 
-    def _replaced(self) -> list[str]:
+    def _replaced(self, *, of_ours: bool) -> list[str]:
         """What kernels run on and is no longer what it was."""
-        return [*islice(self._unaltered.differences(), _MOST_REPLACED)] if self._unaltered else []
+        # Ours are looked at in every call: a function in their place could keep, for later, what it is called with.
+        found = self._unaltered.differences(of_ours=of_ours) if self._unaltered else iter(())
+        return [*islice(found, _MOST_REPLACED)]
 
-    def _python_in(self, kernel: Any) -> list[str]:
-        """Python in a kernel; looked for at its first launch, and in sealed calls again, for names can be rebound."""
-        if not self.sealing.is_open or kernel.fn not in self._examined:
-            self._examined[kernel.fn] = [f"Python in the kernel: {name}" for name in python_in_kernel(kernel)]
-        return self._examined[kernel.fn]
+    def _examined(self, kernel: Any, values: Sequence[Any]) -> Examined:
+        """What a kernel is made of; looked for at its first launch, and in sealed calls again: names can be rebound."""
+        if not self.sealing.is_open or id(kernel) not in self._kernels:
+            self._kernels[id(kernel)] = kernel, examine(kernel, values)
+        return self._kernels[id(kernel)][1]
+
+    def _opened(self, tensors: Sequence[Tensor], codes: Sequence[CodeType], *, alone: bool) -> Iterator[None]:
+        """A window; in the interpreter, a kernel's is for the kernel `alone`, whose code is `codes`."""
+        if self.sealing.is_open:
+            yield
+            return
+        watched = (
+            self._bystanders.excluded(codes, self._intruded) if self._bystanders and self._memory and alone else None
+        )
+        try:
+            with self.sealing.window(tensors), watched or nullcontext():
+                yield
+        except BaseException as raised:
+            # Its frames hold what the kernel had loaded.
+            self.seen.operators.setdefault("an exception in a kernel")
+            raise raised.with_traceback(None) from None
+        finally:
+            if self.sealing.betrayed():
+                self.seen.operators.setdefault("a kernel that writes to an input")
+
+    def _intruded(self, name: str) -> None:
+        """Something else has started to run while memory is open."""
+        self.sealing.shut()
+        self.seen.operators.setdefault(name)
+
+    def _hear(self, event: str, args: Any) -> None:
+        """There is no audit hook but this one: they can be neither listed nor taken away. Python does without one that
+        is refused, silently.
+        """
+        if event == "sys.addaudithook":
+            raise RuntimeError("an audit hook would see what runs beside a kernel")
+        if self._bystanders and (reached := self._bystanders.reaching(event, args)):
+            self._reached[reached] = None
+            self.seen.operators.setdefault(reached)
 
 
 def _together(some: Traffic | None, more: Traffic) -> Traffic:
@@ -378,8 +421,26 @@ def _suspects(values: Any) -> Iterator[str]:
 
 def _is_named_tuple(value: Any) -> bool:
     """A tuple of the kind that collections.namedtuple makes, with nothing of its own to run."""
-    new = getattr(getattr(type(value).__new__, "__code__", None), "co_filename", "")
-    return isinstance(value, tuple) and hasattr(value, "_fields") and new == "<string>"
+    return isinstance(value, tuple) and _maker(type(value)) is not None
+
+
+def _maker(kind: Any) -> CodeType | None:
+    """The code that makes a named tuple, if it is what collections.namedtuple makes."""
+    try:
+        plain = namedtuple(kind.__name__, kind._fields)  # type: ignore[misc]
+        code = kind.__new__.__code__
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return code if code == plain.__new__.__code__ else None
+
+
+def _makers(values: Any) -> Iterator[CodeType]:
+    """The interpreter makes an argument's tuples anew."""
+    if isinstance(values, tuple | list):
+        if code := _maker(type(values)):
+            yield code
+        for value in values:
+            yield from _makers(value)
 
 
 def _is_plain_enum(value: Any) -> bool:
@@ -443,12 +504,6 @@ def _more_threads_than(known: int) -> bool:
             return True
         time.sleep(0.001)
     return False
-
-
-def _refuse_hooks(event: str, _: object) -> None:
-    """Audit hooks cannot be listed, nor taken away: there will be none but this one. Python does without, silently."""
-    if event == "sys.addaudithook":
-        raise RuntimeError("an audit hook would see what runs beside a kernel")
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:

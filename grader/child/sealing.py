@@ -29,10 +29,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from grader.child.bands import bytes_of
+from grader.child.bystanders import Watched
 
 
 @dataclass
-class _Place:
+class _Place(Watched):
     """The bytes of one storage: `memory` is the storage itself, `hidden` its true content while `shown` lies there.
 
     `memory` also keeps the storage alive, so that its address is not given out again.
@@ -43,14 +44,17 @@ class _Place:
     shown: Tensor
 
 
-class Sealing:
+class Sealing(Watched):
     """The sealed storages of one call. Before `begin`, everything is an ordinary tensor."""
 
     def __init__(self) -> None:
         self._places: dict[int, _Place] = {}
         self._visible_inputs: set[int] = set()
+        self._visible: list[tuple[Tensor, Tensor]] = []
+        self._touched: list[Tensor] = []
         self._active = False
         self._open = 0
+        self._shut = False
 
     def begin(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
         """Seal the memory of each (tensor, decoy bytes of its whole storage); leave that of `visible` alone."""
@@ -60,14 +64,16 @@ class Sealing:
                 memory = bytes_of(tensor)
                 self._places[memory.data_ptr()] = _Place(memory, memory.clone(), decoy)
                 memory.copy_(decoy)
-        self._visible_inputs = {tensor.untyped_storage().data_ptr() for tensor in visible}
+            kept = [bytes_of(tensor) for tensor in visible]
+            self._visible = [(memory, memory.clone()) for memory in kept]
+        self._visible_inputs = {memory.data_ptr() for memory in kept}
 
     def end(self) -> None:
         """Uncover everything: the memory holds what the kernels left there. Only behind the answer."""
         with _unobserved():
             for place in self._places.values():
                 place.memory.copy_(place.hidden)
-        self._places, self._visible_inputs = {}, set()
+        self._places, self._visible, self._visible_inputs = {}, [], set()
         self._active, self._open = False, 0
 
     @property
@@ -91,25 +97,40 @@ class Sealing:
             yield
             return
         with _undisturbed():
-            yield from self._opened(touched)
-
-    def _opened(self, touched: Iterable[Tensor]) -> Iterator[None]:
-        with _unobserved():
-            for place in self._places.values():
-                place.memory.copy_(place.hidden)
-        self._open += 1
-        try:
-            yield
-        finally:
-            self._open -= 1
-            _synchronise()
+            self._touched, self._shut = [*touched], False
             with _unobserved():
-                for tensor in touched:
-                    self._add(tensor)
                 for place in self._places.values():
-                    place.hidden.copy_(place.memory)
-                    place.memory.copy_(place.shown)
-            _synchronise()
+                    place.memory.copy_(place.hidden)
+            self._open += 1
+            try:
+                yield
+            finally:
+                self._open -= 1
+                self.shut()
+
+    def shut(self) -> None:
+        """Seal again, the storages that a kernel could have written as well; before the window ends, where something
+        else starts to run in it. What the kernel makes of the decoy from then on is kept nowhere.
+        """
+        if self._shut or not self._active:
+            return
+        self._shut = True
+        _synchronise()
+        with _unobserved():
+            for tensor in self._touched:
+                self._add(tensor)
+            for place in self._places.values():
+                place.hidden.copy_(place.memory)
+                place.memory.copy_(place.shown)
+        _synchronise()
+
+    def betrayed(self) -> bool:
+        """Whether a kernel wrote to an input that everybody may see; what it wrote there is taken back."""
+        with _unobserved():
+            changed = [(memory, before) for memory, before in self._visible if not torch.equal(memory, before)]
+            for memory, before in changed:
+                memory.copy_(before)
+        return bool(changed)
 
     def content(self, tensor: Tensor) -> Tensor:
         """A tensor with the true elements of this one, wherever they lie."""
