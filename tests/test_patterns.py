@@ -108,8 +108,9 @@ def test_nan_of_the_memory_around_an_argument_was_read() -> None:
 def test_where_nobody_read_around_an_argument_it_is_masked_lanes_without_a_value() -> None:
     got = right()
     got[:, 30:] = AROUND
-    (clue,) = clues_of([answer(got, expected())], [("x", X)], watched=True)
-    assert (clue.kind, clue.confirmed) == ("padding_counted", False)
+    clue, other = clues_of([answer(got, expected())], [("x", X)], watched=True)
+    assert (clue.kind, clue.confirmed, other.kind) == ("padding_counted", False, "start_ignored")
+    assert clue.weight > other.weight
     assert "`other=`" in clue.title
 
 

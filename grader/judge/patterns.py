@@ -225,12 +225,13 @@ def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[C
     if watched:
         yield Clue(
             "padding_counted",
-            0.9,
+            0.6,
             f"{share} of {answer.expected.name} came of lanes that a mask leaves out: without `other=` nobody knows "
             "what they hold, and here it is NaN.",
             title="Looks like masked lanes of a load without `other=` that count",
-            firm=True,
         )
+        # A view of the same memory that begins elsewhere is a tensor too.
+        yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35)
         return
     seen = (
         f"{share} of {answer.expected.name} came of memory that belongs to no input: there is NaN around each of them."
