@@ -108,6 +108,14 @@ def test_zeros_and_nan_could_be_anything_s(value: float) -> None:
     assert clue.weight < 0.5
 
 
+def test_memory_that_was_left_as_it_is_could_be_anything_s() -> None:
+    one = seen((TRUTH / 2).half())
+    found = foreseen_in(cast("Truth", Foresees(HALVED)), cast("Part", None), one)
+    (clue,) = foreseen_clues(found, one, untouched=True)
+    assert not clue.confirmed
+    assert clue.weight < 0.5
+
+
 # -- roundings -------------------------------------------------------------------------------------------------------
 
 NUMBERS = torch.randn(4, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -134,6 +142,14 @@ def test_errors_of_another_rounding_of_the_same_size_are_a_weak_guess() -> None:
 
 def test_errors_of_another_size_point_to_no_rounding() -> None:
     assert rounded_like(NUMBERS * 1.5, ("low_precision_sum", NUMBERS.half())) == {}
+
+
+def test_errors_of_a_few_elements_are_not_a_rounding_s_of_all() -> None:
+    size = float((NUMBERS.half().double() - NUMBERS).norm())
+    other = NUMBERS.clone()
+    other[2, 5] += size / 2
+    other[2, 6] -= size / 2
+    assert rounded_like(other, ("low_precision_sum", NUMBERS.half())) == {}
 
 
 # -- what the exercises foresee --------------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def look(guard: Guard, one: Access, pointers: np.ndarray, *masked: int) -> list[
     return (active if allowed is None else allowed).tolist()
 
 
-def test_bytes_are_counted_lane_by_lane_and_once() -> None:
+def test_bytes_are_counted_access_by_access_and_once() -> None:
     guard = Guard("kernel")
     x, y = torch.empty(8), torch.empty(8)
     x_ptr, y_ptr = guard.admit("x", x), guard.admit("y", y)
@@ -262,9 +262,20 @@ def test_bytes_are_counted_lane_by_lane_and_once() -> None:
     look(guard, access("atomic"), lanes(y_ptr, 7))
     guard.dot(64)
     moved = guard.finish()
-    assert (moved.loaded_bytes, moved.unique_loaded_bytes) == (4 * (3 + 3 + 1), 4 * (4 + 1))
+    assert (moved.loaded_bytes, moved.unique_loaded_bytes) == (4 * (3 + 2 + 1), 4 * (4 + 1))
     assert (moved.stored_bytes, moved.unique_stored_bytes) == (4 * (4 + 1), 4 * (3 + 1))
     assert (moved.dot_flops, moved.complete) == (64, True)
+
+
+def test_lanes_of_one_load_that_name_one_address_fetch_it_once_and_atomics_each() -> None:
+    guard = Guard("kernel")
+    pointer = guard.admit("lengths", torch.empty(8))
+    look(guard, access(), lanes(pointer, 3, 1, 3, 1, 1, 2))
+    assert guard.finish().loaded_bytes == 4 * 3
+    look(guard, access(), lanes(pointer, 3))
+    assert guard.finish().loaded_bytes == 4 * 4
+    look(guard, access("atomic"), lanes(pointer, 5, 5))
+    assert (guard.finish().loaded_bytes, guard.finish().stored_bytes) == (4 * 6, 4 * 2)
 
 
 def test_two_views_of_one_memory_are_counted_once_and_by_bytes() -> None:

@@ -105,6 +105,20 @@ def test_nan_of_the_memory_around_an_argument_was_read() -> None:
     assert {"missing_mask", "start_ignored", "strides_ignored"} == {clue.kind for clue in clues(got)}
 
 
+def test_where_nobody_read_around_an_argument_it_is_masked_lanes_without_a_value() -> None:
+    got = right()
+    got[:, 30:] = AROUND
+    clue, other = clues_of([answer(got, expected())], [("x", X)], watched=True)
+    assert (clue.kind, clue.confirmed, other.kind) == ("padding_counted", False, "start_ignored")
+    assert clue.weight > other.weight
+    assert "`other=`" in clue.title
+
+
+def test_a_remainder_is_less_than_a_block() -> None:
+    found = {clue.kind: clue.weight for clue in clues(never_stored(slice(4, None)))}
+    assert found["size_assumed"] > found["remainder_skipped"]
+
+
 # -- in place --------------------------------------------------------------------------------------------------------
 
 
@@ -182,3 +196,10 @@ def test_right_answers_and_integers_point_nowhere() -> None:
     whole = torch.arange(9)
     output = Expected("n", whole, torch.int64, torch.zeros(9))
     assert clues_of([answer(whole + 1, output)], []) == []
+
+
+def test_small_errors_of_one_row_alone_are_hardly_a_rounding_s() -> None:
+    got = right()
+    got[3] += 3e-3
+    assert all(clue.weight < 0.3 for clue in clues(got) if clue.kind in ("rounded_intermediate", "low_precision_sum"))
+    assert max(clue.weight for clue in clues(RIGHT.float() + 3e-3 * X) if clue.kind == "rounded_intermediate") >= 0.4

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from grader.child.guard import Guard
 from grader.child.races import Access, Heed
+from grader.judge.guarded import clues_of
 from grader.protocol.messages import Finding
 
 ELEMENTS = 4
@@ -204,6 +205,15 @@ def test_a_race_names_both_programs_the_first_element_and_how_many_there_are() -
     (found,) = run([store(0, 1, 2, 3), load(1, 0, 2, 3)])
     assert (found.program, found.other_program, found.index, found.lanes) == ((1,), (0,), (2,), 2)
     assert (found.access, found.other_access, found.shape, found.elements) == ("load", "store", (ELEMENTS,), ELEMENTS)
+
+
+def test_an_update_is_what_both_programs_load_and_store() -> None:
+    (read, *_) = run([load(0, 1), store(0, 1, value=1), load(1, 1), store(1, 1, value=2)])
+    assert read.updates
+    (used,) = run([store(0, 1), store(1, 2), load(1, 1, 2)])
+    assert not used.updates
+    assert clues_of([read])[0].kind == "lost_update"
+    assert clues_of([used])[0].kind == "race"
 
 
 def widths(*steps: tuple[int, str, int, int, np.ndarray]) -> list[Finding]:

@@ -326,6 +326,22 @@ def test_the_help_names_what_is_likely_behind_it(launches: list[Launch], said: s
     assert said in cause(judged(*launches)).help
 
 
+@pytest.mark.parametrize(
+    ("launches", "kind"),
+    [
+        ([moved(24000, 12000, (8000, 4000))], "done_again"),
+        # Neither is what is stored needed once only, nor what is loaded.
+        ([moved(12000, 40000, (12000, 4000))], "through_memory"),
+        ([moved(24000, 12000, (12000, 8000))], "through_memory"),
+        ([moved(24000, 4000, (8000, 4000))], "read_again"),
+    ],
+)
+def test_work_that_programs_do_twice_is_no_intermediate_value(launches: list[Launch], kind: str) -> None:
+    failure = judged(*launches, sizes=(4000,)).failure
+    assert failure is not None
+    assert max(failure.clues, key=lambda clue: clue.weight).kind == kind
+
+
 def test_exact_models_large_ratios_and_many_launches_read_well() -> None:
     exact = cause(judged(moved(12000, 1), model=WorkModel(CASES, "12 * N", slack=1.0)))
     assert "(12 * N). add_kernel loads" in exact.rationale

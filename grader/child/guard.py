@@ -180,11 +180,11 @@ class Guard:
         return inside
 
     def _keep(self, access: Access, extent: Extent, offsets: Addresses, values: npt.NDArray[np.generic] | None) -> None:
-        moved = offsets.size * access.width
         if access.kind != "store":
-            self._loaded += moved
+            # Lanes of one load that name the same address get what it fetched once; every atomic is one of its own.
+            self._loaded += access.width * (_distinct(offsets) if access.kind == "load" else offsets.size)
         if access.kind != "load":
-            self._stored += moved
+            self._stored += access.width * offsets.size
         self._lanes += offsets.size
         if self._lanes > _MOST_LANES:
             self._overlooked = True
@@ -283,7 +283,17 @@ class Guard:
             other_program=self._coordinates(first.access.program),
             other_line=first.access.where[0],
             grid=self._shown(*self.grid),
+            updates=race.updates,
         )
+
+
+def _distinct(offsets: Addresses) -> int:
+    """How many different addresses one access names."""
+    if offsets.size < 2 or bool((offsets[1:] > offsets[:-1]).all()):
+        # A row, or rows behind each other: what most accesses are.
+        return offsets.size
+    in_order = np.sort(offsets)
+    return 1 + int(np.count_nonzero(in_order[1:] != in_order[:-1]))
 
 
 def _code_at(where: tuple[int, str]) -> str:

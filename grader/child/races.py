@@ -75,12 +75,16 @@ class Operation:
 
 @dataclass(frozen=True)
 class Race:
-    """Two operations that nothing orders, the first address at which they meet, and at how many elements they do."""
+    """Two operations that nothing orders, the first address at which they meet, and at how many elements they do.
+
+    updates: whether both programs load from that address and store to it: each changes what it finds there.
+    """
 
     first: Operation
     second: Operation
     address: int
     elements: int
+    updates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +199,24 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
         if not differing.size:
             continue
         told.add(lines)
-        yield Race(a, b, int(differing[0]), int(np.unique((differing - b.start) // b.access.width).size))
+        place, elements = int(differing[0]), int(np.unique((differing - b.start) // b.access.width).size)
+        yield Race(a, b, place, elements, _both_update(operations, (a.access.program, b.access.program), place))
         if len(told) >= most:
             return
+
+
+def _both_update(operations: Sequence[Operation], programs: tuple[int, int], address: int) -> bool:
+    """Whether each of these programs both loads from an address and stores to it."""
+    wanted = {(program, kind) for program in programs for kind in ("load", "store")}
+    for one in operations:
+        made = (one.access.program, one.access.kind)
+        if made in wanted:
+            behind = address - one.start - one.offsets.astype(np.int64)
+            if bool(((behind >= 0) & (behind < one.access.width)).any()):
+                wanted.discard(made)
+                if not wanted:
+                    return True
+    return False
 
 
 def _unit(operations: Sequence[Operation]) -> int:

@@ -21,6 +21,8 @@ _ROUNDINGS = 4.0
 _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
 # One size of errors over another: as good as equal, about as large, and neither.
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
+# Errors on so much smaller a share of the elements are not the same rounding's.
+_AS_SPREAD = 0.2
 # More than a few causes are none.
 _MOST = 3
 
@@ -89,15 +91,26 @@ def _alike(kind: str, error: torch.Tensor, foreseen: torch.Tensor) -> Clue | Non
         if alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
             return sure(kind, "The errors are, element by element, those that this leads to.")
         return Clue(kind, 0.8, "The errors go the same way as those that this leads to.")
-    return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if ratio > _AS_LARGE else None
+    as_large = _AS_LARGE < ratio < 1 / _AS_LARGE and _spread(error) > _AS_SPREAD * _spread(foreseen)
+    return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if as_large else None
 
 
-def foreseen_clues(likely: Sequence[Foreseen], seen: Seen) -> Iterator[Clue]:
-    """What mistakes that lead to just these values point to. Zeros, and NaN without a number, may be anything's."""
+def _spread(error: torch.Tensor) -> float:
+    """On which share of the elements an error lies: 1 where all err alike, near 0 where a few err most."""
+    square = error.square() / error.square().amax()
+    return float(square.sum() ** 2 / (error.numel() * square.square().sum()))
+
+
+def foreseen_clues(likely: Sequence[Foreseen], seen: Seen, *, untouched: bool = False) -> Iterator[Clue]:
+    """What mistakes that lead to just these values point to. Zeros, NaN without a number, and memory to be changed in
+    which nothing changed (`untouched`), may be anything's.
+    """
     got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
     values = got[wrong]
     weight, what = 1.0, "values"
-    if not bool(got.any()):
+    if untouched:
+        weight, what = 0.35, "values, none of which changed,"
+    elif not bool(got.any()):
         weight, what = 0.45, "zeros"
     elif bool(values.isnan().all()):
         weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"

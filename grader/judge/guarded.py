@@ -182,8 +182,11 @@ def _race_kinds(found: Finding) -> tuple[tuple[str, float], ...]:
     kinds = {found.access, found.other_access}
     if kinds == {"store"}:
         return (("stores_collide", 0.75), ("missing_mask", 0.4))
-    if kinds == {"load", "store"} and found.lanes <= 1:
+    if kinds == {"load", "store"} and found.updates:
         return (("lost_update", 0.7), ("race", 0.5))
+    if kinds == {"load", "store"}:
+        # One program only reads what the other one leaves there.
+        return (("race", 0.7), ("not_cleared", 0.3))
     return (("race", 0.6), ("lost_update", 0.6), ("not_cleared", 0.3))
 
 

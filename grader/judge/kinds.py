@@ -214,6 +214,11 @@ _KINDS = (
         "Who loads the same bytes again: another pass of the same program, or a program whose tile could be larger?",
     ),
     Kind(
+        "done_again",
+        "work that is done more than once",
+        "Which elements does program 0 take, and which ones program 1? Do they overlap, or do turns of a loop?",
+    ),
+    Kind(
         "reads_unneeded",
         "bytes that are moved and not needed",
         "Which of the loaded bytes can change the answer? Do not load, or store, the others.",

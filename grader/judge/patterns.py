@@ -21,6 +21,8 @@ _FEW = 8
 _COARSE = 2.0**-6
 # Where values are usually cut off.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
+# How likely rounding is where the errors have a place.
+_PLACED = 0.2
 _COARSER = (torch.float16, torch.bfloat16)
 # What TF32 and float16 keep of a float32, give or take the sums that such products go into.
 _TF32 = (2.0**-16, 2.0**-8)
@@ -39,9 +41,12 @@ class Answer:
     before: Tensor | None = None
 
 
-def clues_of(answers: Sequence[Answer], inputs: Sequence[tuple[str, object]], *, multiplies: bool = True) -> list[Clue]:
+def clues_of(
+    answers: Sequence[Answer], inputs: Sequence[tuple[str, object]], *, multiplies: bool = True, watched: bool = False
+) -> list[Clue]:
     """What the first wrong output points to. `inputs` are names and values, as they were before the call;
-    `multiplies`: whether a kernel may have multiplied matrices.
+    `multiplies`: whether a kernel may have multiplied matrices; `watched`: whether no access can have been outside a
+    tensor, as somebody looked.
     """
     answer = next((one for one in answers if bool(one.wrong.any())), None)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -51,7 +56,7 @@ def clues_of(answers: Sequence[Answer], inputs: Sequence[tuple[str, object]], *,
         return found
     around = _from_around(answer)
     if bool(around.any()) and float(around[answer.wrong].double().mean()) >= _SOME:
-        return list(_read_around(answer, around))
+        return list(_read_around(answer, around, watched=watched))
     unwritten = _unwritten(answer)
     if bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
         return list(_never_written(answer, unwritten))
@@ -212,9 +217,22 @@ def _from_around(answer: Answer) -> Tensor:
     return nans & (bits[0] & bits[3] != 0) & (bits[0] < 0)
 
 
-def _read_around(answer: Answer, around: Tensor) -> Iterator[Clue]:
-    """NaN was read from beyond an argument: what that points to depends on how much of the result it reached."""
+def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[Clue]:
+    """NaN was read from beyond an argument: what that points to depends on how much of the result it reached. Where
+    nothing was loaded from there, it is what a masked lane of a load holds that has no `other`.
+    """
     share = "Every element" if bool(around.all()) else f"{int(around.sum())} of {around.numel()} elements"
+    if watched:
+        yield Clue(
+            "padding_counted",
+            0.6,
+            f"{share} of {answer.expected.name} came of lanes that a mask leaves out: without `other=` nobody knows "
+            "what they hold, and here it is NaN.",
+            title="Looks like masked lanes of a load without `other=` that count",
+        )
+        # A view of the same memory that begins elsewhere is a tensor too.
+        yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35)
+        return
     seen = (
         f"{share} of {answer.expected.name} came of memory that belongs to no input: there is NaN around each of them."
     )
@@ -259,9 +277,10 @@ def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
         yield Clue("last_left_out", 0.7, seen)
         yield Clue("remainder_skipped", 0.4, seen)
     else:
-        yield Clue("remainder_skipped", 0.75 if block >= 4 and left < first + block else 0.45, seen)
-    if block >= 512 and left >= block // 8:
-        yield Clue("size_assumed", 0.35, seen)
+        # What fills no block is less than a block, and a block divides where it begins.
+        yield Clue("remainder_skipped", 0.75 if block >= 4 and left < block else 0.45, seen)
+    if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
+        yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
 
 
 def _last_rows(unwritten: Tensor) -> str:
@@ -335,7 +354,14 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _COARSE:
         return
     typical = float(off.median())
-    seen = f"The errors are small, about {typical:.0e} of the values around them, and have no place of their own."
+    placed = _has_place(wrong)
+    where = "" if placed else ", and have no place of their own"
+    seen = f"The errors are small, about {typical:.0e} of the values around them{where}."
+    if placed:
+        # A few rows, all wrong beside others that are right: rounding alone is rarely so choosy.
+        yield Clue("rounded_intermediate", _PLACED, seen)
+        yield Clue("low_precision_sum", _PLACED, seen)
+        return
     if answer.got.dtype == torch.float32 and exact:
         low, high = _TF32
         if low <= typical <= high:
@@ -345,6 +371,16 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     else:
         yield Clue("rounded_intermediate", 0.5, seen)
         yield Clue("low_precision_sum", 0.5, seen)
+
+
+def _has_place(wrong: Tensor) -> bool:
+    """Whether the wrong elements lie on far fewer lines of some axis than as many would that lie anywhere."""
+    count = int(wrong.sum())
+    for axis, size in enumerate(wrong.shape):
+        hit = int(wrong.movedim(axis, 0).reshape(size, -1).any(1).sum())
+        if count >= _FEW and hit < 0.25 * size * (1 - (1 - 1 / size) ** count):
+            return True
+    return False
 
 
 def _holds(dtype: torch.dtype, answer: Answer) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+import torch
 from torch import Tensor
 
 from grader.judge.bench import Bench
@@ -81,23 +82,34 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         return [sure(kind, "", cause.title, cause.help)]
     if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
         seen = failure.seen
-        found += foreseen_clues(foreseen_in(truth, part, seen), seen)
-        if any(clue.confirmed for clue in found):
-            return found
         before = truth.inputs(seen.recipe)
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
+        found += foreseen_clues(foreseen_in(truth, part, seen), seen, untouched=_is_untouched(answers))
+        if any(clue.confirmed for clue in found):
+            return found
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         multiplies = any(one is None or one.dot_flops for one in traffic)
-        looks = clues_of(answers, named, multiplies=multiplies)
-        if traffic and None not in traffic and not any(clue.kind == "missing_mask" for clue in looks):
+        watched = bool(traffic) and None not in traffic
+        looks = clues_of(answers, named, multiplies=multiplies, watched=watched)
+        if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Somebody watches the accesses, and has seen none outside.
             looks.append(Clue("padding_counted", _WATCHED))
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
         found += looks
     return found
+
+
+def _is_untouched(answers: Sequence[Answer]) -> bool:
+    """Whether the first wrong output is memory to be changed in place in which nothing was changed."""
+    first = next((one for one in answers if bool(one.wrong.any())), None)
+    if first is None or first.before is None:
+        return False
+    return torch.equal(first.got.nan_to_num(0.0), first.before.to(first.got.dtype).nan_to_num(0.0)) and torch.equal(
+        first.got.isnan(), first.before.isnan()
+    )
 
 
 def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:

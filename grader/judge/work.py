@@ -172,7 +172,12 @@ def _clues(work: Work, traffic: Sequence[Traffic], going: int) -> Iterator[Clue]
     stored_once = sum(each.unique_stored_bytes for each in traffic)
     loaded_once = sum(each.unique_loaded_bytes for each in traffic)
     followed = all(each.complete for each in traffic)
-    if stored > _AGAIN * going:
+    needed_once = followed and loaded_once + stored_once <= work.allowed_bytes and stored_once <= _AGAIN * going
+    if needed_once and stored >= _AGAIN * stored_once and loaded >= _AGAIN * loaded_once:
+        seen = f"Each byte is loaded {loaded / max(loaded_once, 1):.1f} times and stored "
+        yield Clue("done_again", 0.85, f"{seen}{stored / max(stored_once, 1):.1f} times, and none that is not needed.")
+        yield Clue("read_again", 0.4)
+    elif stored > _AGAIN * going:
         seen = f"{_bytes(stored)} are stored, and the results are {_bytes(going)}."
         yield Clue("through_memory", 0.8, seen)
         if work.launches > 1:

@@ -273,7 +273,7 @@ class Finding:
     elements met. masked: whether the access had a mask that left lanes out; clipped: whether a block pointer or a
     descriptor made that mask. beside: how many elements behind `index`, where that is in a gap between two; wide:
     whether the access touches more than one element. For a race, `access` and the `other_` fields say who did what;
-    the other one came first in the interpreter.
+    the other one came first in the interpreter; updates: both programs load there and store there.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -297,6 +297,7 @@ class Finding:
     clipped: bool = False
     beside: int = 0
     wide: bool = False
+    updates: bool = False
 
 
 @dataclass(frozen=True)

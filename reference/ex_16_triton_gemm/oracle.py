@@ -5,6 +5,7 @@ honest implementations return, in the dtype that the contract asks for: float32 
 Everything runs where its inputs lie; the matrices of a timed product stay on the GPU.
 """
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -16,6 +17,7 @@ ONE_BY_ONE = 1 << 21
 MOST_BLOCKS = 32
 # What a tensor core multiplies and adds to its sum in one step.
 TENSOR_CORE_DEPTH = 16
+LN_2 = math.log(2)
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 
 
@@ -126,6 +128,7 @@ def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mi
         ("Looks as if no activation is applied", z),
         ("Looks like relu instead of silu", z.clamp(min=0.0)),
         ("Looks as if the sigmoid has the wrong sign", z * torch.sigmoid(-z)),
+        ("Looks as if the sigmoid is made of powers of 2 instead of e", z * torch.sigmoid(z * LN_2)),
         ("Looks as if the sigmoid of the product is taken before the bias is added", z * torch.sigmoid(product)),
         ("Looks as if the bias is added after the activation", _silu(product) + bias),
     ):

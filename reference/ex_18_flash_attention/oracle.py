@@ -304,6 +304,18 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             plain.sum(-1).log(),
         ),
     )
+    # In float32, relative to 0 where all logits are below.
+    low = (logits - top.clamp(min=0.0)[..., None]).exp().float().double()
+    total = low.sum(-1)
+    yield (
+        "maximum_start",
+        "Looks as if the running maximum starts at 0",
+        "The largest of no logits is -inf: with 0, weights of a row of very negative logits all become 0.",
+        (
+            (low @ v[:, heads]) / total.masked_fill(total == 0.0, 1.0)[..., None],
+            top.clamp(min=0.0) + total.log(),
+        ),
+    )
     yield (
         "not_normalised",
         "Looks as if o is not divided by the row's sum",

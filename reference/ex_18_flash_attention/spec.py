@@ -389,6 +389,7 @@ ATTENTION_BACKWARD = Part(
 
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
+    Kind("maximum_start", "a running maximum that does not start at -inf", "What is the largest of no logits?"),
     Kind("scaled_maximum", "a maximum of logits that are not scaled yet", "Which logit is the largest if scale < 0?"),
     Kind(
         "causal_missing",

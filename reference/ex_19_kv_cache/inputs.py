@@ -19,6 +19,8 @@ from grader.tensors import dtype_of, values
 PEAK = 1e4
 # A read past the length does not stay unnoticed where it finds a number either.
 STALE = 30.0
+# What stretches keys whose products with the query cancel.
+LONG_KEY = 100.0
 
 
 def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -109,7 +111,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     together is just less than the last bit of it, in 16 bits; not so what all of them have. cancelling: equal
     weights of values around 200 in the first half of the slots and around -200 in the second: partial sums are large,
     and o is not. sinking: logits around -300, so far below 0 that no exp of them is anything but 0, and nor is any of
-    the logarithms of their sums.
+    the logarithms of their sums. balanced: long keys at right angles to the (first) query that reads them, so that
+    large products cancel to a logit near 0, and every bit of q counts.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -137,6 +140,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "sinking":
             q[..., 0] = 16.0
             k[..., 0] = -300.0 * math.sqrt(width) / 16
+        case "balanced":
+            k, lead = k * LONG_KEY, q[:, ::group, None]
+            k = k - (k * lead).sum(-1, keepdim=True) / lead.square().sum(-1, keepdim=True) * lead
         case "fading":
             q, v = q / 5, 1.75 + v / 20
             drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))

@@ -465,7 +465,7 @@ def _unweighted(q: Tensor, k: Tensor, v: Tensor, scale: float | None, splits: in
 def decode_attention_roundings(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[tuple[str, Tensor]]:
-    """Logits, sums or partial results in the inputs' dtype."""
+    """Logits, scaled queries, sums or partial results in the inputs' dtype."""
     yield from _decode_roundings(q, list(_contiguous(k_cache, v_cache, lengths)), scale)
 
 
@@ -480,6 +480,8 @@ def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> It
     given, dtype = _scale(q, scale), q.dtype
     wide = [(k.double(), v.double()) for k, v in groups]
     yield "rounded_intermediate", _each(q.double(), wide, partial(_rounded_logits, scale=given, dtype=dtype))
+    scaled = (given * q.double()).to(dtype).double()
+    yield "rounded_intermediate", _each(scaled, wide, partial(_rounded_logits, scale=1.0, dtype=torch.float64))
     for splits in USUAL_SPLITS:
         yield (
             "rounded_intermediate",

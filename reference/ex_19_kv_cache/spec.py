@@ -43,7 +43,18 @@ WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
 GROUPS = Choice((1, 4, 8, 2, 3))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
-FAMILIES = ("normal", "constant", "peaked", "rising", "shifted", "offset", "fading", "cancelling", "sinking")
+FAMILIES = (
+    "normal",
+    "constant",
+    "peaked",
+    "rising",
+    "shifted",
+    "offset",
+    "fading",
+    "cancelling",
+    "sinking",
+    "balanced",
+)
 NONE_UNUSED = Choice((0,))
 
 RAGGED = Size(1, 200)
@@ -308,6 +319,8 @@ UNUSUAL: Named = (
     sized(300, values="rising"),
     sized(120, 2, values="constant", unused=20),
     sized(150, group=4, values="offset"),
+    # Of D = 64 the scale is a power of two, and rounds nothing.
+    sized(130, D=128, values="balanced"),
 )
 SCALED: Named = (
     sized(40, scale=1.0),
@@ -658,7 +671,11 @@ CONTRASTS = (
     ),
     Contrast("values", "low_precision_sum", "with large partial sums", ("cancelling", "fading", "shifted"), only=False),
     Contrast(
-        "values", "rounded_intermediate", "with logits that 16 bits hold badly", ("offset", "cancelling"), only=False
+        "values",
+        "rounded_intermediate",
+        "with logits that 16 bits hold badly",
+        ("offset", "cancelling", "balanced"),
+        only=False,
     ),
 )
 
