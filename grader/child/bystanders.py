@@ -9,16 +9,30 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any
+
+from grader.child.traps import Census, Traps
 
 # Ways to objects of others: to ours, in which the hidden bytes lie.
 _REACHING = frozenset(
     {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._getframe", "sys._current_frames"}
 )
 _FRAMES = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
+
+# What makes Python code run that is in no function yet, or takes the watch away.
+_STARTING = frozenset(
+    {
+        "exec",
+        "function.__new__",
+        "object.__setattr__",
+        "sys.settrace",
+        "sys.setprofile",
+        "cpython.PyInterpreterState_New",
+    }
+)
 
 # Raised by our own objects whenever something of theirs is asked for.
 ASKED = "grade.asked"
@@ -61,6 +75,9 @@ class Bystanders:
         self._places = tuple(sorted({_folder(code) for code in self._known.values()} - {""}))
         self._files: dict[str, frozenset[CodeType]] = {}
         self._listening = True
+        self._census = Census()
+        # While memory is open: what may run, and who hears of the rest.
+        self._inside: tuple[Callable[[CodeType], bool], Callable[[str], None]] | None = None
         # A submission could add its own here.
         _early.clear()
 
@@ -75,25 +92,46 @@ class Bystanders:
 
     @contextmanager
     def excluded(self, admitted: Iterable[CodeType], found: Callable[[str], None]) -> Iterator[None]:
-        """Call `found` with the name of everything else that starts to run inside, before it does."""
+        """Call `found` with the name of everything else that starts to run inside, before it does.
+
+        Nothing of the submission's may run between this and what is inside: no finaliser, no handler of a signal.
+        """
         kernels = {id(code): code for code in admitted}
-        known = self._known
 
+        def knows(code: CodeType) -> bool:
+            return id(code) in kernels or self.knows(code)
+
+        def tell(name: str) -> None:
+            # What is found shuts the memory: from then on there is nothing to be kept from.
+            self._inside = None
+            found(f"{name}() while a kernel ran")
+
+        functions, unstoppable = self._census.strangers(knows)
+        with self._traced(knows, tell) if unstoppable else _trapped(functions, tell):
+            self._inside = knows, tell
+            try:
+                yield
+            finally:
+                self._inside = None
+
+    @contextmanager
+    def _traced(self, knows: Callable[[CodeType], bool], tell: Callable[[str], None]) -> Iterator[None]:
         def look(frame: FrameType, _event: str, _value: object) -> None:
-            code = frame.f_code
-            key = id(code)
             # Nearly every call ends here.
-            if key not in known and key not in kernels and not self.knows(code):
-                found(f"{code.co_name}() while a kernel ran")
+            if id(frame.f_code) not in known and not knows(frame.f_code):
+                tell(frame.f_code.co_name)
 
+        known = self._known
         sys.settrace(look)
         try:
             yield
         finally:
             sys.settrace(None)
 
-    def reaching(self, event: str, args: Any) -> str:
+    def heard(self, event: str, args: Any) -> str:
         """What an audit event has reached for on behalf of the submission; nothing for a library's own use."""
+        if self._inside is not None and event in _STARTING:
+            self._starting(event, args)
         if event not in (*_REACHING, ASKED) and not (event == "object.__getattr__" and args[1] in _FRAMES):
             return ""
         if not self._listening:
@@ -108,6 +146,16 @@ class Bystanders:
         finally:
             self._listening = True
 
+    def _starting(self, event: str, args: Any) -> None:
+        """Code that is about to run, or could from now on, without a function that was there before."""
+        assert self._inside is not None
+        knows, tell = self._inside
+        code = args[0] if args else None
+        if isinstance(code, CodeType) and knows(code):
+            return
+        if event != "object.__setattr__" or args[1] == "__code__":
+            tell(code.co_name if isinstance(code, CodeType) else event)
+
     def _in_file(self, name: str) -> frozenset[CodeType]:
         """The code that compiling a library's file gives; submissions cannot write there."""
         if name not in self._files:
@@ -118,6 +166,16 @@ class Bystanders:
             except (OSError, SyntaxError, ValueError):
                 self._files[name] = frozenset()
         return self._files[name]
+
+
+@contextmanager
+def _trapped(functions: Sequence[FunctionType], tell: Callable[[str], None]) -> Iterator[None]:
+    traps = Traps(functions, tell)
+    try:
+        traps.set()
+        yield
+    finally:
+        traps.release()
 
 
 def _folder(code: CodeType) -> str:

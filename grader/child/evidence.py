@@ -35,7 +35,7 @@ from grader.child.confinement import system
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import Examined, examine
-from grader.child.sealing import Sealing
+from grader.child.sealing import Sealing, undisturbed
 from grader.child.unaltered import Unaltered
 from grader.protocol.messages import Finding, Launch, Traffic
 
@@ -326,7 +326,7 @@ class Probe:
             self._bystanders.excluded(codes, self._intruded) if self._bystanders and self._memory and alone else None
         )
         try:
-            with self.sealing.window(tensors), watched or nullcontext():
+            with undisturbed(), watched or nullcontext(), self.sealing.window(tensors):
                 yield
         except BaseException as raised:
             # Its frames hold what the kernel had loaded.
@@ -347,7 +347,7 @@ class Probe:
         """
         if event == "sys.addaudithook":
             raise RuntimeError("an audit hook would see what runs beside a kernel")
-        if self._bystanders and (reached := self._bystanders.reaching(event, args)):
+        if self._bystanders and (reached := self._bystanders.heard(event, args)):
             self._reached[reached] = None
             self.seen.operators.setdefault(reached)
 

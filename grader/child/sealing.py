@@ -92,21 +92,20 @@ class Sealing(Watched):
 
     @contextmanager
     def window(self, touched: Iterable[Tensor]) -> Iterator[None]:
-        """Uncover for as long as a kernel runs; then seal again, with the storages of `touched` as well."""
+        """Uncover for as long as a kernel runs, `undisturbed`; then seal again, the storages of `touched` as well."""
         if not self._active or self._open:
             yield
             return
-        with _undisturbed():
-            self._touched, self._shut = [*touched], False
-            with _unobserved():
-                for place in self._places.values():
-                    place.memory.copy_(place.hidden)
-            self._open += 1
-            try:
-                yield
-            finally:
-                self._open -= 1
-                self.shut()
+        self._touched, self._shut = [*touched], False
+        with _unobserved():
+            for place in self._places.values():
+                place.memory.copy_(place.hidden)
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.shut()
 
     def shut(self) -> None:
         """Seal again, the storages that a kernel could have written as well; before the window ends, where something
@@ -169,7 +168,7 @@ def _unobserved() -> Iterator[None]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Nothing of the submission's runs here by itself."""
     collecting = gc.isenabled()
     gc.disable()

@@ -197,7 +197,7 @@ class Session:
         size = max((slot.offset + slot.nbytes for slot in call.slots), default=0)
         memory_fd = _sealed_memory(max(size, 1))
         try:
-            # What runs beside the kernels of a sealed call is looked at one Python call at a time.
+            # Where a generator could go on, every call that a kernel makes in a sealed call is looked at.
             limit_s = self._limits.call_s * (_SEALED_TAKES if call.decoy_seed is not None else 1)
             answer = self._exchange(call, Returned, limit_s, memory_fd)
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer

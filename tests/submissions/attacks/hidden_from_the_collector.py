@@ -1,0 +1,57 @@
+"""policy: library_call: a function that the collector does not list runs while a kernel does.
+
+Attack 2, 58. On the CPU. Twin: controls/collects_garbage.
+"""
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+
+import torch
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+
+
+def raw(tensor):
+    """The tensor's elements as NumPy sees them, past every hook of torch."""
+    kind = {torch.float32: np.float32, torch.float16: np.float16}[tensor.dtype]
+    size = tensor.numel() * tensor.element_size()
+    return np.frombuffer((ctypes.c_char * size).from_address(tensor.data_ptr()), dtype=kind)
+
+
+held = []
+
+
+def work():
+    if held:
+        x, y, z = held.pop()
+        raw(z)[:] = raw(x) + raw(y)
+
+
+@triton.jit
+def _copy(source_ptr, target_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(target_ptr + offsets, tl.load(source_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    target = torch.empty_like(x)
+
+    class Busy:
+        pass
+
+    space = _copy.fn.__globals__
+    one = Busy()
+    ref = weakref.ref(one, lambda _: work())
+    space["_copy_kept"] = one
+    held[:] = [(x, y, z)]
+    del one
+    interpreter.interpreter_builder.kept_alive = space.pop("_copy_kept")
+    interpreter.interpreter_builder.grid_dim = interpreter.interpreter_builder.__dict__.pop("kept_alive")
+    gc.freeze()
+    _copy[(triton.cdiv(x.numel(), 1024),)](z, target, x.numel(), BLOCK=1024)
+    return target
