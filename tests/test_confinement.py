@@ -174,6 +174,27 @@ def test_other_processes_get_no_signal_no_limit_and_no_look(inside: Tried) -> No
             other.kill()
 
 
+def test_other_processes_keep_their_cores_and_their_share_of_them(inside: Tried) -> None:
+    with subprocess.Popen(["sleep", "60"], user=None if os.getuid() else 65534) as other:
+        try:
+            _, found = inside(
+                "cores = os.sched_getaffinity(0)\n"
+                "def all_for(pid, io):\n"
+                "    return [tried(lambda: os.setpriority(os.PRIO_PROCESS, pid, 19) or 'set'), "
+                "tried(lambda: os.sched_setaffinity(pid, cores) or 'set'), "
+                "tried(lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)) or 'set'), "
+                "called(numbers['ioprio_set'], io, pid, 3 << 13)]\n"
+                "group = tried(lambda: os.setpriority(os.PRIO_USER, 0, 19) or 'set')\n"
+                "found = [all_for(given['pid'], 1), group, called(numbers['move_pages'], given['pid'], 0, 0, 0, 0, 0)]"
+                " + all_for(0, 1)",
+                before="numbers = seccomp._table(seccomp._NUMBERS[os.uname().machine])",
+                pid=other.pid,
+            )
+            assert found == [["EPERM"] * 4, "EPERM", "EPERM", "set", "set", "set", "done"]
+        finally:
+            other.kill()
+
+
 @pytest.mark.parametrize(
     ("name", "error"),
     [

@@ -21,7 +21,8 @@ _NUMBERS = {
     kexec_file_load 320  open_by_handle_at 304  reboot 169  swapon 167  swapoff 168  acct 163  quotactl 179
     settimeofday 164  clock_settime 227  adjtimex 159  clock_adjtime 305  sethostname 170  setdomainname 171
     vhangup 153  iopl 172  ioperm 173  shmget 29  shmat 30  clone 56  socket 41  ioctl 16  prlimit64 302
-    prctl 157
+    prctl 157  setpriority 141  ioprio_set 251  sched_setparam 142  sched_setscheduler 144  sched_setaffinity 203
+    sched_setattr 314  migrate_pages 256  move_pages 279
     """,
     "aarch64": """
     ptrace 117  process_vm_readv 270  process_vm_writev 271  kcmp 272  perf_event_open 241  bpf 280
@@ -29,7 +30,9 @@ _NUMBERS = {
     chroot 51  setns 268  unshare 97  init_module 105  finit_module 273  delete_module 106  kexec_load 104
     kexec_file_load 294  open_by_handle_at 265  reboot 142  swapon 224  swapoff 225  acct 89  quotactl 60
     settimeofday 170  clock_settime 112  adjtimex 171  clock_adjtime 266  sethostname 161  setdomainname 162
-    vhangup 58  shmget 194  shmat 196  clone 220  socket 198  ioctl 29  prlimit64 261  prctl 167
+    vhangup 58  shmget 194  shmat 196  clone 220  socket 198  ioctl 29  prlimit64 261  prctl 167  setpriority 140
+    ioprio_set 30  sched_setparam 118  sched_setscheduler 119  sched_setaffinity 122  sched_setattr 274
+    migrate_pages 238  move_pages 239
     """,
 }
 _EVERYWHERE = """
@@ -37,8 +40,26 @@ _EVERYWHERE = """
     fsconfig 431  fsmount 432  fspick 433  clone3 435  pidfd_getfd 438  process_madvise 440  mount_setattr 442
 """
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# Those of these that are looked at more closely than by their number.
-_BY_ARGUMENT = ("clone", "socket", "ioctl", "prlimit64", "prctl")
+# What a process may do to itself alone, which is called 0: the arguments that say to whom, and what they must be.
+_PROCESS, _IO_PROCESS = 0, 1
+_TO_ITSELF = {
+    "prlimit64": {0: 0},
+    "setpriority": {0: _PROCESS, 1: 0},
+    "ioprio_set": {0: _IO_PROCESS, 1: 0},
+    **{
+        name: {0: 0}
+        for name in (
+            "sched_setparam",
+            "sched_setscheduler",
+            "sched_setaffinity",
+            "sched_setattr",
+            "migrate_pages",
+            "move_pages",
+        )
+    },
+}
+# Those that are looked at more closely than by their number.
+_BY_ARGUMENT = ("clone", "socket", "ioctl", "prctl", *_TO_ITSELF)
 # C libraries fall back to clone, whose flags a filter can see.
 _NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
@@ -82,8 +103,9 @@ def _program(machine: str) -> Iterator[Instruction]:
     yield from _where(numbers["socket"], 0, families)
     requests = ((_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX), _fail(errno.EPERM))
     yield from _where(numbers["ioctl"], 1, requests)
-    # A process's own limits alone.
-    yield from _where(numbers["prlimit64"], 0, ((_EQUAL, 1, 0, 0), _fail(errno.EPERM)))
+    for name, needed in _TO_ITSELF.items():
+        for argument, value in needed.items():
+            yield from _where(numbers[name], argument, ((_EQUAL, 1, 0, value), _fail(errno.EPERM)), last=False)
     yield from _where(numbers["prctl"], 0, ((_EQUAL, 0, 1, _PR_SET_CHILD_SUBREAPER), _fail(errno.EPERM)))
     yield (_RETURN, 0, 0, _ALLOW)
 
@@ -93,12 +115,14 @@ def _table(text: str) -> dict[str, int]:
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
-def _where(number: int, argument: int, then: tuple[Instruction, ...]) -> Iterator[Instruction]:
-    """For this system call, look at the low half of an argument; what falls through `then` is allowed."""
+def _where(number: int, argument: int, then: tuple[Instruction, ...], *, last: bool = True) -> Iterator[Instruction]:
+    """For this system call, look at the low half of an argument; what falls through `then` is allowed, or, unless this
+    is the last look at it, looked at again.
+    """
     yield (_EQUAL, 0, len(then) + 2, number)
     yield (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument)
     yield from then
-    yield (_RETURN, 0, 0, _ALLOW)
+    yield (_RETURN, 0, 0, _ALLOW) if last else (_LOAD, 0, 0, _NUMBER_AT)
 
 
 def _fail(error: int) -> Instruction:
