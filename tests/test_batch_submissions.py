@@ -204,6 +204,32 @@ def test_links_in_archives_are_not_files(tmp_path: Path) -> None:
     assert only(tmp_path).trouble == f"a submission must be a regular file, got a symbolic link ({FILE})"
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_file_that_could_only_be_unpacked_as_a_whole_is_not(tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "ada.zip", "w", method) as archive:
+        archive.writestr(FILE, TEXT)
+    lay(tmp_path, {"bob.zip": zipped({FILE: TEXT})})
+    (tmp_path / "class.zip").write_bytes(
+        zipped({name: (tmp_path / name).read_bytes() for name in ("ada.zip", "bob.zip")})
+    )
+    for place in (tmp_path, tmp_path / "class.zip"):
+        ada, bob = (one for one in handed(place).submissions if one.student in ("ada", "bob"))
+        assert "a file that is packed otherwise than by deflate" in ada.trouble
+        assert bob.text == TEXT
+
+
+def test_an_archive_s_table_of_contents_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    opened = zipfile.ZipFile.__init__
+    monkeypatch.setattr(
+        zipfile.ZipFile, "__init__", lambda *given, **named: (read.append(1), opened(*given, **named))[1]
+    )
+    (tmp_path / "ada.zip").write_bytes(zipped({f"{place}/{FILE}": TEXT for place in range(100)}))
+    read.clear()
+    assert only(tmp_path).text == TEXT
+    assert len(read) == 1
+
+
 def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     class_folder = tmp_path / "class"
     lay(class_folder, {"ada/notes.md": ""})
