@@ -99,6 +99,11 @@ def test_a_penalty_is_a_share_of_what_was_earned_up_to_the_cap() -> None:
         ("[exercises.ex_15]\n", "late policy: exercises.ex_15.due must be a moment with an offset"),
         ("[[extensions]]\ndays = 2", "late policy: extensions must have the field student"),
         ('[[extensions]]\nstudent = "ada"\nday = 2', "late policy: extensions must have only the fields"),
+        ('[[extensions]]\nstudent = "ada"\ndays = 1e300', "late policy: days must be a number from -3660 to 3660"),
+        ("extensions = 5", "late policy: extensions must be tables [[extensions]], got 5"),
+        ("due = 0001-01-01T00:00:00+10:00", "late policy: a moment must lie in the years 1970 to 2999, got 0001-"),
+        ("grace_days = " + "9" * 5000, "late policy must be TOML, got: "),
+        ("grace_days = " + "[" * 5000 + "]" * 5000, "late policy must be TOML, got: "),
     ],
 )
 def test_a_policy_that_could_be_misread_is_refused(text: str, said: str) -> None:
@@ -130,6 +135,9 @@ def test_of_two_overrides_the_later_line_counts() -> None:
         (HEAD + "ada,ex_15,nan,r,a,\n", "overrides, line 2: points must be a number of at least 0, got 'nan'"),
         (HEAD + "ada,ex_15,1,,a,\n", "overrides, line 2: reason must be given, got nothing"),
         (HEAD + "\nada,ex_15,1,r,a,noon\n", "overrides, line 3: time must be a moment such as"),
+        (HEAD.replace("\n", "\r") + "ada,ex_15,1,r,,\r", "overrides, line 2: author must be given, got nothing"),
+        (HEAD + "ada,ex_15,1," + "r" * 200_000, "overrides, line 2: a table must be CSV, got: field larger than"),
+        (HEAD + "ada,ex_15,1,r,a,9999-12-31T23:59:59-12:00\n", "overrides, line 2: time: a moment must lie in the ye"),
     ],
 )
 def test_an_override_without_a_reason_or_for_nobody_is_refused(text: str, said: str) -> None:

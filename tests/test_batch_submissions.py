@@ -336,6 +336,8 @@ def test_a_submission_that_speaks_of_two_students_is_nobody_s(tmp_path: Path) ->
         ("name\nAda\n", "roster: a roster must have a column id, login, email, sis, canvas or github, got ['name']"),
         ("", "roster: a roster must have a column id"),
         ("id\nada\nada\n", "roster: a student must stand on one line, got 'ada' twice"),
+        ("id\rada\rada\r", "roster: a student must stand on one line, got 'ada' twice"),
+        (f"id,name\nada,{'a' * 200_000}\n", "roster, line 2: a table must be CSV, got: field larger than"),
     ],
 )
 def test_a_roster_that_names_nobody_is_refused(text: str, said: str) -> None:

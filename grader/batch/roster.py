@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from grader.batch import sheet
 from grader.batch.gradebook import Student
 from grader.batch.layouts import Owner
 from grader.errors import UsageError
@@ -39,16 +38,16 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     """The students of a roster: our own columns (id, name, email, section, canvas, sis, github, moodle, gradescope), or
     those of an export of Canvas, Moodle, Gradescope or GitHub Classroom. Raises UsageError.
     """
-    rows = csv.DictReader(io.StringIO(text.lstrip("\ufeff")))
-    columns = [_column(name) for name in rows.fieldnames or ()]
+    table = sheet.read(text, path)
+    columns = [_column(name) for name in table.columns]
     # Canvas calls its own number ID and has the names of people below Student.
-    is_canvas = "student" in [(name or "").strip().lower() for name in rows.fieldnames or ()]
-    rows.fieldnames = ["canvas" if is_canvas and column == "id" else column for column in columns]
-    if not {"id", "login", "email", "sis", "github", "canvas"} & set(rows.fieldnames):
+    is_canvas = "student" in [name.strip().lower() for name in table.columns]
+    named = ["canvas" if is_canvas and column == "id" else column for column in columns]
+    if not {"id", "login", "email", "sis", "github", "canvas"} & set(named):
         raise UsageError(f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {columns}")
     students: dict[str, Student] = {}
-    for row in rows:
-        values = {key: (value or "").strip() for key, value in row.items() if isinstance(value, str) and key}
+    for _, row in table.rows:
+        values = {key: value.strip() for key, value in zip(named, row, strict=False) if key}
         student = _student(values)
         # Canvas writes the points possible below its header.
         if student is None or values.get("name", "").lower().startswith("points possible"):
@@ -59,8 +58,8 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     return tuple(students.values())
 
 
-def _column(name: str | None) -> str:
-    plain = (name or "").strip().lower()
+def _column(name: str) -> str:
+    plain = name.strip().lower()
     return _COLUMNS.get(plain, plain)
 
 
@@ -80,7 +79,7 @@ def as_id(label: str) -> str:
     if fit and fit == label:
         return fit
     # What had to be changed could now be what another one is called.
-    mark = hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    mark = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{fit or 'student'}-{mark}"
 
 
