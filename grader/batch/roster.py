@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grader.batch import sheet
 from grader.batch.gradebook import Student
@@ -83,6 +83,38 @@ def as_id(label: str) -> str:
     return f"{fit or 'student'}-{mark}"
 
 
+def strangers_ids(owners: Iterable[Owner], taken: Collection[str]) -> dict[tuple[str, str], str]:
+    """Names for the files of those whom no roster names, by `person`: different ones for different people, also where
+    upper and lower case are the same, and none that is `taken`. Who alone has a label is called by it.
+    """
+    people = sorted({person(owner) for owner in owners})
+    alike: dict[str, set[tuple[str, str]]] = {}
+    for one in people:
+        alike.setdefault(as_id(one[0]).casefold(), set()).add(one)
+    used = {name.casefold() for name in taken}
+    named: dict[tuple[str, str], str] = {}
+    for one in sorted(people, key=lambda one: len(alike[as_id(one[0]).casefold()])):
+        label, number = one
+        name, same = as_id(label), alike[as_id(label).casefold()]
+        # A label without a number is that of whoever alone has it.
+        if (
+            len({other[0] for other in same}) > 1
+            or len({other[1] for other in same} - {""}) > 1
+            or name.casefold() in (used - {named[other].casefold() for other in same & named.keys()})
+        ):
+            name = as_id(f"{label} {number}".rstrip() + "\0")
+            while name.casefold() in used:
+                name = as_id(f"{name}\0")
+        named[one] = name
+        used.add(name.casefold())
+    return named
+
+
+def person(owner: Owner) -> tuple[str, str]:
+    """What tells one owner from another: the label, and what the platform counts people by."""
+    return owner.label, " ".join(sorted(owner.ids.values())) or owner.email.lower()
+
+
 def owner_on(roster: Sequence[Student], owner: Owner) -> Student | None:
     """The student that an owner is, None where the roster has no such one. Raises UsageError where what the platform
     says speaks of several.
@@ -107,7 +139,19 @@ def _same_number_or_address(student: Student, owner: Owner) -> bool:
 
 def _same_label(student: Student, owner: Owner) -> bool:
     known = (student.id, student.email, student.email.partition("@")[0], *student.ids.values())
-    return owner.label.lower() in {one.lower() for one in known if one}
+    return owner.label.lower() in {one.lower() for one in known if one} and not _is_another(student, owner)
+
+
+def _is_another(student: Student, owner: Owner) -> bool:
+    """Whether the platform's number or the e-mail address, where both sides have one, says that it is somebody else.
+    What people are called they may choose themselves, and choose to be called like another.
+    """
+    if owner.email and student.email and owner.email.lower() != student.email.lower():
+        return True
+    return any(
+        platform in student.ids and student.ids[platform].lower() != value.lower()
+        for platform, value in owner.ids.items()
+    )
 
 
 def _same_name(student: Student, owner: Owner) -> bool:
@@ -115,11 +159,7 @@ def _same_name(student: Student, owner: Owner) -> bool:
     first, _, rest = student.name.partition(",")
     words = f"{rest} {first}".split() if rest else student.name.split()
     spelled = {_letters(" ".join(words)), _letters(" ".join([*words[-1:], *words[:-1]]))} - {""}
-    conflict = any(
-        platform in student.ids and student.ids[platform].lower() != value.lower()
-        for platform, value in owner.ids.items()
-    )
-    return not conflict and bool(spelled & {_letters(owner.name), _letters(owner.label)})
+    return not _is_another(student, owner) and bool(spelled & {_letters(owner.name), _letters(owner.label)})
 
 
 def _letters(text: str) -> str:
