@@ -258,6 +258,21 @@ def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) 
     assert stat.S_IMODE((tmp_path / "results" / "k1.json").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(
+    "place", [".lock", "journal.jsonl", "results", "records", "records/eve", "cards/eve/ex_15.html"]
+)
+def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(tmp_path: Path, place: str) -> None:
+    away, out = tmp_path / "away", tmp_path / "out"
+    (away / "eve").mkdir(parents=True)
+    for name in ("ex_15.json", "eve/ex_15.json"):
+        (away / name).write_text("precious")
+    (out / place).parent.mkdir(parents=True)
+    (out / place).symlink_to(away / "ex_15.json" if "." in place else away)
+    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), Kept(out).alone():
+        raise AssertionError(place)
+    assert {path.read_text() for path in away.rglob("*.json")} == {"precious"}
+
+
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     said = "one `grade batch` at a time may write to"
     with Kept(tmp_path).alone(), pytest.raises(UsageError, match=said), Kept(tmp_path).alone():
