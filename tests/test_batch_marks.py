@@ -273,6 +273,20 @@ def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(t
     assert {path.read_text() for path in away.rglob("*.json")} == {"precious"}
 
 
+def test_a_hidden_seed_of_somebody_else_s_is_refused_and_results_that_were_open_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path)
+    (tmp_path / "results").mkdir(mode=0o755)
+    kept.keep_result("k", failing())
+    assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
+    kept.hidden_seed("2026-11-02T08:15:00Z")
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(UsageError, match="must be your own file"):
+        kept.hidden_seed("2026-11-02T08:15:00Z")
+
+
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     said = "one `grade batch` at a time may write to"
     with Kept(tmp_path).alone(), pytest.raises(UsageError, match=said), Kept(tmp_path).alone():

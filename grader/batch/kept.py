@@ -176,7 +176,11 @@ class Kept:
         return self.folder / "results" / f"{key}.json"
 
     def _private_results(self) -> None:
-        (self.folder / "results").mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        results = self.folder / "results"
+        results.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if results.stat().st_mode & 0o077:
+            # Somebody made it before, or copied it.
+            results.chmod(_PRIVATE_FOLDER)
 
     # -- the hidden seed ----------------------------------------------------------------------------------------------
 
@@ -185,6 +189,8 @@ class Kept:
         path = self.folder / "secret.json"
         if not path.exists():
             write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
+        if path.stat().st_uid != os.geteuid():
+            raise UsageError(f"{path} must be your own file: whoever wrote it knows the seed")
         try:
             return int(decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret").seed, 16)
         except (OSError, ValueError) as broken:

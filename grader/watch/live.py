@@ -116,6 +116,8 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    # A reader need not wait behind those who are about to be turned away.
+    request_queue_size = 4 * MOST_CLIENTS
 
     def __init__(self, shown: Live) -> None:
         self.shown = shown
