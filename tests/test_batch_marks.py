@@ -99,6 +99,11 @@ def test_a_penalty_is_a_share_of_what_was_earned_up_to_the_cap() -> None:
         ("[exercises.ex_15]\n", "late policy: exercises.ex_15.due must be a moment with an offset"),
         ("[[extensions]]\ndays = 2", "late policy: extensions must have the field student"),
         ('[[extensions]]\nstudent = "ada"\nday = 2', "late policy: extensions must have only the fields"),
+        ('[[extensions]]\nstudent = "ada"\ndays = 1e300', "late policy: days must be a number from -3660 to 3660"),
+        ("extensions = 5", "late policy: extensions must be tables [[extensions]], got 5"),
+        ("due = 0001-01-01T00:00:00+10:00", "late policy: a moment must lie in the years 1970 to 2999, got 0001-"),
+        ("grace_days = " + "9" * 5000, "late policy must be TOML, got: "),
+        ("grace_days = " + "[" * 5000 + "]" * 5000, "late policy must be TOML, got: "),
     ],
 )
 def test_a_policy_that_could_be_misread_is_refused(text: str, said: str) -> None:
@@ -130,6 +135,9 @@ def test_of_two_overrides_the_later_line_counts() -> None:
         (HEAD + "ada,ex_15,nan,r,a,\n", "overrides, line 2: points must be a number of at least 0, got 'nan'"),
         (HEAD + "ada,ex_15,1,,a,\n", "overrides, line 2: reason must be given, got nothing"),
         (HEAD + "\nada,ex_15,1,r,a,noon\n", "overrides, line 3: time must be a moment such as"),
+        (HEAD.replace("\n", "\r") + "ada,ex_15,1,r,,\r", "overrides, line 2: author must be given, got nothing"),
+        (HEAD + "ada,ex_15,1," + "r" * 200_000, "overrides, line 2: a table must be CSV, got: field larger than"),
+        (HEAD + "ada,ex_15,1,r,a,9999-12-31T23:59:59-12:00\n", "overrides, line 2: time: a moment must lie in the ye"),
     ],
 )
 def test_an_override_without_a_reason_or_for_nobody_is_refused(text: str, said: str) -> None:
@@ -248,6 +256,35 @@ def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) 
     assert stat.S_IMODE((tmp_path / "secret.json").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "results" / "k1.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "place", [".lock", "journal.jsonl", "results", "records", "records/eve", "cards/eve/ex_15.html"]
+)
+def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(tmp_path: Path, place: str) -> None:
+    away, out = tmp_path / "away", tmp_path / "out"
+    (away / "eve").mkdir(parents=True)
+    for name in ("ex_15.json", "eve/ex_15.json"):
+        (away / name).write_text("precious")
+    (out / place).parent.mkdir(parents=True)
+    (out / place).symlink_to(away / "ex_15.json" if "." in place else away)
+    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), Kept(out).alone():
+        raise AssertionError(place)
+    assert {path.read_text() for path in away.rglob("*.json")} == {"precious"}
+
+
+def test_a_hidden_seed_of_somebody_else_s_is_refused_and_results_that_were_open_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path)
+    (tmp_path / "results").mkdir(mode=0o755)
+    kept.keep_result("k", failing())
+    assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
+    kept.hidden_seed("2026-11-02T08:15:00Z")
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(UsageError, match="must be your own file"):
+        kept.hidden_seed("2026-11-02T08:15:00Z")
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:

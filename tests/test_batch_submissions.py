@@ -204,6 +204,32 @@ def test_links_in_archives_are_not_files(tmp_path: Path) -> None:
     assert only(tmp_path).trouble == f"a submission must be a regular file, got a symbolic link ({FILE})"
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_file_that_could_only_be_unpacked_as_a_whole_is_not(tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "ada.zip", "w", method) as archive:
+        archive.writestr(FILE, TEXT)
+    lay(tmp_path, {"bob.zip": zipped({FILE: TEXT})})
+    (tmp_path / "class.zip").write_bytes(
+        zipped({name: (tmp_path / name).read_bytes() for name in ("ada.zip", "bob.zip")})
+    )
+    for place in (tmp_path, tmp_path / "class.zip"):
+        ada, bob = (one for one in handed(place).submissions if one.student in ("ada", "bob"))
+        assert "a file that is packed otherwise than by deflate" in ada.trouble
+        assert bob.text == TEXT
+
+
+def test_an_archive_s_table_of_contents_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    opened = zipfile.ZipFile.__init__
+    monkeypatch.setattr(
+        zipfile.ZipFile, "__init__", lambda *given, **named: (read.append(1), opened(*given, **named))[1]
+    )
+    (tmp_path / "ada.zip").write_bytes(zipped({f"{place}/{FILE}": TEXT for place in range(100)}))
+    read.clear()
+    assert only(tmp_path).text == TEXT
+    assert len(read) == 1
+
+
 def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     class_folder = tmp_path / "class"
     lay(class_folder, {"ada/notes.md": ""})
@@ -294,12 +320,47 @@ def test_a_name_finds_its_student_whichever_way_round(tmp_path: Path) -> None:
         assert only(lay(folder, {name: TEXT}), roster).student == "al"
 
 
+def test_nobody_is_another_one_of_the_roster_by_a_name_of_their_choice(tmp_path: Path) -> None:
+    roster = parse_roster("id,name,email,canvas\nada,Ada Lovelace,ada@example.edu,111\n")
+    lay(tmp_path / "canvas", {f"lovelaceada_111_1_{FILE}": TEXT, f"ada_222_2_{FILE}": "other"})
+    by_label = {one.text: one.student for one in handed(tmp_path / "canvas", roster=roster).submissions}
+    assert by_label[TEXT] == "ada"
+    assert by_label["other"] != "ada"
+    metadata = METADATA.replace("ada@example.edu", "ada@elsewhere.example")
+    lay(tmp_path / "gradescope", {"submission_metadata.yml": metadata, f"submission_7/{FILE}": TEXT})
+    assert "ada" not in [one.student for one in handed(tmp_path / "gradescope", roster=roster).submissions]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {f"weizhang_1_7_{FILE}": "1", f"weizhang_2_8_{FILE}": "2"},
+        {f"Wei Zhang_1_assignsubmission_file_/{FILE}": "1", f"Wei Zhang_2_assignsubmission_file_/{FILE}": "2"},
+        {f"Ada Lovelace/{FILE}": "1", f"{as_id('Ada Lovelace')}/{FILE}": "2"},
+        {f"Ada/{FILE}": "1", f"ada/{FILE}": "2"},
+    ],
+)
+def test_two_people_are_two_students_whatever_they_are_called(tmp_path: Path, files: Mapping[str, str]) -> None:
+    found = handed(lay(tmp_path, files)).submissions
+    assert sorted(one.text for one in found) == ["1", "2"]
+    assert len({one.student.casefold() for one in found}) == 2
+    assert [one.student for one in found] == [one.student for one in handed(tmp_path).submissions]
+
+
+def test_a_stranger_is_not_called_like_somebody_of_the_roster(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ada_222_2_{FILE}": TEXT})
+    found = handed(tmp_path, roster=(Student("ada", ids={"canvas": "111"}),))
+    assert [one.id for one in found.students] == ["ada", *found.strangers]
+    assert len(set(found.strangers) - {"ada"}) == 1
+
+
 def test_a_submission_that_speaks_of_two_students_is_nobody_s(tmp_path: Path) -> None:
     roster = parse_roster("id,email,sis\nada,ada@example.edu,1\nbob,bob@example.edu,17\n")
     lay(tmp_path, {"submission_metadata.yml": METADATA, f"submission_7/{FILE}": TEXT})
     found = handed(tmp_path, roster=roster)
     (first, second) = found.submissions
-    assert first.student == "ada"
+    assert (first.student,) == found.strangers
+    assert first.student not in ("ada", "bob")
     assert first.trouble == "an owner must be one student of the roster, got 'ada', which is ada, bob"
     assert (second.student, second.trouble) == ("bob", "")
 
@@ -310,6 +371,8 @@ def test_a_submission_that_speaks_of_two_students_is_nobody_s(tmp_path: Path) ->
         ("name\nAda\n", "roster: a roster must have a column id, login, email, sis, canvas or github, got ['name']"),
         ("", "roster: a roster must have a column id"),
         ("id\nada\nada\n", "roster: a student must stand on one line, got 'ada' twice"),
+        ("id\rada\rada\r", "roster: a student must stand on one line, got 'ada' twice"),
+        (f"id,name\nada,{'a' * 200_000}\n", "roster, line 2: a table must be CSV, got: field larger than"),
     ],
 )
 def test_a_roster_that_names_nobody_is_refused(text: str, said: str) -> None:

@@ -50,6 +50,17 @@ def test_no_cell_is_a_formula_and_no_line_breaks(value: str) -> None:
     assert rows_of(table.text(["a"], [[cell, "x"]]))[1] == [cell, "x"]
 
 
+@pytest.mark.parametrize("value", ["ada;=1+1", "ada; =1+1", "\u200b=1", "\uff1d1", ";\u00ad@x", "a;+b;-c"])
+def test_no_cell_becomes_a_formula_where_semicolons_end_cells_or_signs_are_wide(value: str) -> None:
+    cell = table.safe(value)
+    assert not re.search("(^|;)[^\\w']*[=+@\uff1d-]", cell)
+    assert cell.replace("'", "") == value
+
+
+def test_a_semicolon_or_a_sign_within_a_text_stays_as_it_is() -> None:
+    assert table.safe("Lovelace; Ada-Maria a@b.c 1+1=2") == "Lovelace; Ada-Maria a@b.c 1+1=2"
+
+
 @pytest.mark.parametrize(
     ("value", "most", "shown"),
     [(41, 41, "41"), (40.999, 41, "40.99"), (0.005, 41, "0"), (12.345, 41, "12.34"), (100.0, 100, "100"), (0, 0, "0")],

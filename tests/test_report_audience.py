@@ -7,7 +7,10 @@ import dataclasses
 import pytest
 
 from grader.export import autolab, exercism, github, gradescope, junit, prairielearn
-from grader.record import PrintedOutput, Record, Suspect, to_json
+from grader.judge.guarded import cause_of
+from grader.judge.suspects import explained
+from grader.protocol.messages import Finding
+from grader.record import Number, PrintedOutput, Record, Suspect, to_json
 from grader.report import html
 from grader.report.audience import for_student
 from tests.records import compiled, samples
@@ -90,6 +93,33 @@ def test_a_title_with_a_number_gives_way_to_the_kind_and_suspects_stay_secret() 
     shown = for_student(dataclasses.replace(record, checks=checks), secret=True).checks[6].cause
     assert shown is not None
     assert (shown.title, shown.suspects) == ("Looks like: remainder skipped", ())
+
+
+@pytest.mark.parametrize("format", RENDERERS)
+def test_no_name_no_figure_and_no_time_carries_a_secret_case_out(format: str) -> None:
+    record, message = secret(), "rows_twentyfour"
+    outside = Finding("load", message, 3, message, (2,), message, (5,), (24,), 30, 24, 3, 8, False, grid=(7,))
+    race = dataclasses.replace(outside, kind="race", access="load", other_access="store", other_program=(1,))
+    causes = [told for told in map(cause_of, ([outside], [race])) if told is not None]
+    suspects = (Suspect("missing_mask", f"A load outside {message}: looks like a mask", "", causes[0].help),)
+    causes += [explained(causes[0], suspects), dataclasses.replace(causes[0], help="The 7 programs. Only 1025 fit?")]
+    figures: dict[str, Number] = {"cases": 9.0, "worst_error_over_allowed": 0.241025, "moved": 1.241025}
+    checks = tuple(
+        dataclasses.replace(record.checks[6], id=f"{record.checks[6].id}{place}", cause=told, metrics=figures)
+        for place, told in enumerate(causes)
+    )
+    passed = dataclasses.replace(record.checks[0], metrics=figures, duration_s=0.241025)
+    shown = for_student(dataclasses.replace(record, checks=(passed, *checks)), secret=True)
+    text = RENDERERS[format](shown)
+    for told in (message, "241025", "0.241", "of the 7", "1025"):
+        assert told not in text, told
+    assert [one.metrics for one in shown.checks] == [{"cases": 9.0}] * 5
+    assert [one.cause.title for one in shown.checks[1:] if one.cause] == [
+        "Out of bounds",
+        "Race",
+        "Out of bounds: looks like: missing mask",
+        "Out of bounds",
+    ]
 
 
 def test_points_and_statuses_are_the_same_for_everybody() -> None:

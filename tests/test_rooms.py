@@ -73,7 +73,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.isolation", ()),
         ("grader.reading", ("grader.errors",)),
         ("grader.batch.handed_in", ("grader.errors", "grader.reading")),
-        ("grader.batch.late", ("grader.errors", "grader.protocol.decode")),
+        ("grader.batch.late", ("grader.batch.moments", "grader.errors", "grader.protocol.decode")),
         (
             "grader.export",
             ("grader.export", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from grader.report import html
 from grader.report.live import policy, render
-from grader.watch.live import Live
+from grader.watch.live import MOST_CLIENTS, Live
 from tests.records import samples
 
 CARD = html.render(samples.record((samples.check("p.full", "Full", "pass", 1.0),), ()))
@@ -130,6 +132,29 @@ def test_it_listens_on_this_machine_alone_and_not_after_its_end() -> None:
     assert len(address.split("/")[3]) >= 32
     with pytest.raises(ConnectionRefusedError):
         http.client.HTTPConnection("127.0.0.1", port, timeout=5).request("GET", "/")
+
+
+def test_those_who_only_hold_a_place_neither_use_up_the_machine_nor_keep_a_reader_out(live: Live) -> None:
+    told: list[int] = []
+    reading = threading.Thread(target=lambda: told.append(ask(live, f"{home(live)}news?after=0")[0]))
+    reading.start()
+    before = threading.active_count()
+    with ExitStack() as stack:
+        held = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", live.port))) for _ in range(3 * MOST_CLIENTS)
+        ]
+        for one in held:
+            one.settimeout(30)
+            with suppress(OSError):
+                one.sendall(b"GET /")
+        # Who came first has gone.
+        with suppress(OSError):
+            assert held[0].recv(1) == b""
+        assert ask(live, home(live))[0] == 200
+        assert threading.active_count() <= before + MOST_CLIENTS + 1
+    live.show(CARD)
+    reading.join(30)
+    assert told == [200]
 
 
 def test_a_card_with_hostile_words_gets_no_script_but_ours() -> None:

@@ -24,6 +24,8 @@ MOST_UNPACKED_BYTES = 1 << 29
 MOST_ARCHIVE_BYTES = 1 << 24
 _MOST_DEPTH = 32
 _MADE_BY_TOOLS = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", "node_modules", ".ipynb_checkpoints"})
+# Of these as little is unpacked as is asked for; of the others everything that the packed bytes stand for.
+_BOUNDED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 # What reading a broken or hostile archive raises.
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError, OSError)
 
@@ -155,8 +157,9 @@ def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member
     if isinstance(source, bytes) and len(source) > MOST_ARCHIVE_BYTES:
         raise UsageError(f"an archive must hold at most {MOST_ARCHIVE_BYTES} bytes, got more")
     try:
-        with zipfile.ZipFile(_stream(source)) as archive:
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        # Opened once: to read the table of contents again for every file takes as long as their number squared.
+        archive = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     except _BROKEN as broken:
         raise UsageError(f"an archive must be a readable zip file, got: {broken}") from broken
     if len(entries) > MOST_FILES and not trusted:
@@ -167,11 +170,7 @@ def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member
     for entry in entries:
         path = _path(entry)
         if not _MADE_BY_TOOLS.intersection(path):
-            yield _archive_member(source, entry, path)
-
-
-def _stream(source: Path | bytes) -> Path | io.BytesIO:
-    return io.BytesIO(source) if isinstance(source, bytes) else source
+            yield _archive_member(archive, entry, path)
 
 
 def _path(entry: zipfile.ZipInfo) -> tuple[str, ...]:
@@ -183,15 +182,19 @@ def _path(entry: zipfile.ZipInfo) -> tuple[str, ...]:
     return parts
 
 
-def _archive_member(source: Path | bytes, entry: zipfile.ZipInfo, path: tuple[str, ...]) -> Member:
+def _archive_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tuple[str, ...]) -> Member:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     trouble = "" if kind in (0, stat.S_IFREG) else "no regular file"
     if kind == stat.S_IFLNK:
         trouble = "a symbolic link"
+    elif entry.compress_type not in _BOUNDED:
+        trouble = "a file that is packed otherwise than by deflate"
 
     def read(most: int) -> bytes:
+        if entry.compress_type not in _BOUNDED:
+            raise UsageError(f"an archive's file must be stored or deflated, got {printable(path[-1])}")
         try:
-            with zipfile.ZipFile(_stream(source)) as archive, archive.open(entry) as file:
+            with archive.open(entry) as file:
                 return file.read(most)
         except _BROKEN as broken:
             raise UsageError(f"an archive's file must be readable, got {printable(path[-1])}: {broken}") from broken

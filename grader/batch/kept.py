@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.batch.gradebook import Assignment, Student
+from grader.batch.handed_in import printable
 from grader.batch.late import LatePolicy
 from grader.batch.tables import Given
 from grader.errors import UsageError
@@ -175,7 +176,11 @@ class Kept:
         return self.folder / "results" / f"{key}.json"
 
     def _private_results(self) -> None:
-        (self.folder / "results").mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        results = self.folder / "results"
+        results.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if results.stat().st_mode & 0o077:
+            # Somebody made it before, or copied it.
+            results.chmod(_PRIVATE_FOLDER)
 
     # -- the hidden seed ----------------------------------------------------------------------------------------------
 
@@ -184,6 +189,8 @@ class Kept:
         path = self.folder / "secret.json"
         if not path.exists():
             write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
+        if path.stat().st_uid != os.geteuid():
+            raise UsageError(f"{path} must be your own file: whoever wrote it knows the seed")
         try:
             return int(decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret").seed, 16)
         except (OSError, ValueError) as broken:
@@ -213,9 +220,12 @@ class Kept:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nobody else grades into this folder meanwhile. Raises UsageError."""
+        """Nobody else grades into this folder meanwhile. Raises UsageError, also where a link lies in it: what is
+        written or removed here would be somewhere else.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("w") as lock:
+        self._refuse_links()
+        with open(self.folder / ".lock", "w", opener=_not_through_a_link) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -223,12 +233,28 @@ class Kept:
             self._sweep()
             yield
 
+    def _refuse_links(self) -> None:
+        """Whatever is a file or a folder of ours is one, and no link. export/ is its reader's own."""
+        waiting = [str(self.folder)]
+        while waiting:
+            place = waiting.pop()
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        raise UsageError(f"{self.folder} must hold no links, got {printable(entry.path)}")
+                    if entry.is_dir() and not (entry.name == "export" and place == str(self.folder)):
+                        waiting.append(entry.path)
+
     def _sweep(self) -> None:
         """What a killed run left half written."""
         for left in self.folder.glob(".dropped-*"):
             shutil.rmtree(left, ignore_errors=True)
         for left in self.folder.rglob(".grade-*"):
             left.unlink(missing_ok=True)
+
+
+def _not_through_a_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def write(path: Path, text: str, *, mode: int = 0o644) -> None:

@@ -18,16 +18,18 @@ reason = "ill"
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
+from grader.batch.moments import utc
 from grader.errors import UsageError
 from grader.protocol.decode import DecodeError, decode
 
 _DAY = timedelta(days=1)
+_MOST_DAYS = 3660.0
 _KEYS = ("due", "grace_days", "percent_per_day", "cap_percent", "exercises", "extensions")
 
 
@@ -86,9 +88,12 @@ class LatePolicy:
 def parse_policy(text: str, path: object = "late policy") -> LatePolicy:
     """The policy of a TOML file. Raises UsageError."""
     try:
-        return _policy(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as broken:
+        told = tomllib.loads(text)
+    # Of a number of thousands of digits Python says ValueError, and nothing nests without end.
+    except (ValueError, RecursionError) as broken:
         raise UsageError(f"{path} must be TOML, got: {broken}") from broken
+    try:
+        return _policy(told)
     except (UsageError, DecodeError) as broken:
         raise UsageError(f"{path}: {broken}") from broken
 
@@ -101,10 +106,10 @@ def _policy(told: Mapping[str, Any]) -> LatePolicy:
         due[exercise] = _moment(f"exercises.{exercise}.due", _table(f"exercises.{exercise}", own).get("due"))
     return LatePolicy(
         due,
-        _number(told, "grace_days", 0.0, 3660.0),
+        _number(told, "grace_days", 0.0, _MOST_DAYS),
         _number(told, "percent_per_day", 0.0, 100.0),
         _number(told, "cap_percent", 100.0, 100.0),
-        tuple(_extension(one) for one in told.get("extensions", ())),
+        tuple(_extension(one) for one in _list("extensions", told.get("extensions", []))),
     )
 
 
@@ -112,8 +117,8 @@ def _extension(told: object) -> Extension:
     values: dict[str, Any] = dict(_table("extensions", told))
     if "until" in values:
         values["until"] = _moment("extensions.until", values["until"])
-    if isinstance(values.get("days"), int):
-        values["days"] = float(values["days"])
+    if "days" in values:
+        values["days"] = _number(values, "days", 0.0, _MOST_DAYS, -_MOST_DAYS)
     return decode(Extension, values, "extensions")
 
 
@@ -126,11 +131,17 @@ def _table(name: str, value: object) -> Mapping[str, Any]:
 def _moment(name: str, value: object) -> str:
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise UsageError(f"{name} must be a moment with an offset such as 2026-11-02T23:59:00+01:00, got {value}")
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc(value)
 
 
-def _number(told: Mapping[str, Any], name: str, default: float, most: float) -> float:
+def _list(name: str, value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise UsageError(f"{name} must be tables [[{name}]], got {value!r}")
+    return value
+
+
+def _number(told: Mapping[str, Any], name: str, default: float, most: float, least: float = 0.0) -> float:
     value = told.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        raise UsageError(f"{name} must be a number from 0 to {most:g}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise UsageError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
     return float(value)

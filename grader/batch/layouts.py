@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
 from grader.batch.handed_in import Item, Member, opened, printable
+from grader.batch.moments import utc
 from grader.errors import UsageError
 
 _CANVAS = re.compile(r"(?P<name>.+?)_(?:(?P<late>late)_)?(?P<id>\d+)_(?P<attachment>\d+)_(?P<file>.+)", re.IGNORECASE)
@@ -78,12 +80,6 @@ def recognise(items: Sequence[Item], exercises: Mapping[str, str]) -> Found:
         else:
             found.append(bundle)
     return Found(tuple(found), tuple(ignored))
-
-
-def utc(moment: datetime) -> str:
-    """A moment as records have it; one without a zone is taken as UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _bundle(item: Item, exercises: Mapping[str, str]) -> Bundle | None:
@@ -192,4 +188,6 @@ def _created_at(told: Mapping[str, Any]) -> str:
             created = datetime.fromisoformat(created)
         except ValueError:
             return ""
-    return utc(created) if isinstance(created, datetime) else ""
+    with suppress(UsageError):
+        return utc(created) if isinstance(created, datetime) else ""
+    return ""

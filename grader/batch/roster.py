@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from grader.batch import sheet
 from grader.batch.gradebook import Student
 from grader.batch.layouts import Owner
 from grader.errors import UsageError
@@ -39,16 +38,16 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     """The students of a roster: our own columns (id, name, email, section, canvas, sis, github, moodle, gradescope), or
     those of an export of Canvas, Moodle, Gradescope or GitHub Classroom. Raises UsageError.
     """
-    rows = csv.DictReader(io.StringIO(text.lstrip("\ufeff")))
-    columns = [_column(name) for name in rows.fieldnames or ()]
+    table = sheet.read(text, path)
+    columns = [_column(name) for name in table.columns]
     # Canvas calls its own number ID and has the names of people below Student.
-    is_canvas = "student" in [(name or "").strip().lower() for name in rows.fieldnames or ()]
-    rows.fieldnames = ["canvas" if is_canvas and column == "id" else column for column in columns]
-    if not {"id", "login", "email", "sis", "github", "canvas"} & set(rows.fieldnames):
+    is_canvas = "student" in [name.strip().lower() for name in table.columns]
+    named = ["canvas" if is_canvas and column == "id" else column for column in columns]
+    if not {"id", "login", "email", "sis", "github", "canvas"} & set(named):
         raise UsageError(f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {columns}")
     students: dict[str, Student] = {}
-    for row in rows:
-        values = {key: (value or "").strip() for key, value in row.items() if isinstance(value, str) and key}
+    for _, row in table.rows:
+        values = {key: value.strip() for key, value in zip(named, row, strict=False) if key}
         student = _student(values)
         # Canvas writes the points possible below its header.
         if student is None or values.get("name", "").lower().startswith("points possible"):
@@ -59,8 +58,8 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     return tuple(students.values())
 
 
-def _column(name: str | None) -> str:
-    plain = (name or "").strip().lower()
+def _column(name: str) -> str:
+    plain = name.strip().lower()
     return _COLUMNS.get(plain, plain)
 
 
@@ -80,8 +79,40 @@ def as_id(label: str) -> str:
     if fit and fit == label:
         return fit
     # What had to be changed could now be what another one is called.
-    mark = hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    mark = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{fit or 'student'}-{mark}"
+
+
+def strangers_ids(owners: Iterable[Owner], taken: Collection[str]) -> dict[tuple[str, str], str]:
+    """Names for the files of those whom no roster names, by `person`: different ones for different people, also where
+    upper and lower case are the same, and none that is `taken`. Who alone has a label is called by it.
+    """
+    people = sorted({person(owner) for owner in owners})
+    alike: dict[str, set[tuple[str, str]]] = {}
+    for one in people:
+        alike.setdefault(as_id(one[0]).casefold(), set()).add(one)
+    used = {name.casefold() for name in taken}
+    named: dict[tuple[str, str], str] = {}
+    for one in sorted(people, key=lambda one: len(alike[as_id(one[0]).casefold()])):
+        label, number = one
+        name, same = as_id(label), alike[as_id(label).casefold()]
+        # A label without a number is that of whoever alone has it.
+        if (
+            len({other[0] for other in same}) > 1
+            or len({other[1] for other in same} - {""}) > 1
+            or name.casefold() in (used - {named[other].casefold() for other in same & named.keys()})
+        ):
+            name = as_id(f"{label} {number}".rstrip() + "\0")
+            while name.casefold() in used:
+                name = as_id(f"{name}\0")
+        named[one] = name
+        used.add(name.casefold())
+    return named
+
+
+def person(owner: Owner) -> tuple[str, str]:
+    """What tells one owner from another: the label, and what the platform counts people by."""
+    return owner.label, " ".join(sorted(owner.ids.values())) or owner.email.lower()
 
 
 def owner_on(roster: Sequence[Student], owner: Owner) -> Student | None:
@@ -108,7 +139,19 @@ def _same_number_or_address(student: Student, owner: Owner) -> bool:
 
 def _same_label(student: Student, owner: Owner) -> bool:
     known = (student.id, student.email, student.email.partition("@")[0], *student.ids.values())
-    return owner.label.lower() in {one.lower() for one in known if one}
+    return owner.label.lower() in {one.lower() for one in known if one} and not _is_another(student, owner)
+
+
+def _is_another(student: Student, owner: Owner) -> bool:
+    """Whether the platform's number or the e-mail address, where both sides have one, says that it is somebody else.
+    What people are called they may choose themselves, and choose to be called like another.
+    """
+    if owner.email and student.email and owner.email.lower() != student.email.lower():
+        return True
+    return any(
+        platform in student.ids and student.ids[platform].lower() != value.lower()
+        for platform, value in owner.ids.items()
+    )
 
 
 def _same_name(student: Student, owner: Owner) -> bool:
@@ -116,11 +159,7 @@ def _same_name(student: Student, owner: Owner) -> bool:
     first, _, rest = student.name.partition(",")
     words = f"{rest} {first}".split() if rest else student.name.split()
     spelled = {_letters(" ".join(words)), _letters(" ".join([*words[-1:], *words[:-1]]))} - {""}
-    conflict = any(
-        platform in student.ids and student.ids[platform].lower() != value.lower()
-        for platform, value in owner.ids.items()
-    )
-    return not conflict and bool(spelled & {_letters(owner.name), _letters(owner.label)})
+    return not _is_another(student, owner) and bool(spelled & {_letters(owner.name), _letters(owner.label)})
 
 
 def _letters(text: str) -> str:

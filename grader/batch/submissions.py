@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from grader.batch.gradebook import Student
 from grader.batch.handed_in import Member, listed, text_bytes
 from grader.batch.layouts import Bundle, Found, Owner
-from grader.batch.roster import as_id, owner_on
+from grader.batch.roster import owner_on, person, strangers_ids
 from grader.errors import UsageError
 from grader.reading import as_text
 
@@ -57,35 +57,30 @@ def collect(
 
     times: when who handed in what, for (student, exercise), where the layout does not say.
     """
-    known = list(roster)
-    strangers: list[Student] = []
-    handed_in: dict[str, list[Bundle]] = {}
+    owned: list[tuple[Bundle, Owner, Student | None]] = []
     for bundle in found.bundles:
         for owner in bundle.owners:
             try:
-                student = owner_on((*known, *strangers), owner) if roster else _as_stranger(owner)
-                trouble = ""
+                owned.append((bundle, owner, owner_on(roster, owner)))
             except UsageError as ambiguous:
-                student, trouble = None, str(ambiguous)
-            if student is None:
-                student = _as_stranger(owner)
-            if student.id not in {one.id for one in (*known, *strangers)}:
-                strangers.append(student)
-            handed_in.setdefault(student.id, []).append(
-                replace(bundle, members=(), trouble=trouble) if trouble else bundle
-            )
+                owned.append((replace(bundle, members=(), trouble=str(ambiguous)), owner, None))
+    unknown = [owner for _, owner, student in owned if student is None]
+    ids = strangers_ids(unknown, {student.id for student in roster})
+    strangers: dict[str, Student] = {}
+    handed_in: dict[str, list[Bundle]] = {}
+    for bundle, owner, student in owned:
+        who = student.id if student is not None else ids[person(owner)]
+        if student is None and who not in strangers:
+            strangers[who] = Student(who, owner.name, owner.email, ids=dict(owner.ids))
+        handed_in.setdefault(who, []).append(bundle)
     submissions = [
         replace(one, submitted_at=times.get((one.student, one.exercise), one.submitted_at))
         for student, bundles in sorted(handed_in.items())
         for one in _of(student, bundles, exercises)
     ]
-    students = (*known, *sorted(strangers, key=lambda one: one.id))
-    named = tuple(sorted(one.id for one in strangers)) if roster else ()
+    students = (*roster, *(strangers[who] for who in sorted(strangers)))
+    named = tuple(sorted(strangers)) if roster else ()
     return Class(students, tuple(submissions), named, found.ignored)
-
-
-def _as_stranger(owner: Owner) -> Student:
-    return Student(as_id(owner.label), owner.name, owner.email, ids=dict(owner.ids))
 
 
 def _of(student: str, bundles: Sequence[Bundle], exercises: Mapping[str, str]) -> Iterator[Submission]:
@@ -131,7 +126,8 @@ def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[B
 
 
 def _one_of(members: Sequence[Member], exercise: str) -> bytes:
-    data = {text_bytes(one) for one in members}
-    if len(data) > 1:
+    # One by one: all together may be as much as an archive may unpack to.
+    data = text_bytes(members[0])
+    if any(text_bytes(one) != data for one in members[1:]):
         raise UsageError(f"there must be one file for {exercise}, got {len(members)}: {listed(members)}")
-    return data.pop()
+    return data

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 
+from grader.batch import sheet
 from grader.batch.gradebook import Override
-from grader.batch.layouts import utc
+from grader.batch.moments import utc
 from grader.errors import UsageError
 
 _OVERRIDE = ("student", "exercise", "points", "reason", "author", "time")
@@ -53,15 +52,15 @@ def parse_times(text: str, path: object = "times") -> dict[tuple[str, str], str]
 
 
 def _rows(text: str, columns: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, str]]]:
-    rows = csv.DictReader(io.StringIO(text.lstrip("\ufeff")))
-    got = tuple(name.strip().lower() for name in rows.fieldnames or ())
+    table = sheet.read(text, path)
+    got = tuple(name.strip().lower() for name in table.columns)
     if not set(columns) <= {*got, "time"}:
         raise UsageError(f"{path}: the columns must be {', '.join(columns)}, got {', '.join(got) or 'none'}")
-    rows.fieldnames = list(got)
-    for row in rows:
-        values = {name: (row.get(name) or "").strip() for name in columns}
+    for line, row in table.rows:
+        told = dict(zip(got, row, strict=False))
+        values = {name: told.get(name, "").strip() for name in columns}
         if any(values.values()):
-            yield f"{path}, line {rows.line_num}", values
+            yield f"{path}, line {line}", values
 
 
 def _known(place: str, what: str, value: str, known: Collection[str]) -> None:
@@ -86,4 +85,7 @@ def _moment(place: str, name: str, text: str) -> str:
         raise UsageError(f"{place}: {name} must be a moment such as 2026-11-02T08:15:00Z, got {text!r}") from None
     if moment.tzinfo is None:
         raise UsageError(f"{place}: {name} must have an offset, such as Z or +01:00, got {text!r}")
-    return utc(moment)
+    try:
+        return utc(moment)
+    except UsageError as refused:
+        raise UsageError(f"{place}: {name}: {refused}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
 
@@ -12,6 +13,8 @@ from grader.record import UNJUDGED, Record
 from grader.report import view
 
 _CENT = Decimal("0.01")
+# What is not seen does not keep a formula from being one, nor does the wide form of its sign.
+_FORMULA = re.compile(r"((?:^|;)[\s\"\u200b-\u200d\u2060\u00ad]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
 _WHO = ("student", "name", "email", "section")
 _MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty", "override", "reason", "author")
 
@@ -98,9 +101,10 @@ def score(value: float, most: float) -> str:
 
 
 def safe(value: str) -> str:
-    """Text that a spreadsheet shows and never computes: one line, an apostrophe before what would be a formula."""
-    plain = view.line(value, 2000)
-    return f"'{plain}" if plain.startswith(("=", "+", "-", "@")) else plain
+    """Text that a spreadsheet shows and never computes: one line, an apostrophe before what would be a formula, also
+    where the spreadsheet's language begins a cell at a semicolon.
+    """
+    return _FORMULA.sub(r"\1'\2", view.line(value, 2000))
 
 
 def text(header: Sequence[str], rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:

@@ -6,6 +6,7 @@ seed itself never reaches a submission, but the seeds of single cases do, and wi
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -14,12 +15,19 @@ from grader.report import view
 from grader.report.status import LOOKS
 
 HIDDEN = "hidden"
+# How many cases of the plan were run: of a check's figures the one that the submission does not make.
+_COUNTED = ("cases",)
+# Causes that are told by what the submission's process said of its kernels.
+_QUOTING = ("out_of_bounds", "race")
+_SENTENCE_END = re.compile(r"(?<=[.?!]) ")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
 
 
 def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
     """The record without the instructor's paths; a `secret` plan (a seed of the instructor's own) goes as well: seed,
-    replay tokens, the drawn cases, values, and whatever the submission said while it ran on them. `file`: the
-    submission's path as the student knows it, its bare name unless given.
+    replay tokens, the drawn cases, values, and whatever the submission said while it ran on them, be it by a name, by a
+    figure that it can choose as finely as it wants, or by how long it took. `file`: the submission's path as the
+    student knows it, its bare name unless given.
     """
     name = file or PurePath(view.line(record.submission.path, 600)).name
     command = f"grade {view.line(record.exercise.id, 60)}"
@@ -41,6 +49,9 @@ def _without_cases(check: CheckResult) -> CheckResult:
     if check.status == "invalid_submission":
         # It was never run on a case: what keeps the file from being loaded is no secret.
         return check
+    check = replace(
+        check, duration_s=0.0, metrics={name: check.metrics[name] for name in _COUNTED if name in check.metrics}
+    )
     if not (check.cause or check.counterexample or check.evidence or check.work or check.selection):
         return check
     cause = _named(check) if check.cause is not None else None
@@ -56,9 +67,19 @@ def _without_cases(check: CheckResult) -> CheckResult:
 
 
 def _title(cause: Cause) -> str:
-    """The title; one with a number in it may tell of a size, and gives way to the kind."""
-    told = any(letter.isdigit() for letter in cause.title)
-    return f"Looks like: {cause.suspects[0].kind.replace('_', ' ')}" if told and cause.suspects else cause.title
+    """The title; one with a number in it may tell of a size, one of what the guard saw quotes the submission's names,
+    and a name may be a message. They give way to the kind.
+    """
+    if not any(letter.isdigit() for letter in cause.title) and cause.kind not in _QUOTING:
+        return cause.title
+    found = (cause.suspects[0].kind if cause.suspects else cause.kind).replace("_", " ")
+    seen = f"{cause.kind.replace('_', ' ').capitalize()}: looks" if cause.kind in _QUOTING else "Looks"
+    return f"{seen} like: {found}" if cause.suspects else found.capitalize()
+
+
+def _without_numbers(text: str) -> str:
+    """The sentences that hold no number of their own."""
+    return " ".join(one for one in _SENTENCE_END.split(text) if not _NUMBER.search(one))
 
 
 def _named(check: CheckResult) -> Cause:
@@ -71,5 +92,5 @@ def _named(check: CheckResult) -> Cause:
         title=_title(cause) if check.status == "fail" else LOOKS[check.status].word,
         rationale=f"{where}The cases of this grading are kept secret.",
         # Where code stopped, the help quotes what was seen before.
-        help=cause.help if check.status == "fail" else "",
+        help=_without_numbers(cause.help) if check.status == "fail" else "",
     )

@@ -9,9 +9,12 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import socket
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from grader.report import live
@@ -21,6 +24,8 @@ _HOST = "127.0.0.1"
 _NEWS_S = 20.0
 # A client that says nothing is not waited for.
 _SILENCE_S = 30.0
+# So many may ask at once; a browser has six connections, and whoever else is on this machine may open thousands.
+MOST_CLIENTS = 32
 
 
 class Live:
@@ -105,12 +110,49 @@ class Live:
 
 
 class _Server(ThreadingHTTPServer):
+    """At most MOST_CLIENTS are connected: a newcomer takes the place of who has waited longest without the token, so
+    that neither descriptors nor threads run out, nor is a reader kept out by somebody who only holds a place.
+    """
+
     daemon_threads = True
     block_on_close = False
+    # A reader need not wait behind those who are about to be turned away.
+    request_queue_size = 4 * MOST_CLIENTS
 
     def __init__(self, shown: Live) -> None:
         self.shown = shown
+        self._places = threading.Lock()
+        self._strangers: dict[socket.socket, None] = {}
+        self._readers: set[socket.socket] = set()
         super().__init__((_HOST, 0), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin to listen to a client, where there is room or somebody to make it."""
+        with self._places:
+            if len(self._strangers) + len(self._readers) >= MOST_CLIENTS:
+                longest = next(iter(self._strangers), request)
+                with suppress(OSError):
+                    longest.shutdown(socket.SHUT_RDWR)
+                if longest is request:
+                    super().shutdown_request(request)
+                    return
+                del self._strangers[longest]
+            self._strangers[request] = None
+        super().process_request(request, client_address)
+
+    def let_in(self, request: socket.socket) -> None:
+        """This client knows the token, and keeps its place."""
+        with self._places:
+            if request in self._strangers:
+                del self._strangers[request]
+                self._readers.add(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A client is done with, and its place is free."""
+        with self._places:
+            self._strangers.pop(request, None)
+            self._readers.discard(request)
+        super().shutdown_request(request)
 
     def handle_error(self, *_: object) -> None:
         """A client that went away is nobody's trouble, and the terminal is in use."""
@@ -130,7 +172,9 @@ class _Handler(BaseHTTPRequestHandler):
         token = asked.path.split("/")[1] if asked.path.startswith("/") else ""
         if not self.server.shown.lets_in(token):
             self._refuse(HTTPStatus.NOT_FOUND)
-        elif asked.path == f"/{token}/":
+            return
+        self.server.let_in(self.connection)
+        if asked.path == f"/{token}/":
             nonce = secrets.token_urlsafe(16)
             self._answer(self.server.shown.page(nonce), "text/html; charset=utf-8", live.policy(nonce))
         elif asked.path == f"/{token}/news":

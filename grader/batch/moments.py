@@ -1,0 +1,20 @@
+"""When something happened, as records have it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from grader.errors import UsageError
+
+# Far from the ends of what a datetime can hold: offsets, days of grace and extensions are added.
+_FIRST_YEAR, _LAST_YEAR = 1970, 2999
+
+
+def utc(moment: datetime) -> str:
+    """A moment in UTC, to the second; one without a zone is taken as UTC. Raises UsageError for one in a year with
+    which nothing can be reckoned.
+    """
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise UsageError(f"a moment must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}, got {moment.isoformat()}")
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
