@@ -1,4 +1,4 @@
-"""gains nothing: reads the seed of a call and prepares the answer for the seed that follows.
+"""refused library_call: reads the seed of a call and prepares the answer for the seed that follows.
 
 Attack 20, 33. Twin: timing/honest_twin.
 """

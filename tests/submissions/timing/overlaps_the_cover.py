@@ -1,4 +1,4 @@
-"""gains nothing: works on a stream of its own while the second half of the cover is drawn.
+"""refused library_call: works on a stream of its own while the second half of the cover is drawn.
 
 Attack 1. Twin: timing/control_joined_side_stream.
 """
