@@ -37,12 +37,14 @@ _STARTING = frozenset(
 # Raised by our own objects whenever something of theirs is asked for.
 ASKED = "grade.asked"
 
-_early: dict[int, CodeType] = {}
+# The code that was there, by its id, and the folders that it is from.
+_early: list[tuple[dict[int, CodeType], frozenset[str]]] = []
 
 
 def remember() -> None:
     """Note all code that is there, before gc.freeze() hides it; in the fork server, once for all its children."""
-    _early.update(_codes_there())
+    codes = _codes_there()
+    _early[:] = [(codes, _folders(codes))]
 
 
 def _codes_there() -> dict[int, CodeType]:
@@ -70,16 +72,16 @@ class Bystanders:
     """Knows the code that was there when it was made; to be made before the submission is loaded."""
 
     def __init__(self) -> None:
-        # An id is a name only as long as its object lives.
-        self._known = {**_early, **_codes_there()}
-        self._places = tuple(sorted({_folder(code) for code in self._known.values()} - {""}))
+        # An id is a name only as long as its object lives. Taken away: a submission could add its own there.
+        self._known, folders = _early.pop() if _early else ({}, frozenset())
+        since = _codes_there()
+        self._known.update(since)
+        self._places = tuple(sorted(folders | _folders(since)))
         self._files: dict[str, frozenset[CodeType]] = {}
         self._listening = True
         self._census = Census()
         # While memory is open: what may run, and who hears of the rest.
         self._inside: tuple[Callable[[CodeType], bool], Callable[[str], None]] | None = None
-        # A submission could add its own here.
-        _early.clear()
 
     def knows(self, code: CodeType) -> bool:
         """Whether it was there, or is in the file of a library that it says it is from."""
@@ -178,6 +180,7 @@ def _trapped(functions: Sequence[FunctionType], tell: Callable[[str], None]) -> 
         traps.release()
 
 
-def _folder(code: CodeType) -> str:
-    head, slash, _ = code.co_filename.rpartition("/")
-    return head + slash if head.startswith("/") else ""
+def _folders(codes: dict[int, CodeType]) -> frozenset[str]:
+    """The folders of the files that code is from."""
+    names = {code.co_filename for code in codes.values()}
+    return frozenset(name[: name.rindex("/") + 1] for name in names if name.startswith("/"))

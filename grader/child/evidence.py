@@ -28,6 +28,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from grader.child import bystanders, unaltered
 from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
 from grader.child.bystanders import Bystanders
@@ -36,7 +37,6 @@ from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import Examined, examine
 from grader.child.sealing import Sealing, undisturbed
-from grader.child.unaltered import Unaltered
 from grader.protocol.messages import Finding, Launch, Traffic
 
 _ALLOCATING = frozenset(
@@ -141,7 +141,7 @@ class Probe:
         self._reached: dict[str, None] = {}
         # On a GPU, the driver and the compiler have threads of their own.
         self._threads = _native_threads() if interpreted else 0
-        self._unaltered: Unaltered | None = None
+        self._unaltered: unaltered.Unaltered | None = None
         self._found_early: list[str] = []
 
     def install(self) -> None:
@@ -159,7 +159,7 @@ class Probe:
         self._bystanders = Bystanders()
         sys.addaudithook(self._hear)
         # On a GPU triton makes types and functions of its own when its driver starts, which is at the first launch.
-        self._unaltered = Unaltered(_SUPPORTING) if self._memory else None
+        self._unaltered = unaltered.as_it_is(_SUPPORTING) if self._memory else None
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:
@@ -504,6 +504,13 @@ def _more_threads_than(known: int) -> bool:
             return True
         time.sleep(0.001)
     return False
+
+
+def prepare(*, interpreted: bool) -> None:
+    """Look once, in the fork server, at what every probe has to know."""
+    bystanders.remember()
+    if interpreted:
+        unaltered.prepare(_SUPPORTING)
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:

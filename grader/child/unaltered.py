@@ -11,7 +11,8 @@ import sys
 import typing
 from collections.abc import Collection, Iterator
 from functools import partial
-from types import FunctionType, ModuleType
+from operator import attrgetter, is_, itemgetter
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -26,7 +27,27 @@ _MODULES = (
     *("numpy", "numpy._core.multiarray", "numpy._core.umath", "numpy._core.fromnumeric", "numpy._core.numeric"),
     *("torch", "torch._tensor", "torch.storage", "torch.utils._python_dispatch"),
 )
+# An owner of names, the names that it had, and its type.
+_Entry = tuple[Any, dict[str, Any], type]
 _CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), staticmethod, classmethod, property)
+
+
+_prepared: list[Unaltered] = []
+
+
+def prepare(operators: Collection[str]) -> None:
+    """Look at everything once, in the fork server: in its children little is different."""
+    _prepared[:] = [Unaltered(operators)]
+
+
+def as_it_is(operators: Collection[str]) -> Unaltered:
+    """What is there now, remembered."""
+    if not _prepared:
+        return Unaltered(operators)
+    # Taken away: a submission could reach it here.
+    found = _prepared.pop()
+    found.renew()
+    return found
 
 
 class Unaltered:
@@ -35,44 +56,66 @@ class Unaltered:
     """
 
     def __init__(self, operators: Collection[str] = ()) -> None:
-        owners: list[Any] = [owner for module in _watched() for owner in (module, *_classes_of(module))]
-        owners += _objects_of(owners)
-        self._all = [(owner, dict(vars(owner)), type(owner)) for owner in owners]
-        self._codes = {
-            id(function): (function, function.__code__)
-            for _, names, _ in self._all
-            for value in names.values()
-            for function in _functions_of(value)
-        }
-        self._ours = [entry for entry in self._all if _package_of(entry[0]) == "grader"]
-        self._our_codes = [
-            entry for entry in self._codes.values() if str(entry[0].__module__).partition(".")[0] == "grader"
-        ]
-        self._own = {code for _, outer in self._codes.values() for code in within(outer)}
+        # Every owner of names, with these and its type; and those of them that are ours.
+        self._all: dict[int, _Entry] = {}
+        self._ours: list[_Entry] = []
+        self._codes: dict[int, tuple[FunctionType, CodeType]] = {}
+        self._our_codes: dict[int, tuple[FunctionType, CodeType]] = {}
+        self._own: set[CodeType] = set()
         # The interpreter executes annotations of triton's own functions among triton's own names.
-        self._values = {
-            id(value) for names in (*(names for _, names, _ in self._all), vars(typing)) for value in names.values()
-        }
-
+        self._values = {id(value): value for value in vars(typing).values()}
+        self.renew()
         every = torch._C._dispatch_get_all_op_names()
         named = [name for name in every if name.removeprefix("aten::").partition(".")[0] in operators]
         self._operators = {name: torch._C._dispatch_dump(name) for name in named if name.startswith("aten::")}
+
+    def renew(self) -> None:
+        """Remember what is there now, operators aside: before the submission is loaded, what differs is our work."""
+        owners: list[Any] = [owner for module in _watched() for owner in (module, *_classes_of(module))]
+        for owner in (*owners, *_objects_of(owners)):
+            if id(owner) not in self._all:
+                entry: _Entry = (owner, {}, type(owner))
+                self._all[id(owner)] = entry
+                if _package_of(owner) == "grader":
+                    self._ours.append(entry)
+        for owner, names, _ in self._all.values():
+            now = vars(owner)
+            found = {name: value for name, value in now.items() if name not in names or names[name] is not value}
+            if found or len(now) != len(names):
+                # In the order in which they stand there.
+                names.clear()
+                names.update(now)
+            for value in found.values():
+                self._note(value)
+        for function, code in [*self._codes.values()]:
+            if function.__code__ is not code:
+                self._note(function)
+
+    def _note(self, value: Any) -> None:
+        self._values[id(value)] = value
+        for function in _functions_of(value):
+            self._codes[id(function)] = function, function.__code__
+            self._own.update(within(function.__code__))
+            if str(function.__module__).partition(".")[0] == "grader":
+                self._our_codes[id(function)] = function, function.__code__
 
     def differences(self, *, of_ours: bool = False) -> Iterator[str]:
         """The names of what was replaced since; and of functions that were added to triton's modules. `of_ours` looks
         at this package alone, which takes a tenth of the time.
         """
-        for owner, names, kind in self._ours if of_ours else self._all:
+        for owner, names, kind in self._ours if of_ours else self._all.values():
             if type(owner) is not kind:
                 yield f"the type of {_name_of(owner)}"
             now = vars(owner)
+            if _are_the_same(now.values(), names.values()):
+                continue
             for name, value in now.items():
                 before = names.get(name)
                 if value is before or not _runs(value if before is None else before):
                     continue
                 if (before is not None or _hides(owner, name)) and not self._is_known(value):
                     yield f"{_name_of(owner)}.{name}"
-        for function, code in self._our_codes if of_ours else self._codes.values():
+        for function, code in _altered((self._our_codes if of_ours else self._codes).values()):
             if function.__code__ is not code:
                 yield f"the code of {function.__name__}"
         for name, known in () if of_ours else self._operators.items():
@@ -93,6 +136,19 @@ class Unaltered:
         given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         held = (*closure_of(function).values(), *given)
         return all(one.__code__ in self._own for one in held if isinstance(one, FunctionType))
+
+
+def _are_the_same(some: Collection[Any], others: Collection[Any]) -> bool:
+    """Whether these are the same objects in the same order. Equal is not enough: what is equal, they decide."""
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _altered(
+    functions: Collection[tuple[FunctionType, CodeType]],
+) -> Collection[tuple[FunctionType, CodeType]]:
+    """These functions, if some have other code now."""
+    now = map(attrgetter("__code__"), map(itemgetter(0), functions))
+    return () if all(map(is_, now, map(itemgetter(1), functions))) else functions
 
 
 def _watched() -> list[ModuleType]:

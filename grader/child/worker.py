@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from grader import tensors
-from grader.child import bystanders, cutedsl
+from grader.child import cutedsl, evidence
 from grader.child.arguments import Arguments
 from grader.child.compiling import Compiler
 from grader.child.evidence import Probe, Seen, fill_uninitialised_memory
@@ -64,7 +64,7 @@ def preload() -> None:
     if _interpreted():
         contract.require()
         double(torch.ones(1))
-    bystanders.remember()
+    evidence.prepare(interpreted=_interpreted())
 
 
 def serve(
