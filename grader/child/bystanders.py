@@ -16,9 +16,11 @@ from typing import Any
 
 from grader.child.traps import Census, Traps
 
+# Raised by our own objects whenever something of theirs is asked for.
+ASKED = "grade.asked"
 # Ways to objects of others: to ours, in which the hidden bytes lie.
 _REACHING = frozenset(
-    {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._getframe", "sys._current_frames"}
+    {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._getframe", "sys._current_frames", ASKED}
 )
 _FRAMES = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 
@@ -33,9 +35,6 @@ _STARTING = frozenset(
         "cpython.PyInterpreterState_New",
     }
 )
-
-# Raised by our own objects whenever something of theirs is asked for.
-ASKED = "grade.asked"
 
 # The code that was there, by its id, and the folders that it is from.
 _early: list[tuple[dict[int, CodeType], frozenset[str]]] = []
@@ -134,7 +133,7 @@ class Bystanders:
         """What an audit event has reached for on behalf of the submission; nothing for a library's own use."""
         if self._inside is not None and event in _STARTING:
             self._starting(event, args)
-        if event not in (*_REACHING, ASKED) and not (event == "object.__getattr__" and args[1] in _FRAMES):
+        if event not in _REACHING and not (event == "object.__getattr__" and args[1] in _FRAMES):
             return ""
         if not self._listening:
             return ""
