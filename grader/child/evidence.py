@@ -347,6 +347,8 @@ class Probe:
         """
         if event == "sys.addaudithook":
             raise RuntimeError("an audit hook would see what runs beside a kernel")
+        if event == "object.__setattr__" and args[1] == "__code__" and self._unaltered:
+            self._unaltered.recode(args[0])
         if self._bystanders and (reached := self._bystanders.heard(event, args)):
             self._reached[reached] = None
             self.seen.operators.setdefault(reached)

@@ -11,7 +11,8 @@ import sys
 import typing
 from collections.abc import Collection, Iterator
 from functools import partial
-from operator import attrgetter, is_, itemgetter
+from operator import is_
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -27,6 +28,7 @@ _MODULES = (
     *("numpy", "numpy._core.multiarray", "numpy._core.umath", "numpy._core.fromnumeric", "numpy._core.numeric"),
     *("torch", "torch._tensor", "torch.storage", "torch.utils._python_dispatch"),
 )
+_OUR_FOLDER = str(Path(__file__).parents[1])
 # An owner of names, the names that it had, and its type.
 _Entry = tuple[Any, dict[str, Any], type]
 _CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), staticmethod, classmethod, property)
@@ -60,7 +62,7 @@ class Unaltered:
         self._all: dict[int, _Entry] = {}
         self._ours: list[_Entry] = []
         self._codes: dict[int, tuple[FunctionType, CodeType]] = {}
-        self._our_codes: dict[int, tuple[FunctionType, CodeType]] = {}
+        self._recoded: dict[int, FunctionType] = {}
         self._own: set[CodeType] = set()
         # The interpreter executes annotations of triton's own functions among triton's own names.
         self._values = {id(value): value for value in vars(typing).values()}
@@ -96,8 +98,11 @@ class Unaltered:
         for function in _functions_of(value):
             self._codes[id(function)] = function, function.__code__
             self._own.update(within(function.__code__))
-            if str(function.__module__).partition(".")[0] == "grader":
-                self._our_codes[id(function)] = function, function.__code__
+
+    def recode(self, function: FunctionType) -> None:
+        """A function is about to get other code: Python says so, which spares a look at all of them."""
+        if id(function) in self._codes:
+            self._recoded[id(function)] = function
 
     def differences(self, *, of_ours: bool = False) -> Iterator[str]:
         """The names of what was replaced since; and of functions that were added to triton's modules. `of_ours` looks
@@ -115,8 +120,9 @@ class Unaltered:
                     continue
                 if (before is not None or _hides(owner, name)) and not self._is_known(value):
                     yield f"{_name_of(owner)}.{name}"
-        for function, code in _altered((self._our_codes if of_ours else self._codes).values()):
-            if function.__code__ is not code:
+        for place, function in self._recoded.items():
+            code = self._codes[place][1]
+            if function.__code__ is not code and (not of_ours or code.co_filename.startswith(_OUR_FOLDER)):
                 yield f"the code of {function.__name__}"
         for name, known in () if of_ours else self._operators.items():
             if torch._C._dispatch_dump(name) != known:
@@ -141,14 +147,6 @@ class Unaltered:
 def _are_the_same(some: Collection[Any], others: Collection[Any]) -> bool:
     """Whether these are the same objects in the same order. Equal is not enough: what is equal, they decide."""
     return len(some) == len(others) and all(map(is_, some, others))
-
-
-def _altered(
-    functions: Collection[tuple[FunctionType, CodeType]],
-) -> Collection[tuple[FunctionType, CodeType]]:
-    """These functions, if some have other code now."""
-    now = map(attrgetter("__code__"), map(itemgetter(0), functions))
-    return () if all(map(is_, now, map(itemgetter(1), functions))) else functions
 
 
 def _watched() -> list[ModuleType]:
