@@ -32,7 +32,7 @@ def _bubble(temporary: str) -> tuple[str, ...]:
     solutions = [str(folder) for folder in (checkout / "reference", checkout / "tests") if folder.is_dir()]
     bubble: tuple[str, ...] = (
         program,
-        "--die-with-parent",
+        # Not --die-with-parent: a fork server that is left alone ends what it has started before it goes.
         *("--ro-bind", "/", "/"),
         # Devices and what the kernel says of processes are as outside: CUDA needs both, and names its threads there.
         *("--dev-bind", "/dev", "/dev"),

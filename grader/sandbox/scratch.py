@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +21,8 @@ _PREFIX = "grade-scratch-"
 _FIRST_UID, _UIDS = 0x4000_0000, 0x2000_0000
 # A folder is locked as soon as it is made; a younger one may be about to be.
 _ABANDONED_S = 60.0
+_ENDING_S = 5.0
+_POLL_S = 0.01
 # A folder with less room than this cannot even take a submission's text.
 _LEAST_ROOM_BYTES = 4 << 20
 
@@ -108,7 +111,9 @@ class Scratch:
 
 
 def sweep() -> int:
-    """Remove the folders of graders that were killed; how many. Those of another user, or in use, stay."""
+    """Remove the folders of graders that were killed, and end what still writes there; how many. Those of another
+    user, or in use, stay.
+    """
     swept = 0
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -117,6 +122,7 @@ def sweep() -> int:
                 about = os.fstat(descriptor)
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_ours(about.st_uid) and time.time() - about.st_ctime > _ABANDONED_S:
+                    _end_all_of(about.st_uid)
                     clearing.empty(descriptor)
                     folder.rmdir()
                     swept += 1
@@ -127,6 +133,16 @@ def sweep() -> int:
 
 def _is_ours(uid: int) -> bool:
     return uid == os.getuid() or (os.getuid() == 0 and _FIRST_UID <= uid < _FIRST_UID + _UIDS)
+
+
+def _end_all_of(uid: int) -> None:
+    """End what still runs of a submission with a user of its own: it would fill the folder again."""
+    deadline = time.monotonic() + _ENDING_S
+    while uid != os.getuid() and (left := usage.family(-1, uid)) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_POLL_S)
 
 
 def _no_room(free_bytes: int) -> str:

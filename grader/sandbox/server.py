@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -188,7 +189,9 @@ class ForkServer:
             # It ends its children, and what those have started, before it goes; without any it may as well be killed.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
-        self._process.kill()
+        # The server may be inside a bubble, whose process is another one.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._errors.close()
 

@@ -22,8 +22,8 @@ def confine(scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool =
     address_space_bytes (0: unlimited), processes, file_bytes. `tool`: this process becomes a program that looks into
     the submission's; the layers that would forbid that are left out.
     """
+    parent = os.getppid()
     os.setsid()
-    system.die_with_parent()
     os.chdir(scratch)
     os.environ.update(private_directories(scratch))
     # Where Python put temporary files before.
@@ -37,6 +37,8 @@ def confine(scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool =
         layers.append(users.become(uid))
     elif not tool:
         layers.append(namespaces.leave_as_user())
+    # A change of the user or of its rights would take this back.
+    system.die_with(parent)
     if system.never_gain_privileges():
         layers.append("no new privileges")
         if not tool:

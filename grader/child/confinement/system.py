@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import struct
 
 _PR_SET_PDEATHSIG = 1
@@ -16,7 +17,6 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_RAISE = 2
 _SECCOMP_MODE_FILTER = 2
-_SIGKILL = 9
 _CAPABILITY_VERSION_3 = 0x20080522
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 
@@ -35,9 +35,11 @@ def is_subreaper() -> bool:
     return answer.value == 1
 
 
-def die_with_parent() -> None:
-    """Be killed when the parent ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+def die_with(parent: int) -> None:
+    """Be killed when the parent ends; it may have ended already."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def never_gain_privileges() -> bool:
