@@ -39,6 +39,7 @@ UNSTEADY = {
     "cached_by_pointer": "depends on where tensors lie; its own check, `fresh`, catches it every time",
     "grows_for_ever": "time or memory, whichever ends first on a busy machine",
     "gigabyte_of_prints": "time or values, whichever ends first on a busy machine",
+    "answers_and_never_reads": "one check or the next finds it out",
     "column_stripes": "slow: time or bytes moved, whichever ends first on a busy machine",
 }
 Outcome = tuple[tuple[str, str, float], ...]
