@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from grader.child.inherited import Inherited
 from grader.child.traps import Census, Traps
 
 # Raised by our own objects whenever something of theirs is asked for.
@@ -37,13 +38,13 @@ _STARTING = frozenset(
 )
 
 # The code that was there, by its id, and the folders that it is from.
-_early: list[tuple[dict[int, CodeType], frozenset[str]]] = []
+_early = Inherited[tuple[dict[int, CodeType], frozenset[str]]]()
 
 
 def remember() -> None:
     """Note all code that is there, before gc.freeze() hides it; in the fork server, once for all its children."""
     codes = _codes_there()
-    _early[:] = [(codes, _folders(codes))]
+    _early.leave((codes, _folders(codes)))
 
 
 def _codes_there() -> dict[int, CodeType]:
@@ -71,8 +72,8 @@ class Bystanders:
     """Knows the code that was there when it was made; to be made before the submission is loaded."""
 
     def __init__(self) -> None:
-        # An id is a name only as long as its object lives. Taken away: a submission could add its own there.
-        self._known, folders = _early.pop() if _early else ({}, frozenset())
+        # An id is a name only as long as its object lives.
+        self._known, folders = _early.take() or ({}, frozenset())
         since = _codes_there()
         self._known.update(since)
         self._places = tuple(sorted(folders | _folders(since)))

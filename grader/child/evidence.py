@@ -512,7 +512,7 @@ def prepare(*, interpreted: bool) -> None:
     """Look once, in the fork server, at what every probe has to know."""
     bystanders.remember()
     if interpreted:
-        unaltered.prepare(_SUPPORTING)
+        unaltered.remember(_SUPPORTING)
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from grader.child.bystanders import within
+from grader.child.inherited import Inherited
 from grader.child.kernel_code import closure_of
 
 # Whole packages, and modules of which a kernel's run uses a part.
@@ -34,20 +35,19 @@ _Entry = tuple[Any, dict[str, Any], type]
 _CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), staticmethod, classmethod, property)
 
 
-_prepared: list[Unaltered] = []
+_early = Inherited["Unaltered"]()
 
 
-def prepare(operators: Collection[str]) -> None:
+def remember(operators: Collection[str]) -> None:
     """Look at everything once, in the fork server: in its children little is different."""
-    _prepared[:] = [Unaltered(operators)]
+    _early.leave(Unaltered(operators))
 
 
 def as_it_is(operators: Collection[str]) -> Unaltered:
     """What is there now, remembered."""
-    if not _prepared:
+    found = _early.take()
+    if found is None:
         return Unaltered(operators)
-    # Taken away: a submission could reach it here.
-    found = _prepared.pop()
     found.renew()
     return found
 
