@@ -6,38 +6,28 @@ values, and in sealed calls by values that only the kernels could see.
 
 from __future__ import annotations
 
-import enum
-import gc
-import inspect
-import operator
-import os
-import signal
 import sys
-import time
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
-from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.child import bystanders, unaltered
+from grader.child import bystanders, launches, onlookers, unaltered
 from grader.child.allocations import Storages, storages_of
 from grader.child.bands import Bands
 from grader.child.bystanders import Bystanders
-from grader.child.confinement import system
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import Examined, examine
 from grader.child.sealing import Sealing, undisturbed
-from grader.protocol.messages import Finding, Launch, Traffic
+from grader.protocol.messages import Finding, Launch
 
 _ALLOCATING = frozenset(
     {
@@ -58,10 +48,7 @@ _SUPPORTING = _ALLOCATING | frozenset(
 # Ways for values to leave a tensor without an ATen operator.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOST_LAUNCHES = 256
-# Block sizes and switches; of what does not fit into a message nothing follows.
-_LARGEST_CONSTANT = 1 << 63
 _MOST_REPLACED = 4
-_THREAD_ENDS_S = 0.1
 
 
 @dataclass
@@ -140,7 +127,7 @@ class Probe:
         self._kernels: dict[int, tuple[Any, Examined]] = {}
         self._reached: dict[str, None] = {}
         # On a GPU, the driver and the compiler have threads of their own.
-        self._threads = _native_threads() if interpreted else 0
+        self._threads = onlookers.native_threads() if interpreted else 0
         self._unaltered: unaltered.Unaltered | None = None
         self._found_early: list[str] = []
 
@@ -219,15 +206,15 @@ class Probe:
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             if self.timed and not warmup:
-                self._note(Launch(_name_of(kernel), (), {}))
+                self._note(Launch(launches.name_of(kernel), (), {}))
                 if len(sys._current_frames()) > 1:
                     self.seen.operators.setdefault("a second Python thread")
             if self.timed or warmup:
                 return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
-            bound = _bound(kernel, args, kwargs)
+            bound = launches.bound(kernel, args, kwargs)
             # The grid is asked for once, here, where sealed memory is closed.
-            sizes = _sizes(grid(bound) if callable(grid) else grid)
-            seen = self._note(Launch(_name_of(kernel), sizes, _constants(kernel, bound)))
+            sizes = launches.sizes(grid(bound) if callable(grid) else grid)
+            seen = self._note(Launch(launches.name_of(kernel), sizes, launches.constants(kernel, bound)))
             hooks, kernel.pre_run_hooks = list(kernel.pre_run_hooks), []
             try:
                 for hook in hooks:
@@ -238,7 +225,7 @@ class Probe:
                 kernel.pre_run_hooks = hooks
                 if self._memory and self._memory.traffic and seen is not None:
                     told = self.seen.launches[seen]
-                    moved = _together(told.traffic, self._memory.traffic)
+                    moved = launches.together(told.traffic, self._memory.traffic)
                     self.seen.launches[seen] = replace(told, traffic=moved)
 
         return launch
@@ -258,11 +245,11 @@ class Probe:
         def with_grid(kernel: Any, grid: Any) -> Callable[..., Any]:
             runner: Callable[..., Any] = getitem(kernel, grid)
             if self.timed:
-                self._note(Launch(_name_of(kernel), (), {}))
+                self._note(Launch(launches.name_of(kernel), (), {}))
                 return runner
 
             def launch(*args: Any, **kwargs: Any) -> Any:
-                self._note(Launch(_name_of(kernel), _sizes(grid), {}))
+                self._note(Launch(launches.name_of(kernel), launches.sizes(grid), {}))
                 with self._window(None, (args, tuple(kwargs.values()))):
                     return runner(*args, **kwargs)
 
@@ -281,15 +268,15 @@ class Probe:
     @contextmanager
     def _window(self, kernel: Any, values: Any) -> Iterator[None]:
         """While a kernel runs, sealed memory is open: to the kernel, and to nothing that came along with it."""
-        suspects = [*_suspects(values)]
+        suspects = [*onlookers.among(values)]
         codes: tuple[CodeType, ...] = ()
         if self._memory and kernel is not None:
             examined = self._examined(kernel, values[0])
             suspects += [f"Python in the kernel: {name}" for name in examined.foreign]
             codes = examined.codes
         if not self.sealing.is_open:
-            suspects += [*_onlookers(kernel)]
-            if self._threads and _more_threads_than(self._threads):
+            suspects += [*onlookers.beside(kernel, (_Functions, _Operators))]
+            if self._threads and onlookers.more_threads_than(self._threads):
                 suspects.append("a second thread")
         suspects += [f"{name}, which was replaced" for name in self._replaced(of_ours=self.sealing.is_open)]
         tensors = _tensors(values)
@@ -299,7 +286,7 @@ class Probe:
                 self.seen.operators.update(dict.fromkeys(suspects))
                 yield
             else:
-                yield from self._opened(tensors, (*codes, *_makers(values)), alone=kernel is not None)
+                yield from self._opened(tensors, (*codes, *onlookers.makers(values)), alone=kernel is not None)
         finally:
             self.running -= 1
             if self._memory and self._memory.strayed:
@@ -354,158 +341,15 @@ class Probe:
             self.seen.operators.setdefault(reached)
 
 
-def _together(some: Traffic | None, more: Traffic) -> Traffic:
-    if some is None:
-        return more
-    return Traffic(
-        loaded_bytes=some.loaded_bytes + more.loaded_bytes,
-        stored_bytes=some.stored_bytes + more.stored_bytes,
-        unique_loaded_bytes=some.unique_loaded_bytes + more.unique_loaded_bytes,
-        unique_stored_bytes=some.unique_stored_bytes + more.unique_stored_bytes,
-        dot_flops=some.dot_flops + more.dot_flops,
-        complete=some.complete and more.complete,
-    )
-
-
-def _bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The kernel's parameters by name, defaults included, as a grid function gets them."""
-    given = dict(zip(getattr(kernel, "arg_names", ()), args, strict=False)) | kwargs
-    return _defaults(kernel.fn) | given
-
-
-def _defaults(function: Any) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
-    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
-
-
-def _sizes(grid: Any) -> tuple[int, ...]:
-    return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
-
-
-def _constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
-    """The integers among a launch's compile-time arguments: block sizes."""
-    hints = getattr(kernel.fn, "__annotations__", {})
-    plain = {name: getattr(value, "value", value) for name, value in bound.items()}
-    return {
-        name: value
-        for name, value in plain.items()
-        if isinstance(value, int) and not isinstance(value, bool) and "constexpr" in str(hints.get(name, ""))
-        if abs(value) < _LARGEST_CONSTANT
-    }
-
-
-def _name_of(kernel: Any) -> str:
-    name = getattr(kernel, "__name__", None) or getattr(kernel, "name", None)
-    return str(name or "kernel")[:80]
-
-
 def _tensors(values: Any) -> list[Tensor]:
     """Every tensor among the values, in tuples, lists and tensor descriptors too."""
     if isinstance(values, Tensor):
         return [values]
     if isinstance(values, tuple | list):
         return [tensor for value in values for tensor in _tensors(value)]
-    if _is_triton(values) and isinstance(getattr(values, "base", None), Tensor):
+    if onlookers.is_triton(values) and isinstance(getattr(values, "base", None), Tensor):
         return [values.base]
     return []
-
-
-def _suspects(values: Any) -> Iterator[str]:
-    """Arguments that could run code of their own while the kernel runs."""
-    if isinstance(values, Tensor) and any(map(callable, vars(values).values())):
-        yield "a tensor with methods of its own"
-    if type(values) in (tuple, list, torch.Size) or _is_named_tuple(values):
-        for value in values:
-            yield from _suspects(value)
-    elif type(values) not in _PLAIN and not _is_triton(values) and not _is_plain_enum(values):
-        yield f"an argument of type {type(values).__name__}"
-
-
-def _is_named_tuple(value: Any) -> bool:
-    """A tuple of the kind that collections.namedtuple makes, with nothing of its own to run."""
-    return isinstance(value, tuple) and _maker(type(value)) is not None
-
-
-def _maker(kind: Any) -> CodeType | None:
-    """The code that makes a named tuple, if it is what collections.namedtuple makes."""
-    try:
-        plain = namedtuple(kind.__name__, kind._fields)  # type: ignore[misc]
-        code = kind.__new__.__code__
-    except (AttributeError, TypeError, ValueError):
-        return None
-    return code if code == plain.__new__.__code__ else None
-
-
-def _makers(values: Any) -> Iterator[CodeType]:
-    """The interpreter makes an argument's tuples anew."""
-    if isinstance(values, tuple | list):
-        if code := _maker(type(values)):
-            yield code
-        for value in values:
-            yield from _makers(value)
-
-
-def _is_plain_enum(value: Any) -> bool:
-    if not (isinstance(value, int) and isinstance(value, enum.Enum)):
-        return False
-    own = [one for one in vars(type(value)).values() if isinstance(one, FunctionType)]
-    return all(one.__code__.co_filename == enum.__file__ for one in own)
-
-
-_PLAIN = (Tensor, torch.nn.Parameter, int, float, bool, str, type(None), torch.dtype, torch.device)
-
-
-def _is_triton(value: Any) -> bool:
-    kind = type(value)
-    home = sys.modules.get(kind.__module__) if kind.__module__.partition(".")[0] == "triton" else None
-    return getattr(home, kind.__name__, None) is kind
-
-
-_MONITORING_TOOLS = 6
-_KNOBS = ("launch_enter_hook", "launch_exit_hook", "jit_cache_hook", "jit_post_compile_hook", "kernel_load_start_hook")
-
-
-def _onlookers(kernel: Any) -> Iterator[str]:
-    """What could run beside a kernel, and see what it sees."""
-    from triton import knobs
-
-    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
-    if any(type(mode) not in (_Functions, _Operators, DeviceContext) for mode in modes):
-        yield "a torch mode of your own"
-    if len(sys._current_frames()) > 1:
-        yield "a second Python thread"
-    if sys.getprofile() or sys.gettrace():
-        yield "a profile or trace function"
-    # From Python 3.12 on.
-    monitoring = getattr(sys, "monitoring", None)
-    if monitoring and any(monitoring.get_tool(tool) for tool in range(_MONITORING_TOOLS)):
-        yield "a tool of sys.monitoring"
-    if gc.callbacks:
-        yield "a callback of the garbage collector"
-    if any(signal.getitimer(which)[0] for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)):
-        yield "a timer that is running"
-    if not system.is_subreaper():
-        yield "processes that nobody adopts"
-    with suppress(ChildProcessError):
-        os.waitid(os.P_ALL, 0, os.WNOHANG | os.WNOWAIT | os.WEXITED)
-        yield "a second process"
-    hooks = [getattr(knobs.runtime, name, None) for name in _KNOBS]
-    if any(getattr(hook, "calls", hook) for hook in hooks) or getattr(kernel, "launch_metadata", None):
-        yield "a hook of triton's that runs with the launch"
-
-
-def _native_threads() -> int:
-    return len(os.listdir("/proc/self/task"))
-
-
-def _more_threads_than(known: int) -> bool:
-    """Whether there are; one that Python has joined may still be on its way out."""
-    deadline = time.monotonic() + _THREAD_ENDS_S
-    while _native_threads() > known:
-        if time.monotonic() > deadline:
-            return True
-        time.sleep(0.001)
-    return False
 
 
 def prepare(*, interpreted: bool) -> None:

@@ -1,0 +1,60 @@
+"""What can be told of a launch from outside: its kernel's name, its grid, its block sizes, the bytes that it moved."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from typing import Any
+
+from grader.protocol.messages import Traffic
+
+# Block sizes and switches; of what does not fit into a message nothing follows.
+_LARGEST_CONSTANT = 1 << 63
+
+
+def together(some: Traffic | None, more: Traffic) -> Traffic:
+    """The traffic of several runs of one launch."""
+    if some is None:
+        return more
+    return Traffic(
+        loaded_bytes=some.loaded_bytes + more.loaded_bytes,
+        stored_bytes=some.stored_bytes + more.stored_bytes,
+        unique_loaded_bytes=some.unique_loaded_bytes + more.unique_loaded_bytes,
+        unique_stored_bytes=some.unique_stored_bytes + more.unique_stored_bytes,
+        dot_flops=some.dot_flops + more.dot_flops,
+        complete=some.complete and more.complete,
+    )
+
+
+def bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The kernel's parameters by name, defaults included, as a grid function gets them."""
+    given = dict(zip(getattr(kernel, "arg_names", ()), args, strict=False)) | kwargs
+    return _defaults(kernel.fn) | given
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+
+
+def sizes(grid: Any) -> tuple[int, ...]:
+    """How many programs a grid has along each of its axes."""
+    return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
+
+
+def constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
+    """The integers among a launch's compile-time arguments: block sizes."""
+    hints = getattr(kernel.fn, "__annotations__", {})
+    plain = {name: getattr(value, "value", value) for name, value in bound.items()}
+    return {
+        name: value
+        for name, value in plain.items()
+        if isinstance(value, int) and not isinstance(value, bool) and "constexpr" in str(hints.get(name, ""))
+        if abs(value) < _LARGEST_CONSTANT
+    }
+
+
+def name_of(kernel: Any) -> str:
+    """The kernel's name, cut to what a message holds."""
+    name = getattr(kernel, "__name__", None) or getattr(kernel, "name", None)
+    return str(name or "kernel")[:80]
