@@ -231,20 +231,33 @@ def test_a_journal_is_read_past_half_a_line_and_goes_on_after_it(tmp_path: Path)
     assert [line.student for line in kept.journal()] == ["ada", "bob"]
 
 
+def owned(key: str, sha256: str = "") -> HandedIn:
+    """A submission whose result has that key; its text is the one that `failing` is of, or another."""
+    record = failing()
+    return HandedIn("ada", record.exercise.id, "mine.py", key, sha256 or record.submission.sha256)
+
+
 def test_half_a_result_is_none_and_no_half_file_stays(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     with kept.alone():
         kept.keep_result("k1", failing())
-        assert kept.result("k1") == failing()
+        assert kept.result(owned("k1")) == failing()
     (tmp_path / "results" / "k2.json").write_text(to_json(failing())[:500])
     (tmp_path / "results" / ".grade-left").write_text("")
     with kept.alone():
-        assert kept.result("k2") is None
-        assert kept.result("k3") is None
+        assert kept.result(owned("k2")) is None
+        assert kept.result(owned("k3")) is None
         assert not list(tmp_path.rglob(".grade-*"))
         kept.forget_results()
-        assert kept.result("k1") is None
+        assert kept.result(owned("k1")) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
+
+
+def test_a_result_of_another_text_or_exercise_is_none(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.keep_result("k", failing())
+    assert kept.result(owned("k", sha256="0" * 64)) is None
+    assert kept.result(replace(owned("k"), exercise="ex_99")) is None
 
 
 def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) -> None:

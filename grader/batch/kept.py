@@ -149,10 +149,12 @@ class Kept:
 
     # -- results ------------------------------------------------------------------------------------------------------
 
-    def result(self, key: str) -> Record | None:
-        """The result of that key; None where there is none, or what is there is no record."""
+    def result(self, one: HandedIn) -> Record | None:
+        """The result of a submission; None where there is none, or what is there is no record of that text."""
         with contextlib.suppress(OSError, DecodeError, ValueError):
-            return from_json(self._result_path(key).read_text(encoding="utf-8"))
+            record = from_json(self._result_path(one.key).read_text(encoding="utf-8"))
+            if (record.exercise.id, record.submission.sha256) == (one.exercise, one.sha256):
+                return record
         return None
 
     def keep_result(self, key: str, record: Record) -> None:

@@ -112,7 +112,7 @@ class Ledger:
                 continue
             name, text = self._rules.entries[one.exercise].name, self._texts[one.student, one.exercise]
             write(self._kept.submission_path(one.student, name), text)
-            result = self._kept.result(one.key)
+            result = self._kept.result(one)
             again = (only == "failed" and (result is None or result.verdict != "pass")) or only == one.student
             if result is not None and again:
                 self._kept.forget_result(one.key)
@@ -126,8 +126,9 @@ class Ledger:
         students = {one.student for one in self._batch.submissions}
         due = [
             sharing[0]
-            for key, sharing in self._sharing.items()
-            if self._kept.result(key) is None and (only not in students or any(one.student == only for one in sharing))
+            for sharing in self._sharing.values()
+            if self._kept.result(sharing[0]) is None
+            and (only not in students or any(one.student == only for one in sharing))
         ]
         due.sort(key=lambda one: -lasted.get(one.key, 0.0))
         return [self._task(one) for one in due]
@@ -186,7 +187,7 @@ class Ledger:
 
     def restamp(self) -> int:
         """Write all records anew from the results, after the seed became known; how many."""
-        found = [(one, self._kept.result(one.key)) for one in self._batch.submissions if one.key]
+        found = [(one, self._kept.result(one)) for one in self._batch.submissions if one.key]
         for one, result in found:
             if result is not None:
                 self._record(one, result)

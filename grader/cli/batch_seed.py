@@ -43,7 +43,7 @@ def appeal(out: str, student: str) -> int:
         raise UsageError(f"a student must have handed in something, got {student!r}")
     entries = {entry.id: entry for entry in discover(find_root())}
     for one in own:
-        result = kept.result(one.key) if one.key else None
+        result = kept.result(one) if one.key else None
         if result is None:
             print(f"{one.exercise}: {one.trouble or 'no result is kept'}")
             continue
