@@ -32,6 +32,7 @@ _MODULES = (
 _OUR_FOLDER = str(Path(__file__).parents[1])
 # An owner of names, the names that it had, and its type.
 _Entry = tuple[Any, dict[str, Any], type]
+_WORDS = (str, int, bool, type(None))
 _CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), staticmethod, classmethod, property)
 
 
@@ -64,8 +65,11 @@ class Unaltered:
         self._codes: dict[int, tuple[FunctionType, CodeType]] = {}
         self._recoded: dict[int, FunctionType] = {}
         self._own: set[CodeType] = set()
-        # The interpreter executes annotations of triton's own functions among triton's own names.
-        self._values = {id(value): value for value in vars(typing).values()}
+        # Of whatever was there: objects by their ids, and the global names that functions see.
+        self._values: dict[int, Any] = {}
+        self._globals: set[int] = set()
+        # Names that the interpreter itself puts into triton's modules, and what they stand for.
+        self._lent: dict[str, Any] = {}
         self.renew()
         every = torch._C._dispatch_get_all_op_names()
         named = [name for name in every if name.removeprefix("aten::").partition(".")[0] in operators]
@@ -73,6 +77,8 @@ class Unaltered:
 
     def renew(self) -> None:
         """Remember what is there now, operators aside: before the submission is loaded, what differs is our work."""
+        # It executes triton's own functions, annotations included, among triton's own names.
+        self._lent = {**vars(typing), **_interpreter_s_own(), "static_print": print}
         owners: list[Any] = [owner for module in _watched() for owner in (module, *_classes_of(module))]
         for owner in (*owners, *_objects_of(owners)):
             if id(owner) not in self._all:
@@ -98,6 +104,7 @@ class Unaltered:
         for function in _functions_of(value):
             self._codes[id(function)] = function, function.__code__
             self._own.update(within(function.__code__))
+            self._globals.add(id(function.__globals__))
 
     def recode(self, function: FunctionType) -> None:
         """A function is about to get other code: Python says so, which spares a look at all of them."""
@@ -118,7 +125,9 @@ class Unaltered:
                 before = names.get(name)
                 if value is before or not _runs(value if before is None else before):
                     continue
-                if (before is not None or _hides(owner, name)) and not self._is_known(value):
+                if self._is_lent(owner, name, value):
+                    continue
+                if (before is not None or _hides(owner, name)) and not self._is_known(value, name):
                     yield f"{_name_of(owner)}.{name}"
         for place, function in self._recoded.items():
             code = self._codes[place][1]
@@ -128,20 +137,39 @@ class Unaltered:
             if torch._C._dispatch_dump(name) != known:
                 yield name
 
-    def _is_known(self, value: Any) -> bool:
-        """Whether it was there already, under another name, or is what only functions that were there can have made."""
-        if id(value) in self._values:
-            return True
+    def _is_lent(self, owner: Any, name: str, value: Any) -> bool:
+        return self._lent.get(name) is value and isinstance(owner, ModuleType) and _is_triton(owner)
+
+    def _is_known(self, value: Any, name: str = "") -> bool:
+        """Whether only functions that were there can have made it, or it was there under this name. What was there
+        under another is not known: in the place of another, any function of NumPy's or of Python's does something else.
+        """
         if type(value) is partial:
             given = (*value.args, *value.keywords.values())
-            return self._is_known(value.func) and not any(map(callable, given))
+            return self._is_known(value.func) and all(type(one) in _WORDS for one in given)
         found = [*_functions_of(value)]
-        return bool(found) and all(one.__code__ in self._own and self._holds_known(one) for one in found)
+        misplaced = any(id(one) in self._codes and one.__code__.co_name != name for one in found)
+        return bool(found) and not misplaced and all(map(self._is_made_of_known, found))
 
-    def _holds_known(self, function: FunctionType) -> bool:
+    def _is_made_of_known(self, function: FunctionType) -> bool:
+        """Whether it has a known function's code and global names, and holds nothing else that could run."""
+        if id(function) in self._codes:
+            return True
+        if function.__code__ not in self._own or id(function.__globals__) not in self._globals:
+            return False
         given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         held = (*closure_of(function).values(), *given)
-        return all(one.__code__ in self._own for one in held if isinstance(one, FunctionType))
+        return all(type(one) in _WORDS or self._may_be_held(one) for one in held if one is not function)
+
+    def _may_be_held(self, value: Any) -> bool:
+        if isinstance(value, FunctionType):
+            return self._is_made_of_known(value)
+        return id(value) in self._values and (isinstance(value, type) or not callable(value))
+
+
+def _interpreter_s_own() -> dict[str, Any]:
+    interpreter = sys.modules.get("triton.runtime.interpreter")
+    return vars(interpreter) if interpreter else {}
 
 
 def _are_the_same(some: Collection[Any], others: Collection[Any]) -> bool:
