@@ -159,12 +159,19 @@ class Unaltered:
             return False
         given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         held = (*closure_of(function).values(), *given)
-        return all(type(one) in _WORDS or self._may_be_held(one) for one in held if one is not function)
+        return all(self._may_be_held(one) for one in held if one is not function)
 
     def _may_be_held(self, value: Any) -> bool:
+        """By known code: plain words, known functions, what was there, and objects of triton's that hold no more."""
         if isinstance(value, FunctionType):
             return self._is_made_of_known(value)
-        return id(value) in self._values and (isinstance(value, type) or not callable(value))
+        if type(value) in _WORDS or callable(value):
+            return type(value) in _WORDS or (isinstance(value, type) and id(value) in self._values)
+        if not _is_triton(type(value)):
+            return id(value) in self._values
+        # Triton makes such objects anew for every function that it wraps.
+        parts = getattr(value, "__dict__", {}).values()
+        return id(type(value)) in self._values and all(map(self._may_be_held, parts))
 
 
 def _interpreter_s_own() -> dict[str, Any]:
