@@ -165,10 +165,11 @@ class Unaltered:
         """By known code: plain words, known functions, what was there, and objects of triton's that hold no more."""
         if isinstance(value, FunctionType):
             return self._is_made_of_known(value)
-        if type(value) in _WORDS or callable(value):
-            return type(value) in _WORDS or (isinstance(value, type) and id(value) in self._values)
-        if not _is_triton(type(value)):
-            return id(value) in self._values
+        was_there = id(value) in self._values
+        if isinstance(value, type) or (was_there and not callable(value)):
+            return was_there
+        if callable(value) or not _is_triton(type(value)):
+            return type(value) in _WORDS
         # Triton makes such objects anew for every function that it wraps.
         parts = getattr(value, "__dict__", {}).values()
         return id(type(value)) in self._values and all(map(self._may_be_held, parts))
