@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -128,6 +129,7 @@ def test_what_is_still_running_is_ended_before_its_folder_is_removed(
     os.kill(server, signal.SIGKILL)
     grader.wait()
     monkeypatch.setattr(scratches, "_ABANDONED_S", 0.0)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder.parent))
     assert within(20, lambda: bool(scratches.sweep()) or not folder.exists())
     assert not folder.exists()
     assert not any(map(lives, left))

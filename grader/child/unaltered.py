@@ -78,7 +78,7 @@ class Unaltered:
     def renew(self) -> None:
         """Remember what is there now, operators aside: before the submission is loaded, what differs is our work."""
         # It executes triton's own functions, annotations included, among triton's own names.
-        self._lent = {**vars(typing), **_interpreter_s_own(), "static_print": print}
+        self._lent = {**vars(typing), **_interpreter_s_own(), "static_print": builtins.print}
         owners: list[Any] = [owner for module in _watched() for owner in (module, *_classes_of(module))]
         for owner in (*owners, *_objects_of(owners)):
             if id(owner) not in self._all:
