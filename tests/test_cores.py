@@ -48,8 +48,8 @@ def test_without_a_topology_every_processor_is_a_core(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pinned", [8], indirect=True)
-def test_everybody_gets_a_core_and_everybody_is_freed(pinned: Pinned) -> None:
-    with apart([17, 500]):
+def test_everybody_gets_a_core_and_everybody_is_freed(pinned: Pinned, tmp_path: Path) -> None:
+    with apart([17, 500], tmp_path):
         inside = list(pinned)
         pinned.clear()
     assert [process for process, _ in inside] == [0, 17, 500]
@@ -61,20 +61,45 @@ def test_everybody_gets_a_core_and_everybody_is_freed(pinned: Pinned) -> None:
 
 
 @pytest.mark.parametrize("pinned", [1, 2, 4], indirect=True)
-def test_where_cores_are_few_nobody_is_moved(pinned: Pinned) -> None:
-    with apart([17, 500]):
+def test_where_cores_are_few_nobody_is_moved(pinned: Pinned, tmp_path: Path) -> None:
+    with apart([17, 500], tmp_path):
         pass
     assert pinned == []
 
 
 @pytest.mark.parametrize("pinned", [8], indirect=True)
-def test_a_process_that_has_ended_stops_nobody(pinned: Pinned) -> None:
-    with apart([63, 500]):
+def test_a_process_that_has_ended_stops_nobody(pinned: Pinned, tmp_path: Path) -> None:
+    with apart([63, 500], tmp_path):
         assert [process for process, _ in pinned] == [0, 500]
 
 
 @pytest.mark.parametrize("pinned", [8], indirect=True)
-def test_an_error_inside_frees_everybody(pinned: Pinned) -> None:
-    with pytest.raises(ZeroDivisionError), apart([17]):
+def test_an_error_inside_frees_everybody(pinned: Pinned, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), apart([17], tmp_path):
         raise ZeroDivisionError
     assert pinned[-2:] == [(0, set(range(8))), (17, set(range(8)))]
+
+
+def places(pinned: Pinned) -> set[int]:
+    return set.union(*(place for _, place in pinned))
+
+
+@pytest.mark.parametrize("pinned", [16], indirect=True)
+def test_two_graders_that_time_at_once_get_other_cores_and_the_next_gets_them(pinned: Pinned, tmp_path: Path) -> None:
+    with apart([17, 500], tmp_path):
+        first = places(pinned)
+        pinned.clear()
+        with apart([18, 501], tmp_path):
+            assert len(places(pinned)) == 3
+            assert not first & places(pinned)
+    pinned.clear()
+    with apart([19, 502], tmp_path):
+        assert places(pinned) == first
+
+
+@pytest.mark.parametrize("pinned", [6], indirect=True)
+def test_whoever_comes_when_the_cores_are_taken_is_moved_nowhere(pinned: Pinned, tmp_path: Path) -> None:
+    with apart([17, 500], tmp_path):
+        pinned.clear()
+        with apart([18, 501], tmp_path):
+            assert pinned == []

@@ -17,6 +17,7 @@ from grader.grading.fitness import unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
+from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure, missing_function, why_not_finished
 from grader.judge.rules import decide
@@ -70,27 +71,30 @@ class Answers:
         salt = hashlib.sha256(self._job.source.encode()).digest()[0]
         bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt)
         # Technique last: its sealed calls repeat cases of every other check of the part.
-        for check in sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels)):
-            if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
-                yield result_of(check, None, status="skipped_environment", reason=reason)
-            elif isinstance(check.check.rule, Compiles):
-                yield self._compilation.check(check, check.check.rule)
-            elif check.cases == ():
-                yield unjudged(check, on_gpu=self._session.runs_on_gpu)
-            elif blocked is not None:
-                yield result_of(check, blocked)
-            elif len(timeouts) >= _MOST_TIMEOUTS:
-                reason = f"not run because {' and '.join(timeouts)} ran out of time"
-                yield result_of(check, None, status="skipped_dependency", reason=reason)
-            else:
-                with self._lock.shared() if self._lock else nullcontext():
-                    result = self._judged(bench, check)
-                self._statuses[check.id] = result.status
-                if result.status == "timeout":
-                    timeouts.append(check.id)
-                if result.status == "not_implemented" and result.cause:
-                    blocked = Failure("not_implemented", result.cause)
-                yield result
+        ordered = sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels))
+        with Ahead(self._truth, part) as ahead:
+            for check, following in zip(ordered, [*ordered[1:], None], strict=True):
+                if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
+                    yield result_of(check, None, status="skipped_environment", reason=reason)
+                elif isinstance(check.check.rule, Compiles):
+                    yield self._compilation.check(check, check.check.rule)
+                elif check.cases == ():
+                    yield unjudged(check, on_gpu=self._session.runs_on_gpu)
+                elif blocked is not None:
+                    yield result_of(check, blocked)
+                elif len(timeouts) >= _MOST_TIMEOUTS:
+                    reason = f"not run because {' and '.join(timeouts)} ran out of time"
+                    yield result_of(check, None, status="skipped_dependency", reason=reason)
+                else:
+                    ahead.turn_to((*check.cases, *(following.cases if following else ())))
+                    with self._lock.shared() if self._lock else nullcontext():
+                        result = self._judged(bench, check)
+                    self._statuses[check.id] = result.status
+                    if result.status == "timeout":
+                        timeouts.append(check.id)
+                    if result.status == "not_implemented" and result.cause:
+                        blocked = Failure("not_implemented", result.cause)
+                    yield result
         if blocked is not None:
             self._blocked[part.name] = blocked
 

@@ -7,6 +7,7 @@ busy.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -53,6 +54,7 @@ from grader.tripwire import sightings
 
 # On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
 _GPU_PATIENCE_S = 20.0
+_MOST_THREADS = 8
 
 
 def grade(
@@ -68,12 +70,11 @@ def grade(
     other gradings of the exercise use as well.
     """
     started = monotonic()
-    # Tensors are small here, and threads of torch's own would take the cores from the submission.
-    torch.set_num_threads(1)
     entry, limits = job.entry, job.entry.exercise.limits
     truth = truth or Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
     start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
+    torch.set_num_threads(_threads(on_gpu=gpu is not None))
     versions = machine.version("triton"), machine.version("torch")
     shelf = shelf_for(job.source, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
@@ -166,6 +167,11 @@ def _record(
         duration_s=round(duration_s, 3),
         sightings=sightings(job.source),
     )
+
+
+def _threads(*, on_gpu: bool) -> int:
+    """How many threads compute a truth. Without a GPU tensors are small, and the submission needs the cores itself."""
+    return max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // 4)) if on_gpu else 1
 
 
 def _has_speed(plan: Plan) -> bool:

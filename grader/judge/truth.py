@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import types
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -79,7 +81,8 @@ class Truth:
         self._inputs = module_from_text("inputs.py", inputs_source)
         self._oracle = module_from_text("oracle.py", oracle_source)
         self._oracle.MEASURED = json.loads(measured) if measured else None  # type: ignore[attr-defined]
-        self._known: dict[tuple[object, ...], tuple[Expected, ...]] = {}
+        self._known: dict[tuple[object, ...], Future[tuple[Expected, ...]]] = {}
+        self._guard = threading.Lock()
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """The arguments of a call, bit for bit those that the submission's process builds."""
@@ -111,13 +114,27 @@ class Truth:
         return tuple(Offer(thing, cost / least) for thing, cost in zip(things, costs, strict=True))
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
-        """The expected outputs: the returned ones, then the arguments that the part changes in place."""
+        """The expected outputs: the returned ones, then the arguments that the part changes in place.
+
+        Computed once, whichever thread asks first; others wait for it.
+        """
         key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
-        if key not in self._known:
-            if len(self._known) >= self._keep:
-                self._known.clear()
-            self._known[key] = self._compute(part, recipe)
-        return self._known[key]
+        with self._guard:
+            known = self._known.get(key)
+            if known is None:
+                if len(self._known) >= self._keep:
+                    self._known.clear()
+                found = self._known[key] = Future[tuple[Expected, ...]]()
+        if known is not None:
+            return known.result()
+        try:
+            found.set_result(self._compute(part, recipe))
+        except BaseException as fault:
+            with self._guard:
+                self._known.pop(key, None)
+            found.set_exception(fault)
+            raise
+        return found.result()
 
     def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
         """What usual mistakes would return for this case; nothing where the oracle foresees none."""

@@ -1,7 +1,7 @@
-"""Who may use a GPU when: judging answers shares it, timing has it alone. Locks hold across processes and users.
+"""Who may use a GPU when: judging answers shares it, timing has it alone; and whose a processor core is meanwhile.
 
-Two files per GPU: whoever times closes the door, so that nobody new comes in, and then waits until the room is empty.
-The operating system releases the locks of a process that dies.
+Locks hold across processes and users. Two files per GPU: whoever times closes the door, so that nobody new comes in,
+and then waits until the room is empty. The operating system releases the locks of a process that dies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from grader.errors import GradeError
 
 # Not $TMPDIR, which differs from user to user: all graders of this host must meet at one file.
-_FOLDER = Path("/tmp")  # noqa: S108
+TEMPORARY = Path("/tmp")  # noqa: S108
 # Longer than any grading times.
 PATIENCE_S = 600.0
 _POLL_S = 0.01
@@ -27,7 +27,7 @@ _POLL_S = 0.01
 class GpuLock:
     """The lock of the GPU with that UUID."""
 
-    def __init__(self, uuid: str, folder: Path = _FOLDER) -> None:
+    def __init__(self, uuid: str, folder: Path = TEMPORARY) -> None:
         name = re.sub(r"[^\w-]", "_", uuid)[:80] or "unknown"
         self._door, self._room = folder / f"grade-gpu-{name}.door", folder / f"grade-gpu-{name}.room"
 
@@ -42,6 +42,22 @@ class GpuLock:
         """Use the GPU alone."""
         with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
             yield
+
+
+@contextmanager
+def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
+    """Whether that processor core is ours while the block runs: no other grader that asks gets it."""
+    descriptor = _opened(folder / f"grade-core-{number}")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -1,0 +1,41 @@
+"""Truth in advance: while a process answers one case, another thread computes what the next ones should give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from grader.judge.truth import Truth
+from grader.model.exercise import Part
+from grader.plan import PlannedCase
+from grader.protocol.messages import Recipe
+
+
+class Ahead:
+    """Computes what a part's cases should give before it is asked for. A context manager; its thread ends with it.
+
+    What goes wrong here goes wrong again where the case is judged, and is told there.
+    """
+
+    def __init__(self, truth: Truth, part: Part) -> None:
+        self._truth = truth
+        self._part = part
+        self._pool = ThreadPoolExecutor(1, "truth ahead")
+        self._wanted: list[Future[Any]] = []
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)
+
+    def turn_to(self, cases: Sequence[PlannedCase]) -> None:
+        """These are judged next, in this order; whatever was wanted before and is not begun is given up."""
+        for earlier in self._wanted:
+            earlier.cancel()
+        recipes = [Recipe(self._part.name, dict(one.case), one.seed) for one in cases]
+        self._wanted = [self._pool.submit(self._truth.expect, self._part, recipe) for recipe in recipes]
