@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from grader.cleaning import clean
+from grader.parsing import ONE_AT_A_TIME
 from grader.record import Sighting
 
 _MOST_SIGHTINGS = 20
@@ -96,7 +97,8 @@ _PATCHED = frozenset({"torch", "triton", "tl", "numpy", "np", "cutlass", "cute"}
 def sightings(source: str) -> tuple[Sighting, ...]:
     """What a reader of the text may want to look at, by line; nothing where the text is no Python."""
     try:
-        tree = ast.parse(source)
+        with ONE_AT_A_TIME:
+            tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from benchmarks.accuracy.sighted import sighted
+from grader.model.formula import evaluate
 from grader.record import Sighting
 from grader.tripwire import sightings
 from tests.claims import files
@@ -85,3 +89,21 @@ def test_the_page_counts_what_was_sighted() -> None:
     page = sighted(ROOT)
     assert f"| solutions and honest variants | {len(HONEST)} | 0 (0%) |" in page
     assert "| ways out of the process | 1" in page
+
+
+def test_trees_are_built_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, most = [0], []
+    parse = ast.parse
+
+    def slow(text: str, mode: str = "exec") -> ast.AST:
+        inside[0] += 1
+        most.append(inside[0])
+        time.sleep(0.01)
+        inside[0] -= 1
+        return parse(text, mode=mode)
+
+    monkeypatch.setattr(ast, "parse", slow)
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(work) for work in (lambda: sightings("x = 1"), lambda: evaluate("2 * N", {"N": 3})) * 4]
+    assert [one.result() for one in found] == [(), 6.0] * 4
+    assert most == [1] * 8

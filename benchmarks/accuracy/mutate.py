@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.operators import KERNEL, LAUNCH, Change, Operator, Scope
+from grader.parsing import ONE_AT_A_TIME
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[
 
 def trapped(source: str, line: int) -> str:
     """The text with an error in front of the statement that a line belongs to: whoever runs the line runs into it."""
-    tree = ast.parse(source)
+    with ONE_AT_A_TIME:
+        tree = ast.parse(source)
     around = [
         node
         for function in _functions(tree)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from grader.errors import SpecError
 from grader.model.cases import Value
+from grader.parsing import ONE_AT_A_TIME
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -32,8 +33,10 @@ def evaluate(formula: str, case: Mapping[str, Value]) -> float:
     if "dtype" in case:
         names["itemsize"] = itemsize(case["dtype"])
     try:
+        with ONE_AT_A_TIME:
+            tree = ast.parse(formula, mode="eval")
         # A root of something negative is a complex number, and no amount of work: float() refuses it.
-        return _finite(float(_value(ast.parse(formula, mode="eval").body, names)))
+        return _finite(float(_value(tree.body, names)))
     except (SyntaxError, ZeroDivisionError, TypeError, OverflowError, ValueError) as broken:
         raise SpecError(f"a formula must be arithmetic over {_listed(names)}, got {formula!r} ({broken})") from broken
 

@@ -1,0 +1,95 @@
+"""What a second GPU is worth to a class: the same submissions on the first GPU, then on all of them.
+
+    python -m benchmarks.gpus --students 6     every student hands in ex_16's model solution
+
+Neither run finds anything compiled. On one GPU submissions are graded one after another: each is timed as when it is
+graded alone, and every speed verdict must be the same with the others beside it. No test depends on this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from grader.catalogue import resolve
+from grader.machine import visible_gpus
+from grader.record import CheckResult, Record, from_json
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def make_class(folder: Path, students: int, exercises: list[str]) -> None:
+    """A plain class of model solutions, each a text of its own."""
+    for name in exercises:
+        entry, _ = resolve(ROOT, name)
+        for number in range(students):
+            target = folder / f"student_{number:02}" / f"{entry.name}.py"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f"{entry.solution.read_text()}\n# {number}\n")
+
+
+def graded(source: Path, out: Path, gpus: list[str]) -> tuple[float, dict[str, Record]]:
+    """Seconds of the whole command, and the records by STUDENT/EXERCISE."""
+    home = out / "home"
+    home.mkdir(parents=True)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(gpus), "HOME": str(home)}
+    command = [sys.executable, "-m", "grader", "batch", str(source), "--out", str(out / "graded"), "--allow-unconfined"]
+    started = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - started
+    if done.returncode not in (0, 1, 3):
+        print(f"exit code {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+    records = sorted((out / "graded/records").glob("*/*.json"))
+    return seconds, {f"{path.parent.name}/{path.stem}": from_json(path.read_text()) for path in records}
+
+
+def speeds(record: Record) -> list[CheckResult]:
+    """The checks on speed that were decided by timing."""
+    return [check for check in record.checks if check.speed is not None]
+
+
+def compared(alone: dict[str, Record], beside: dict[str, Record]) -> None:
+    """Say which speed verdicts are the same, and how far their ratios are apart."""
+    pairs = [
+        (name, one, other)
+        for name in sorted(set(alone) & set(beside))
+        for one, other in zip(speeds(alone[name]), speeds(beside[name]), strict=True)
+    ]
+    same = [one.status == other.status and one.points == other.points for _, one, other in pairs]
+    apart = [abs(float(other.speed.ratio) / float(one.speed.ratio) - 1) for _, one, other in pairs]
+    print(f"{sum(same)} of {len(pairs)} speed verdicts the same, points too", end="; ")
+    print(f"ratios apart: median {sorted(apart)[len(apart) // 2]:.1%}, at most {max(apart):.1%}", flush=True)
+    for name, one, other in pairs:
+        if one.status != other.status or one.points != other.points:
+            print(f"  {name} {one.id}: {one.status} {one.points} at {one.speed.ratio} alone", end=", ")
+            print(f"{other.status} {other.points} at {other.speed.ratio} beside others")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, default=6)
+    parser.add_argument("--exercises", default="ex_16")
+    parser.add_argument("--keep", type=Path, help="a folder for what is written; a temporary one unless said")
+    given = parser.parse_args()
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="grade-bench-"))
+    make_class(folder / "submissions", given.students, given.exercises.split(","))
+    gpus = list(visible_gpus())
+    found = []
+    for number in (1, len(gpus)):
+        seconds, records = graded(folder / "submissions", folder / f"on-{number}", gpus[:number])
+        found.append((seconds, records))
+        each = ", ".join(f"{record.duration_s:.0f}" for record in records.values())
+        passed = sum(record.verdict == "pass" for record in records.values())
+        print(f"{number} GPU(s): {len(records)} graded, {passed} pass, in {seconds:.0f} s (each: {each} s)", flush=True)
+    (alone_s, alone), (beside_s, beside) = found
+    print(f"{len(gpus)} GPUs take {beside_s / alone_s:.2f} of one's time")
+    compared(alone, beside)
+
+
+if __name__ == "__main__":
+    main()
