@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.speed import cores
-from grader.speed.cores import apart, physical
+from grader.speed.cores import apart, physical, shares, stay_on
 
 Pinned = list[tuple[int, set[int]]]
 
@@ -103,3 +103,32 @@ def test_whoever_comes_when_the_cores_are_taken_is_moved_nowhere(pinned: Pinned,
         pinned.clear()
         with apart([18, 501], tmp_path):
             assert pinned == []
+
+
+@pytest.fixture
+def two_threads_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """32 processors; 0 and 16, 1 and 17 … are threads of one core."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(32)))
+    return topology(tmp_path, {number: f"{number % 16},{number % 16 + 16}" for number in range(32)})
+
+
+def test_graders_that_share_a_machine_get_whole_cores_of_their_own(two_threads_each: Path) -> None:
+    first, second = (set(map(int, share.split(","))) for share in shares(2, two_threads_each))
+    assert first == {*range(8), *range(16, 24)}
+    assert second == {*range(8, 16), *range(24, 32)}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_grader_alone_and_graders_with_too_few_cores_for_timing_are_bound_to_none(
+    count: int, two_threads_each: Path
+) -> None:
+    assert shares(count, two_threads_each) == ("",) * count
+
+
+@pytest.mark.parametrize("pinned", [8], indirect=True)
+def test_a_share_holds_as_far_as_it_is_there(pinned: Pinned) -> None:
+    stay_on("6,7,8,9")
+    stay_on("")
+    stay_on("64")
+    stay_on("what?")
+    assert pinned == [(0, {6, 7})]

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from grader import machine
+from grader.batch import work
 from grader.catalogue import discover
-from grader.cli import processes
-from grader.cli.processes import Processes
+from grader.grading import processes
+from grader.grading.processes import Processes
 
 ENTRIES = discover(Path(__file__).resolve().parents[1])
 
@@ -89,3 +90,25 @@ def test_without_a_gpu_nothing_but_the_interpreter_is_started(log: list[str]) ->
     with Processes(cpu=True) as shared:
         assert shared.ready(ENTRIES[0])[1] is None
     assert log == ["start interpret", "end interpret"]
+
+
+def test_a_worker_lends_its_anchor_to_one_grading_at_a_time(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work.key, "environment", lambda gpu: {})
+    desk = work._Desk(cpu=False)
+    with desk._borrowed(ENTRIES[0]) as (server, anchor), desk._borrowed(ENTRIES[1]) as (beside, none):
+        assert anchor is not None
+        assert none is None
+        assert beside is server
+    with desk._borrowed(ENTRIES[0]) as (_, again):
+        assert again is anchor
+    assert [line for line in log if line.startswith(("start", "end"))] == ["start gpu", "start ex_15"]
+
+
+def test_a_worker_that_cannot_begin_leaves_no_process(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(gpu: bool) -> dict[str, str]:
+        raise OSError("no driver")
+
+    monkeypatch.setattr(work.key, "environment", broken)
+    with pytest.raises(OSError, match="no driver"):
+        work._Desk(cpu=False)
+    assert log == ["start gpu", "end gpu"]

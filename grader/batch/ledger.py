@@ -121,7 +121,9 @@ class Ledger:
                 yield _line(one, result, result.graded_at, 0.0)
 
     def tasks(self, only: str = "") -> list[Task]:
-        """What is to be graded: every text once, those that took longest the last time first."""
+        """What is to be graded: every text once, those that took longest the last time first; then by exercise, since
+        a worker keeps what belongs to the last one.
+        """
         lasted = {line.key: line.seconds for line in self._kept.journal()}
         students = {one.student for one in self._batch.submissions}
         due = [
@@ -130,7 +132,7 @@ class Ledger:
             if self._kept.result(sharing[0]) is None
             and (only not in students or any(one.student == only for one in sharing))
         ]
-        due.sort(key=lambda one: -lasted.get(one.key, 0.0))
+        due.sort(key=lambda one: (-lasted.get(one.key, 0.0), one.exercise))
         return [self._task(one) for one in due]
 
     def _task(self, one: HandedIn) -> Task:

@@ -20,6 +20,7 @@ from grader.batch import work
 from grader.batch.work import Introduction, Outcome, Task
 from grader.errors import GradeError, MissingEnvironment
 from grader.protocol.decode import DecodeError, decode
+from grader.speed.cores import shares
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -77,10 +78,16 @@ class _Run:
 
 
 def local_workers(gpus: Sequence[str], wanted: int | None = None) -> tuple[dict[str, str], ...]:
-    """The environments of this machine's workers: one per GPU, or one per core where there is none."""
+    """The environments of this machine's workers: one per GPU, or one per core where there is none.
+
+    Workers with GPUs share the cores out among them: what one compiles is not to disturb what another one times.
+    """
     if gpus:
         count = wanted or len(gpus)
-        return tuple({"CUDA_VISIBLE_DEVICES": gpus[place % len(gpus)]} for place in range(count))
+        return tuple(
+            {"CUDA_VISIBLE_DEVICES": gpus[place % len(gpus)], **({work.CORES: share} if share else {})}
+            for place, share in enumerate(shares(count))
+        )
     return tuple({} for _ in range(wanted or len(os.sched_getaffinity(0))))
 
 

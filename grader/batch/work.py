@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from grader import machine
 from grader.batch import key
 from grader.batch.key import Terms
 from grader.catalogue import Entry, discover, find_root
 from grader.errors import GradeError
 from grader.isolation import missing
 from grader.protocol.decode import decode
+from grader.speed.cores import stay_on
 
 if TYPE_CHECKING:
     from grader.judge.truth import Truth
     from grader.plan import Plan
+    from grader.sandbox.server import ForkServer
+    from grader.speed.anchor import Anchor
+
+# Names a worker's share of the machine's processors in its environment.
+CORES = "GRADE_CORES"
 
 # Tensors of so many cases are kept for the next submission: all of an exercise's plan.
 _KNOWN_CASES = 256
@@ -122,6 +129,8 @@ _drawing = threading.Lock()
 
 
 def _desk(cpu: bool) -> _Desk:
+    # Of this thread; all that it starts inherits them.
+    stay_on(os.environ.get(CORES, ""))
     with _opening:
         return _opened(cpu)
 
@@ -132,12 +141,20 @@ def _opened(cpu: bool) -> _Desk:
 
 
 class _Desk:
-    """What a worker keeps from one submission to the next: the fork server, plans, and the oracle's answers."""
+    """What a worker keeps from one submission to the next: its processes, plans, and the oracle's answers."""
 
     def __init__(self, cpu: bool) -> None:
-        from grader.sandbox.server import ForkServer
+        from grader.grading.processes import Processes
 
-        uses_gpu = not cpu and machine.has_gpu()
+        # First: it loads while we do.
+        self._processes = Processes(cpu=cpu)
+        try:
+            self._furnish(uses_gpu=self._processes.settled().mode == "gpu")
+        except BaseException:
+            self._processes.close()
+            raise
+
+    def _furnish(self, *, uses_gpu: bool) -> None:
         self._entries: Mapping[str, Entry] = {entry.name: entry for entry in discover(find_root())}
         self._truths: dict[str, Truth] = {}
         self._plans: dict[tuple[str, str, tuple[str, ...]], Plan] = {}
@@ -147,8 +164,7 @@ class _Desk:
             {name: entry.sha256() for name, entry in self._entries.items()},
             key.environment(gpu=uses_gpu),
         )
-        # Last, when nothing can go wrong any more: it is a process.
-        self.server = ForkServer("gpu" if uses_gpu else "interpret")
+        self._anchoring = threading.Lock()
 
     def introduction(self) -> Introduction:
         """What this worker has, found out by starting a child as a submission's is started."""
@@ -156,7 +172,7 @@ class _Desk:
 
         if not self.layers:
             entry = next(iter(self._entries.values()))
-            with Session(self.server, entry.start(""), entry.exercise.limits) as session:
+            with Session(self._processes.settled(), entry.start(""), entry.exercise.limits) as session:
                 session.load()
                 self.layers = session.ready.isolation if session.ready else ()
         return Introduction(self.terms, self.layers)
@@ -179,7 +195,19 @@ class _Desk:
             compiled=task.compiled,
             patience_s=20.0,
         )
-        return to_json(grade(job, self.server, truth=self._truth(entry)))
+        with self._borrowed(entry) as (server, anchor):
+            return to_json(grade(job, server, anchor=anchor, truth=self._truth(entry)))
+
+    @contextmanager
+    def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, Anchor | None]]:
+        """The fork server, and the anchor where nobody has it: another thread of this worker gets one of its own."""
+        if not self._anchoring.acquire(blocking=False):
+            yield self._processes.settled(), None
+            return
+        try:
+            yield self._processes.ready(entry)
+        finally:
+            self._anchoring.release()
 
     def _agree(self, task: Task) -> None:
         """A worker that joined later, or whose checkout was changed, may be another one than the class began with."""
@@ -214,6 +242,6 @@ class _Desk:
             warnings.simplefilter("ignore", HypothesisDeprecationWarning)
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
-                gpu = self.server.mode == "gpu"
+                gpu = self._processes.mode == "gpu"
                 self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts)
         return self._plans[name]

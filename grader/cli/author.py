@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TextIO
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cleaning import as_json
 from grader.cli.files import check_target, parse_seed, write, write_or_print
-from grader.cli.processes import start_server
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.grading.processes import start_server
 from grader.record import number
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from grader.cleaning import as_json
 from grader.cli import kept, shelf
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
-from grader.cli.processes import Processes
 from grader.cli.run import Manner, can_keep_cards, job_for, keep, progress, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.grading.processes import Processes
 from grader.record import Record, exit_code, headline
 
 SCHEMA = "grade/all/v1"

@@ -19,9 +19,9 @@ from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
 from grader.cli.kept import card_of, note_attempt
 from grader.cli.moment import now
-from grader.cli.processes import Processes, start_server
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.grading.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer
 from grader.speed.anchor import Anchor

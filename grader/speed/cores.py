@@ -16,6 +16,8 @@ from pathlib import Path
 from grader.speed.lock import TEMPORARY, claimed_core
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
+# The submission's process and the anchor.
+_TIMED = 2
 
 
 @contextmanager
@@ -45,14 +47,39 @@ def apart(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterator[None]:
                     os.sched_setaffinity(process, allowed)
 
 
+def shares(count: int, topology: Path = _TOPOLOGY) -> tuple[str, ...]:
+    """The processors of each of `count` graders, "0,1,8,9": whole cores, as many for each, nobody else's.
+
+    Empty where one grader has all, or where a share would be too small to time in.
+    """
+    cores = _cores(sorted(os.sched_getaffinity(0)), topology)
+    each = len(cores) // count
+    if count == 1 or each <= 2 * _TIMED:
+        return ("",) * count
+    parts = (cores[place * each : (place + 1) * each] for place in range(count))
+    return tuple(",".join(str(processor) for core in part for processor in core) for part in parts)
+
+
+def stay_on(share: str) -> None:
+    """Keep this thread, and whatever it starts, to these processors, where they are still ours."""
+    processors = {int(one) for one in share.split(",") if one.isdigit()} & os.sched_getaffinity(0)
+    if processors:
+        os.sched_setaffinity(0, processors)
+
+
 def physical(processors: Sequence[int], topology: Path = _TOPOLOGY) -> list[int]:
     """The first processor of every core."""
-    found: dict[str, int] = {}
+    return [core[0] for core in _cores(processors, topology)]
+
+
+def _cores(processors: Sequence[int], topology: Path) -> list[list[int]]:
+    """The processors by the core that they are threads of."""
+    found: dict[str, list[int]] = {}
     for processor in processors:
         siblings = topology / f"cpu{processor}" / "topology" / "thread_siblings_list"
         try:
             core = siblings.read_text(encoding="ascii").strip()
         except OSError:
             core = str(processor)
-        found.setdefault(core, processor)
+        found.setdefault(core, []).append(processor)
     return list(found.values())

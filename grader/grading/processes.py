@@ -24,6 +24,10 @@ class Processes:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all of them."""
         self._drop_anchor()
         self._server.close()
 
@@ -39,10 +43,14 @@ class Processes:
             self._anchor_for(entry, timed=any(isinstance(rule, SpeedBand) for rule in rules))
             if any(isinstance(rule, WorkModel) for rule in rules):
                 self._server.beside("interpret")
-            if not machine.has_gpu():
-                self._drop_anchor()
-                self._server = _interpreter_instead(self._server)
-        return self._server, self._anchor
+        return self.settled(), self._anchor
+
+    def settled(self) -> ForkServer:
+        """The fork server, of a mode that this machine can. Loads torch here where there may be a GPU."""
+        if self._server.mode == "gpu" and not machine.has_gpu():
+            self._drop_anchor()
+            self._server = _interpreter_instead(self._server)
+        return self._server
 
     def stop_anchor(self) -> None:
         """End the anchor in the middle of whatever it does; the next grading gets another one."""
