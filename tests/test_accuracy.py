@@ -278,8 +278,15 @@ def test_a_key_depends_on_the_mode_the_text_the_exercise_and_the_seed() -> None:
     assert len({key_of("mutant", *rest) for rest in (("interpret", "e", "t", 1), *others)}) == 5
 
 
-def test_every_reason_is_of_a_change_that_a_solution_still_has() -> None:
-    reasons = json.loads((ROOT / "benchmarks" / "accuracy" / "equivalent.json").read_text(encoding="utf-8"))
+def test_a_gap_can_be_explained_and_stays_one() -> None:
+    page = report(RESULTS, EQUIVALENT, {GAP.change: "no case is long enough."})
+    assert "| ex_15 k:7 | constant | `x + 1` | `x + 2` | missed | **a gap**: no case is long enough. |" in page
+    assert "2 of 3 (67%)" in page
+
+
+@pytest.mark.parametrize("file", ["equivalent.json", "gaps.json"])
+def test_every_reason_is_of_a_change_that_a_solution_still_has(file: str) -> None:
+    reasons = json.loads((ROOT / "benchmarks" / "accuracy" / file).read_text(encoding="utf-8"))
     changes = set()
     for name in {change.partition(" ")[0] for change in reasons}:
         entry, _ = resolve(ROOT, name)

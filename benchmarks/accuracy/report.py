@@ -21,25 +21,27 @@ is float64's, outputs are poisoned before the call, and accesses outside a tenso
 only. Mutants that do not load are not counted.
 
 A survivor is *equivalent* where `benchmarks/accuracy/equivalent.json` says why no answer can tell it from the solution;
-every other one is a gap until somebody explains it. *Not run* is one that survived, as does an error put in front of
-its line: no case comes there on that machine (solutions have kernels for large problems that a CPU never launches).
-Rates leave both out. The sample is drawn evenly over the operators, not in proportion to the mistakes that learners
-make.
+every other one is a gap, which `benchmarks/accuracy/gaps.json` may explain. *Not run* is one that survived, as does an
+error put in front of its line: no case comes there on that machine (solutions have kernels for large problems that a
+CPU never launches). Rates leave out what is equivalent and what is not run. The sample is drawn evenly over the
+operators, not in proportion to the mistakes that learners make.
 """
 
 _MACHINES = {"interpret": "On a CPU", "gpu": "On a GPU"}
 
 
-def report(results: Sequence[Result], equivalent: Mapping[str, str]) -> str:
-    """The whole page. `equivalent` says why changes make no difference, by `Result.change`."""
+def report(results: Sequence[Result], equivalent: Mapping[str, str], missed: Mapping[str, str] | None = None) -> str:
+    """The whole page. By `Result.change`: `equivalent` says why changes make no difference, `missed` why others, which
+    do, are not caught.
+    """
     sections = [INTRODUCTION]
     for where, title in _MACHINES.items():
         if found := [one for one in results if one.where == where]:
-            sections += [f"## {title}\n", *_machine(found, equivalent)]
+            sections += [f"## {title}\n", *_machine(found, equivalent, missed or {})]
     return "\n".join(sections)
 
 
-def _machine(results: Sequence[Result], equivalent: Mapping[str, str]) -> Iterator[str]:
+def _machine(results: Sequence[Result], equivalent: Mapping[str, str], missed: Mapping[str, str]) -> Iterator[str]:
     """What was found on one kind of machine."""
     mutants = [one for one in results if one.kind == "mutant" and one.status != "discarded"]
     discarded = sum(one.kind == "mutant" and one.status == "discarded" for one in results)
@@ -49,12 +51,12 @@ def _machine(results: Sequence[Result], equivalent: Mapping[str, str]) -> Iterat
         yield f"{len(mutants)} mutants, {discarded} more discarded. Median grading: {_median(mutants):.1f} s.\n"
         yield "### Caught, by operator\n\n" + _rates("operator", mutants, equivalent, lambda one: one.operator)
         yield "### Which check caught them first\n\n" + _checks(mutants)
-        yield "### Survivors\n\n" + _survivors(mutants, equivalent)
+        yield "### Survivors\n\n" + _survivors(mutants, equivalent, missed)
     yield "### Honest gradings\n\n" + _honest(honest)
 
 
 def gaps(results: Iterable[Result], equivalent: Mapping[str, str]) -> list[Result]:
-    """The survivors that nobody has explained."""
+    """The survivors that some answer can tell from the solution, or that nobody has explained."""
     return [one for one in results if _counts(one, equivalent) and not one.caught]
 
 
@@ -97,7 +99,7 @@ def _checks(mutants: Sequence[Result]) -> str:
     return _table(("check", "status", "mutants", "of these missed by fixed shape"), rows)
 
 
-def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str]) -> str:
+def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str], missed: Mapping[str, str]) -> str:
     rows = [
         (
             f"{one.exercise} {one.function}:{one.line}",
@@ -105,7 +107,7 @@ def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str]) -> str:
             _code(one.before),
             _code(one.after),
             "caught" if one.fixed else "missed",
-            _reason(one, equivalent),
+            _reason(one, equivalent, missed),
         )
         for one in mutants
         if not one.caught and one.status != "not_run"
@@ -113,10 +115,12 @@ def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str]) -> str:
     return _table(("place", "operator", "before", "after", "fixed shape", "why"), rows) if rows else "None.\n"
 
 
-def _reason(one: Result, equivalent: Mapping[str, str]) -> str:
+def _reason(one: Result, equivalent: Mapping[str, str], missed: Mapping[str, str]) -> str:
     if one.status == "grader_error":
         return f"the grader failed: {one.why}".replace("|", "\\|")
-    return f"equivalent: {equivalent[one.change]}" if one.change in equivalent else "**a gap**, not explained"
+    if one.change in equivalent:
+        return f"equivalent: {equivalent[one.change]}"
+    return f"**a gap**: {missed[one.change]}" if one.change in missed else "**a gap**, not explained"
 
 
 def _honest(honest: Sequence[Result]) -> str:
