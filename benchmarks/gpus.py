@@ -54,20 +54,35 @@ def speeds(record: Record) -> list[CheckResult]:
 
 
 def compared(alone: dict[str, Record], beside: dict[str, Record]) -> None:
-    """Say which speed verdicts are the same, and how far their ratios are apart."""
+    """Say which speed verdicts are the same, and how far the ratios of single sizes are apart."""
     pairs = [
         (name, one, other)
         for name in sorted(set(alone) & set(beside))
         for one, other in zip(speeds(alone[name]), speeds(beside[name]), strict=True)
     ]
-    same = [one.status == other.status and one.points == other.points for _, one, other in pairs]
-    apart = [abs(float(other.speed.ratio) / float(one.speed.ratio) - 1) for _, one, other in pairs]
-    print(f"{sum(same)} of {len(pairs)} speed verdicts the same, points too", end="; ")
-    print(f"ratios apart: median {sorted(apart)[len(apart) // 2]:.1%}, at most {max(apart):.1%}", flush=True)
+    verdicts = sum(one.status == other.status for _, one, other in pairs)
+    points = sum(one.points == other.points for _, one, other in pairs)
+    print(f"of {len(pairs)} speed verdicts {verdicts} the same, and {points} to the same points", end="; ")
+    apart = sorted(
+        (abs(ratio / ratio_alone - 1), name, words)
+        for name, one, other in pairs
+        for words, ratio_alone, ratio in sizes_of_both(one, other)
+    )
+    far, name, words = apart[-1]
+    print(f"ratios at {len(apart)} judged sizes apart by {apart[len(apart) // 2][0]:.1%} in the median", end=", ")
+    print(f"by {far:.1%} at most ({name}, {words})", flush=True)
     for name, one, other in pairs:
-        if one.status != other.status or one.points != other.points:
-            print(f"  {name} {one.id}: {one.status} {one.points} at {one.speed.ratio} alone", end=", ")
-            print(f"{other.status} {other.points} at {other.speed.ratio} beside others")
+        if one.points != other.points:
+            print(f"  {name} {one.id}: {one.status} with {one.points} alone, {other.status} with {other.points}")
+
+
+def sizes_of_both(one: CheckResult, other: CheckResult) -> list[tuple[str, float, float]]:
+    """Of the sizes that were judged both times: what they are called, and both ratios to the baseline."""
+    first, second = (
+        {size.words: float(size.submission.ratio) for size in check.speed.sizes if size.judged}
+        for check in (one, other)
+    )
+    return [(words, first[words], second[words]) for words in first if words in second]
 
 
 def main() -> None:
@@ -79,6 +94,8 @@ def main() -> None:
     folder = given.keep or Path(tempfile.mkdtemp(prefix="grade-bench-"))
     make_class(folder / "submissions", given.students, given.exercises.split(","))
     gpus = list(visible_gpus())
+    if len(gpus) < 2:
+        parser.error(f"there must be at least two GPUs, got {len(gpus)}")
     found = []
     for number in (1, len(gpus)):
         seconds, records = graded(folder / "submissions", folder / f"on-{number}", gpus[:number])
