@@ -70,6 +70,9 @@ def compared(alone: dict[str, Record], beside: dict[str, Record]) -> None:
         for name, one, other in pairs
         for words, ratio_alone, ratio in sizes_of_both(one, other)
     )
+    if not apart:
+        print("no size was judged both times")
+        return
     far, name, words = apart[-1]
     print(f"ratios at {len(apart)} judged sizes apart by {apart[len(apart) // 2][0]:.1%} in the median", end=", ")
     print(f"by {far:.1%} at most ({name}, {words})", flush=True)
@@ -93,11 +96,13 @@ def main() -> None:
     parser.add_argument("--exercises", default="ex_16")
     parser.add_argument("--keep", type=Path, help="a folder for what is written; a temporary one unless said")
     given = parser.parse_args()
-    folder = given.keep or Path(tempfile.mkdtemp(prefix="grade-bench-"))
-    make_class(folder / "submissions", given.students, given.exercises.split(","))
     gpus = list(visible_gpus())
     if len(gpus) < 2:
         parser.error(f"there must be at least two GPUs, got {len(gpus)}")
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="grade-bench-"))
+    if folder.exists() and any(folder.iterdir()):
+        parser.error(f"what is written must go to an empty folder, got {folder}")
+    make_class(folder / "submissions", given.students, given.exercises.split(","))
     found = []
     for number in (1, len(gpus)):
         seconds, records = graded(folder / "submissions", folder / f"on-{number}", gpus[:number])

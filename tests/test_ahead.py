@@ -18,8 +18,8 @@ from grader.protocol.messages import Recipe
 class Watched(Truth):
     """Tells what was computed, and computes nothing while its gate is closed; seed 0 is beyond it."""
 
-    def __init__(self, entry: Entry) -> None:
-        super().__init__(entry.source("inputs.py"), entry.source("oracle.py"))
+    def __init__(self, entry: Entry, keep: int = 64) -> None:
+        super().__init__(entry.source("inputs.py"), entry.source("oracle.py"), keep=keep)
         self.computed: list[int] = []
         self.begun, self.third = threading.Event(), threading.Event()
         self.gate = threading.Event()
@@ -98,6 +98,24 @@ def test_an_error_is_told_where_the_case_is_judged_and_tried_again_there(
         with pytest.raises(GradeError, match="no truth"):
             truth.expect(part, recipe(part, one, 0))
     assert truth.computed == [0, 1, 0]
+
+
+def test_whoever_waited_for_what_failed_tries_it_again(truth: Watched, part: Part, one: PlannedCase) -> None:
+    truth.gate.clear()
+    with Ahead(truth, part) as ahead:
+        ahead.turn_to(numbered(one, 0))
+        assert truth.begun.wait(60)
+        threading.Timer(0.05, truth.gate.set).start()
+        with pytest.raises(GradeError, match="no truth"):
+            truth.expect(part, recipe(part, one, 0))
+    assert truth.computed == [0, 0]
+
+
+def test_what_was_known_longest_is_forgotten_first(ex_15: Entry, part: Part, one: PlannedCase) -> None:
+    truth = Watched(ex_15, keep=2)
+    for seed in (1, 2, 3, 2, 3, 1):
+        truth.expect(part, recipe(part, one, seed))
+    assert truth.computed == [1, 2, 3, 1]
 
 
 def test_an_interruption_waits_for_nothing(truth: Watched, part: Part, one: PlannedCase) -> None:

@@ -159,3 +159,22 @@ def test_its_baseline_and_its_truth_are_of_the_same_inputs(anchor: Anchor) -> No
 
 def test_of_no_elements_it_reveals_the_form_alone(anchor: Anchor) -> None:
     assert anchor.reveal(recipe(dtype="float16"), 0, 0, 0) == (Revealed("float16", (4101,)), b"", b"")
+
+
+def test_after_a_rest_it_knows_what_it_knew_and_shows_nothing_of_before(anchor: Anchor) -> None:
+    before = anchor.timed(timed(), 17).sums
+    assert anchor.rest()
+    assert anchor.open(Open(0, 0, 16)) == bytes(16)
+    assert anchor.timed(timed(), 17).sums == before
+
+
+def test_an_anchor_whose_answer_is_to_another_question_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with anchored(exercise(tmp_path, BASELINES)) as odd:
+        assert odd.missing("vector_add", ("torch_eager",)) == {"torch_eager": ""}
+        monkeypatch.setattr(odd, "_answer", lambda limit_s: {"shape": [3]})
+        with pytest.raises(AnchorFailed):
+            odd.missing("vector_add", ("torch_eager",))
+        odd._process.wait(60)
+        assert not odd.rest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,24 @@ def test_a_share_holds_as_far_as_it_is_there(pinned: Pinned) -> None:
     stay_on("64")
     stay_on("what?")
     assert pinned == [(0, {6, 7})]
+
+
+@pytest.mark.parametrize("pinned", [8], indirect=True)
+@pytest.mark.parametrize(
+    "lay", [lambda path: path.symlink_to("/x"), Path.mkdir, os.mkfifo], ids=["link", "folder", "pipe"]
+)
+def test_what_somebody_lays_where_graders_meet_stops_nobody(
+    pinned: Pinned, tmp_path: Path, lay: Callable[[Path], None]
+) -> None:
+    for number in range(8):
+        lay(tmp_path / f"grade-core-{number}")
+    with apart([17, 500], tmp_path):
+        assert len(places(pinned)) == 3
+
+
+@pytest.mark.parametrize("pinned", [6], indirect=True)
+def test_claims_that_are_of_no_use_are_given_back(pinned: Pinned, tmp_path: Path) -> None:
+    with apart([17], tmp_path):
+        pinned.clear()
+        with apart([18, 501, 502], tmp_path), apart([19, 503], tmp_path):
+            assert len(places(pinned)) == 3

@@ -32,6 +32,10 @@ class Pretended:
     def stop(self) -> None:
         self.is_running = False
 
+    def rest(self) -> bool:
+        self.log.append(f"rest {self.name}")
+        return self.is_running
+
     def close(self) -> None:
         self.log.append(f"end {self.name}")
 
@@ -54,7 +58,7 @@ def test_on_a_gpu_the_anchor_starts_before_torch_is_loaded_and_is_kept(log: list
         first = shared.ready(ENTRIES[0])
         assert log == ["start gpu", "start ex_15", "beside interpret"]
         assert shared.ready(ENTRIES[0]) == first
-        assert log.count("start ex_15") == 1
+        assert log.count("start ex_15") == log.count("rest ex_15") == 1
     assert log[-2:] == ["end ex_15", "end gpu"]
 
 

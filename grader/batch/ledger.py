@@ -122,7 +122,7 @@ class Ledger:
 
     def tasks(self, only: str = "") -> list[Task]:
         """What is to be graded: every text once, those that took longest the last time first; then by exercise, since
-        a worker keeps what belongs to the last one.
+        a worker keeps what belongs to the last one, from the last exercise on, which is most often the longest.
         """
         lasted = {line.key: line.seconds for line in self._kept.journal()}
         students = {one.student for one in self._batch.submissions}
@@ -132,7 +132,8 @@ class Ledger:
             if self._kept.result(sharing[0]) is None
             and (only not in students or any(one.student == only for one in sharing))
         ]
-        due.sort(key=lambda one: (-lasted.get(one.key, 0.0), one.exercise))
+        due.sort(key=lambda one: one.exercise, reverse=True)
+        due.sort(key=lambda one: -lasted.get(one.key, 0.0))
         return [self._task(one) for one in due]
 
     def _task(self, one: HandedIn) -> Task:

@@ -86,9 +86,11 @@ class Answers:
                     reason = f"not run because {' and '.join(timeouts)} ran out of time"
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
-                    ahead.turn_to((*check.cases, *(following.cases if following else ())))
                     with self._lock.shared() if self._lock else nullcontext():
+                        ahead.turn_to((*check.cases, *(following.cases if following else ())))
                         result = self._judged(bench, check)
+                        # Whoever times next wants the cores to be quiet as well.
+                        ahead.turn_to(())
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)

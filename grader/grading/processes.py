@@ -10,7 +10,7 @@ from grader.speed.anchor import Anchor
 
 
 class Processes:
-    """Kept warm from grading to grading. Use as a context manager: on exit all of them have ended.
+    """Kept warm from grading to grading. Use as a context manager, or close it: then all of them have ended.
 
     Whatever loads torch is started before this process loads it: they load side by side. `cpu` forces the interpreter.
     """
@@ -58,7 +58,7 @@ class Processes:
             self._anchor.stop()
 
     def _anchor_for(self, entry: Entry, *, timed: bool) -> None:
-        if self._anchor is not None and (self._anchored != entry.name or not self._anchor.is_running):
+        if self._anchor is not None and (self._anchored != entry.name or not self._anchor.rest()):
             self._drop_anchor()
         if self._anchor is None and timed:
             self._anchor, self._anchored = Anchor(entry), entry.name

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from grader.judge.truth import Truth
 from grader.model.exercise import Part
 from grader.plan import PlannedCase
@@ -16,13 +18,14 @@ from grader.protocol.messages import Recipe
 class Ahead:
     """Computes what a part's cases should give before it is asked for. A context manager; its thread ends with it.
 
-    What goes wrong here goes wrong again where the case is judged, and is told there.
+    What goes wrong here is tried again where the case is judged, and told there.
     """
 
     def __init__(self, truth: Truth, part: Part) -> None:
         self._truth = truth
         self._part = part
-        self._pool = ThreadPoolExecutor(1, "truth ahead")
+        # A thread that was never asked for its number of threads computes products on every core.
+        self._pool = ThreadPoolExecutor(1, "truth ahead", initializer=torch.get_num_threads)
         self._wanted: list[Future[Any]] = []
 
     def __enter__(self) -> Ahead:

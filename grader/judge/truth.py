@@ -6,8 +6,7 @@ import json
 import threading
 import types
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
@@ -59,6 +58,14 @@ class Offer:
     ratio: float
 
 
+@dataclass(eq=False)
+class _Known:
+    """The outputs of one case, once they are computed; the lock is held by whoever computes them."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    outputs: tuple[Expected, ...] | None = None
+
+
 class Truth:
     """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
 
@@ -81,7 +88,7 @@ class Truth:
         self._inputs = module_from_text("inputs.py", inputs_source)
         self._oracle = module_from_text("oracle.py", oracle_source)
         self._oracle.MEASURED = json.loads(measured) if measured else None  # type: ignore[attr-defined]
-        self._known: dict[tuple[object, ...], Future[tuple[Expected, ...]]] = {}
+        self._known: dict[tuple[object, ...], _Known] = {}
         self._guard = threading.Lock()
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
@@ -116,25 +123,17 @@ class Truth:
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         """The expected outputs: the returned ones, then the arguments that the part changes in place.
 
-        Computed once, whichever thread asks first; others wait for it.
+        Computed once, whichever thread asks first; others wait for it, and try themselves where it fails.
         """
         key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
         with self._guard:
-            known = self._known.get(key)
-            if known is None:
-                if len(self._known) >= self._keep:
-                    self._known.clear()
-                found = self._known[key] = Future[tuple[Expected, ...]]()
-        if known is not None:
-            return known.result()
-        try:
-            found.set_result(self._compute(part, recipe))
-        except BaseException as fault:
-            with self._guard:
-                self._known.pop(key, None)
-            found.set_exception(fault)
-            raise
-        return found.result()
+            if key not in self._known and len(self._known) >= self._keep:
+                del self._known[next(iter(self._known))]
+            known = self._known.setdefault(key, _Known())
+        with known.lock:
+            if known.outputs is None:
+                known.outputs = self._compute(part, recipe)
+            return known.outputs
 
     def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
         """What usual mistakes would return for this case; nothing where the oracle foresees none."""

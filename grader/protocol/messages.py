@@ -207,6 +207,18 @@ class Revealed:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """Have the anchor let go of the device memory that it no longer needs."""
+
+    op: Literal["rest"] = "rest"
+
+
+@dataclass(frozen=True)
+class Rested:
+    """The anchor holds no tensor any more."""
+
+
+@dataclass(frozen=True)
 class Gauged:
     """The GPU's memory sizes and the best it reached: streams in TB/s, matrix products in TFLOP/s by dtype."""
 

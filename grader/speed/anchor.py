@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from grader.catalogue import Entry
 from grader.errors import GradeError
-from grader.protocol.decode import decode
+from grader.protocol.decode import DecodeError, decode
 from grader.protocol.frames import (
     TRUSTED_BYTES,
     Closed,
@@ -37,6 +37,8 @@ from grader.protocol.messages import (
     Open,
     Opened,
     Recipe,
+    Rest,
+    Rested,
     Reveal,
     Revealed,
     Timed,
@@ -103,6 +105,14 @@ class Anchor:
         """The GPU's sizes and ceilings."""
         return self._asked(Gauge(), Gauged)
 
+    def rest(self) -> bool:
+        """Have it let go of what the last grading left on the device; whether it can be used for another one."""
+        with contextlib.suppress(AnchorFailed):
+            if self._started:
+                self._asked(Rest(), Rested)
+            return self.is_running
+        return False
+
     def timed(self, timed: Timed, seed: int) -> Clocking:
         """Run one timed call of a baseline."""
         self._asked(timed, Awake)
@@ -138,7 +148,9 @@ class Anchor:
     def _or_gone(self) -> Iterator[None]:
         try:
             yield
-        except (Closed, FrameError, OSError) as gone:
+        except (Closed, FrameError, DecodeError, OSError) as gone:
+            # If it still runs, its next words would pass for the answer to another question.
+            self.stop()
             raise AnchorFailed(
                 f"the anchor must answer, but it ended: {process.last_words(self._process, self._errors)}"
             ) from gone

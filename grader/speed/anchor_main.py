@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import mmap
 import os
 import socket
@@ -38,6 +39,8 @@ from grader.protocol.messages import (
     Launch,
     Open,
     Recipe,
+    Rest,
+    Rested,
     Reveal,
     Revealed,
     Timed,
@@ -90,9 +93,22 @@ class _Anchor:
         self._baselines = module_from_text("baselines.py", entry.source("baselines.py"))
         # torch.compile imports the module of the function that it is given.
         sys.modules[self._baselines.__name__] = self._baselines
+        self._entry = entry
+        self._begin()
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def _begin(self) -> None:
+        entry = self._entry
         self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
         self._stopwatch = Stopwatch(self._device, self._truth.inputs)
-        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def _rest(self) -> Rested:
+        """As at the beginning, but that everything is loaded. Whoever is graded next finds the device's memory free."""
+        self._begin()
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return Rested()
 
     def rehearse(self) -> None:
         """Run every part's baseline once, at its first size: what loads at the first use is loaded before the clock
@@ -131,6 +147,8 @@ class _Anchor:
                 return Fielded(self._missing(asked.part, asked.baselines))
             case Gauge.op:
                 return gauge(self._device)
+            case Rest.op:
+                return self._rest()
             case other:
                 raise ValueError(f"the anchor must be asked for something it knows, got {other!r}")
 

@@ -33,6 +33,7 @@ def apart(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterator[None]:
         free = (core for core in reversed(cores[1:]) if claims.enter_context(claimed_core(core, folder)))
         places = list(islice(free, 1 + len(processes))) if len(cores) > 2 * len(processes) else []
         if len(places) <= len(processes):
+            claims.close()
             yield
             return
         try:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,15 +48,19 @@ class GpuLock:
 @contextmanager
 def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
     """Whether that processor core is ours while the block runs: no other grader that asks gets it."""
-    descriptor = _opened(folder / f"grade-core-{number}")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        yield False
+        descriptor = _opened(folder / f"grade-core-{number}")
+    except (GradeError, OSError):
+        # Somebody put something else there. A core that cannot be claimed is used as before.
+        yield True
         return
     try:
-        yield True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
     finally:
         os.close(descriptor)
 
@@ -86,12 +91,16 @@ def _take(descriptor: int, kind: int, path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """The file, made for everybody where there is none; never through a link that somebody laid there."""
+    """The file, made for everybody where there is none; never through a link or a pipe that somebody laid there."""
+    careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | careful, 0o666)
     except PermissionError:
         # Another user's file in a sticky folder may only be opened, and a lock needs no more than reading.
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | careful)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise GradeError(f"graders of this host meet at a plain file, got something else at {path}")
     with contextlib.suppress(OSError):
         os.fchmod(descriptor, 0o666)
     return descriptor
