@@ -271,7 +271,8 @@ class Probe:
         suspects = [*onlookers.among(values)]
         codes: tuple[CodeType, ...] = ()
         if self._memory and kernel is not None:
-            examined = self._examined(kernel, values[0])
+            by_place, by_name = values
+            examined = self._examined(kernel, (*by_place, *by_name))
             suspects += [f"Python in the kernel: {name}" for name in examined.foreign]
             codes = examined.codes
         if not self.sealing.is_open:

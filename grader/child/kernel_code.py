@@ -51,10 +51,19 @@ def examine(kernel: Any, values: Iterable[Any] = ()) -> Examined:
     """Look at a kernel, and at kernel functions among its arguments, as the interpreter will run them."""
     seen: dict[int, types.FunctionType] = {}
     found = dict.fromkeys(_foreign_in_kernel(kernel, seen))
-    for value in values:
-        if isinstance(value, kind_of_kernels()):
-            found.update(dict.fromkeys(_foreign_in_kernel(value, seen)))
+    for value in _kernels_among(values):
+        found.update(dict.fromkeys(_foreign_in_kernel(value, seen)))
     return Examined(tuple(found), tuple(code for function in seen.values() for code in within(function.__code__)))
+
+
+def _kernels_among(values: Iterable[Any]) -> Iterator[Any]:
+    """The kernel functions among a launch's arguments, in tuples too."""
+    for value in values:
+        if isinstance(value, tuple):
+            # Not as its class may iterate.
+            yield from _kernels_among(tuple.__iter__(value))
+        elif isinstance(value, kind_of_kernels()):
+            yield value
 
 
 def _foreign_in_kernel(kernel: Any, seen: dict[int, types.FunctionType]) -> Iterator[str]:

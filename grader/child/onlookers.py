@@ -64,7 +64,7 @@ def makers(values: Any) -> Iterator[CodeType]:
 
 
 def _is_plain_enum(value: Any) -> bool:
-    if not (isinstance(value, int) and isinstance(value, enum.Enum)):
+    if not (isinstance(value, int | str) and isinstance(value, enum.Enum)):
         return False
     own = [one for one in vars(type(value)).values() if isinstance(one, FunctionType)]
     return all(one.__code__.co_filename == enum.__file__ for one in own)

@@ -32,6 +32,8 @@ _MODULES = (
 _OUR_FOLDER = str(Path(__file__).parents[1])
 # An owner of names, the names that it had, and its type.
 _Entry = tuple[Any, dict[str, Any], type]
+# What nothing calls while a kernel runs. Python in their place, if it were called there, would be noticed.
+_HOOKS = {("sys", "excepthook"), ("sys", "displayhook"), ("warnings", "showwarning")}
 _WORDS = (str, int, bool, type(None))
 _CALLABLES = (FunctionType, type(len), type(object.__init__), type(str.join), staticmethod, classmethod, property)
 
@@ -125,7 +127,7 @@ class Unaltered:
                 before = names.get(name)
                 if value is before or not _runs(value if before is None else before):
                     continue
-                if self._is_lent(owner, name, value):
+                if self._is_lent(owner, name, value) or _is_hook(owner, name, value):
                     continue
                 if (before is not None or _hides(owner, name)) and not self._is_known(value, name):
                     yield f"{_name_of(owner)}.{name}"
@@ -218,6 +220,10 @@ def _hides(owner: Any, name: str) -> bool:
     if isinstance(owner, ModuleType):
         return _is_triton(owner) or hasattr(builtins, name)
     return True
+
+
+def _is_hook(owner: Any, name: str, value: Any) -> bool:
+    return type(value) is FunctionType and isinstance(owner, ModuleType) and (owner.__name__, name) in _HOOKS
 
 
 def _name_of(owner: Any) -> str:

@@ -46,6 +46,7 @@ PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.create_fp_to_fp": "self, src, dst_type, rounding_mode",
     "InterpreterBuilder.set_grid_idx": "self, x, y, z",
     "InterpreterBuilder.set_grid_dim": "self, nx, ny, nz",
+    "FunctionRewriter._find_def": "self, lines",
     "TensorHandle": "data, dtype, attr",
     "TensorHandle.get_element_ty": "self",
     "BlockPointerHandle": "base, shape, strides, offsets, block_shape, order",

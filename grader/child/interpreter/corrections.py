@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import textwrap
 import types
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ def apply_corrections() -> None:
     _keep_closures()
     _answer_launchers()
     _give_loops_numbers()
+    _find_definitions()
+    _let_names_be_imported()
     _let_methods_compute()
     correct_numerics()
     correct_reductions()
@@ -126,6 +130,60 @@ def _give_loops_numbers() -> None:
 
     FunctionRewriter._transform_ast = with_numbers
     interpreter_semantic.numbered = numbered
+
+
+def _find_definitions() -> None:
+    """Where a kernel's definition begins: Triton takes the last line that begins with "def", be it a docstring's."""
+    from triton.runtime.interpreter import FunctionRewriter
+
+    last_def = FunctionRewriter._find_def
+
+    def first_def(self: Any, lines: list[str]) -> int:
+        with suppress(SyntaxError, IndexError):
+            return ast.parse(textwrap.dedent("".join(lines))).body[0].lineno
+        return int(last_def(self, lines))
+
+    FunctionRewriter._find_def = first_def
+
+
+def _let_names_be_imported() -> None:
+    """`from triton.language import load`: load(…) is tl.load(…), as it is when it is compiled.
+
+    The interpreter replaces what stands in triton's modules, and knows nothing of names that were bound before.
+    """
+    from triton.language.core import is_builtin
+    from triton.runtime.interpreter import FunctionRewriter, tl
+
+    of_the_language = {
+        id(value): name for name, value in vars(tl).items() if is_builtin(value) or value in (tl.range, tl.static_range)
+    }
+    transform = FunctionRewriter._transform_ast
+
+    def qualified(self: Any, source: Any) -> Any:
+        seen = {**self.fn.__globals__, **closure_of(self.fn)}
+        local = self.fn.__code__.co_varnames
+        names = {
+            name: of_the_language[id(value)]
+            for name, value in seen.items()
+            if id(value) in of_the_language and name not in local
+        }
+        language = next((name for name, value in seen.items() if value is tl), "tl")
+        return ast.fix_missing_locations(_Qualify(language, names).visit(transform(self, source)))
+
+    FunctionRewriter._transform_ast = qualified
+
+
+class _Qualify(ast.NodeTransformer):
+    """Makes `load` into `tl.load`, for the names given and what the module calls them."""
+
+    def __init__(self, module: str, names: dict[str, str]) -> None:
+        self._module, self._names = module, names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or node.id not in self._names:
+            return node
+        module = ast.copy_location(ast.Name(self._module, ast.Load()), node)
+        return ast.copy_location(ast.Attribute(module, self._names[node.id], ast.Load()), node)
 
 
 def _let_methods_compute() -> None:
