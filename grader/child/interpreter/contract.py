@@ -90,7 +90,7 @@ NAMES = (
         "_ir.ROUNDING_MODE.RTZ",
     ),
     *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
-    *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.PropagateNan.ALL"),
+    *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.range", "tl.static_range", "tl.PropagateNan.ALL"),
 )
 
 # What a method leaves behind: which program of which grid is running.
