@@ -66,15 +66,16 @@ class Arguments:
         return self._placed[name].writer
 
     def decoys(self, values: Sequence[object]) -> tuple[list[tuple[Tensor, Tensor]], list[Tensor]]:
-        """For sealing: (floating-point tensors, each with the bytes of its whole buffer if it held these values), and
-        the other tensors, which stay visible.
+        """For sealing: (tensors, each with the bytes of its whole buffer if it held these values), and those without
+        elements, which have nothing to hide. Numbers of places are hidden as well: whoever knows them can have all the
+        work done by copying.
         """
         sealed, visible = [], []
         for name, value in zip(self._names, values, strict=True):
             placed = self._placed.get(name)
             if placed is None or not isinstance(value, Tensor):
                 continue
-            if value.is_floating_point():
+            if value.numel():
                 shown = _allocate(value, self._device)
                 _fill(shown, value)
                 sealed.append((placed.view, shown.buffer))

@@ -35,6 +35,8 @@ _ALLOCATING = frozenset(
         *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "empty_permuted"),
     }
 )
+# Namespaces of operators that are judged one by one, or that compute nothing.
+_HARMLESS = frozenset({"aten", "profiler", "debugprims"})
 # Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
 _SUPPORTING = _ALLOCATING | frozenset(
     {
@@ -89,6 +91,8 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         namespace, _, name = func._schema.name.partition("::")
         # Lifting is how a tensor that Python filled comes into being; torch calls it a view.
         lifted = name.startswith("lift")
+        if namespace in self._probe.elsewhere:
+            self._probe.seen.operators.setdefault(f"{namespace}.{name}")
         if namespace != "aten" or (func.is_view and not lifted):
             return func(*args, **given)
         if self._probe.running:
@@ -129,18 +133,22 @@ class Probe:
         # On a GPU, the driver and the compiler have threads of their own.
         self._threads = onlookers.native_threads() if interpreted else 0
         self._unaltered: unaltered.Unaltered | None = None
+        # Where operators of torch's are, besides ATen; those of the submission's own consist of others, which are seen.
+        every = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
+        self.elsewhere = frozenset(every - _HARMLESS)
         self._found_early: list[str] = []
 
     def install(self) -> None:
         """Route every Triton launch of this process through this probe."""
         from triton.compiler.compiler import CompiledKernel
         from triton.runtime.autotuner import Autotuner
-        from triton.runtime.jit import JITFunction
+        from triton.runtime.jit import ConstexprFunction, JITFunction
 
         for kind in (JITFunction, kind_of_kernels()):
             kind.run = self._around_run(kind.run)
         if self._memory:
             self._memory.install()
+            ConstexprFunction.__call__ = self._around_constants(ConstexprFunction.__call__)
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
         self._bystanders = Bystanders()
@@ -205,6 +213,8 @@ class Probe:
 
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            # An object could say now this and now that.
+            warmup = bool(warmup)
             if self.timed and not warmup:
                 self._note(Launch(launches.name_of(kernel), (), {}))
                 if len(sys._current_frames()) > 1:
@@ -240,6 +250,17 @@ class Probe:
                 self._trials -= self._memory is None
 
         return trial
+
+    def _around_constants(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        from triton.language import tensor
+
+        def compute(function: Any, *args: Any, **kwargs: Any) -> Any:
+            # It is Python, for compile-time constants; a compiler gives it nothing else.
+            if self.running and any(isinstance(one, tensor) for one in (*args, *kwargs.values())):
+                self._intruded("a constexpr_function that got values of a kernel")
+            return call(function, *args, **kwargs)
+
+        return compute
 
     def _around_compiled(self, getitem: Callable[..., Any]) -> Callable[..., Any]:
         def with_grid(kernel: Any, grid: Any) -> Callable[..., Any]:
