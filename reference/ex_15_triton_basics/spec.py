@@ -225,10 +225,16 @@ def few_elements(case: Case) -> bool:
     return int(case["M"]) * int(case["N"]) <= 1 << 15
 
 
-def matrices(values: tuple[str, ...], *, columns: Size = Size(1, 3000), strides: tuple[int, ...] = (0,)) -> Space:
+def matrices(
+    values: tuple[str, ...],
+    *,
+    rows: Size = Size(1, 24),
+    columns: Size = Size(1, 3000),
+    strides: tuple[int, ...] = (0,),
+) -> Space:
     """Matrices of M rows and N columns; the rows lie N + stride elements apart."""
     return Space(
-        {"M": Size(1, 24), "N": columns, "dtype": FLOATS, "values": Choice(values), "stride": Choice(strides)},
+        {"M": rows, "N": columns, "dtype": FLOATS, "values": Choice(values), "stride": Choice(strides)},
         where=few_elements,
     )
 
@@ -290,13 +296,22 @@ ROW_SOFTMAX = Part(
         ),
         Check(
             "long_rows",
-            "Right for rows of up to 16384 columns",
+            "Right for rows of up to 16384 columns, and for many rows",
             2,
             WRITES,
             Agrees(
                 Cases(
-                    matrices(("normal",), columns=Size(1, 16384)),
-                    ({"M": 2, "N": 16384}, {"M": 1, "N": 12345}),
+                    matrices(
+                        ("normal", "shifted", "large"), rows=Size(1, 400), columns=Size(1, 16384), strides=(0, 13)
+                    ),
+                    (
+                        {"M": 2, "N": 16384},
+                        {"M": 1, "N": 12345},
+                        # Large enough for float32's exponential to overflow, in rows that lie apart.
+                        {"M": 2, "N": 12001, "values": "large", "stride": 13},
+                        {"M": 2, "N": 9001, "values": "shifted", "stride": 13, "dtype": "float16"},
+                        {"M": 400, "N": 70},
+                    ),
                     generated=0,
                 )
             ),

@@ -126,6 +126,9 @@ CAUSAL: Named = (
     sized(50, 1, 64, causal=1),
     sized(40, 44, 16, causal=1, Hq=4, Hkv=2),
     sized(100, 90, 128, "bfloat16", causal=1),
+    # Long, with several heads, another scale and another layout: what is right by itself must be right together.
+    sized(24, 300, 16, "bfloat16", causal=1, Hq=4, Hkv=2, scale=0.3),
+    sized(150, 40, 16, causal=1, Hq=4, Hkv=2, layout="bshd"),
 )
 UNUSUAL: Named = (
     sized(40, 150, 64, values="peaked"),
@@ -189,7 +192,20 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
             "Right with the causal mask, also where some queries see nothing",
             points[3],
             IMPLEMENTS,
-            Agrees(Cases(problems(causal=(1, 0), heads=many, where=little_work), CAUSAL, generated=1)),
+            Agrees(
+                Cases(
+                    problems(
+                        lengths=Size(1, 320),
+                        causal=(1, 0),
+                        heads=many,
+                        scales=SCALES,
+                        layouts=LAYOUTS,
+                        where=little_work,
+                    ),
+                    CAUSAL,
+                    generated=1,
+                )
+            ),
         ),
         Check(
             "values",

@@ -307,9 +307,14 @@ LONG_CONTEXTS: Named = (
     # No split knows how small, or how large, the others' sums of exps are.
     sized(700, group=4, values="sinking"),
     sized(600, values="peaked"),
+    sized(600, 2, Hkv=2, group=4, scale=0.3, layout="bshd"),
+    sized(2300, lengths="stairs"),
 )
 UNUSUAL: Named = (
     sized(150, group=4, values="peaked"),
+    # What is right by itself must be right together: long, several heads, another scale, and a sequence of length 0.
+    sized(600, 2, Hkv=2, group=4, scale=0.3, values="rising"),
+    ragged(600, 3, group=2, values="rising"),
     # A sum of values around 100 is more than float16 holds.
     sized(1000, values="shifted"),
     sized(2000, values="fading", dtype="bfloat16"),
@@ -379,6 +384,9 @@ def decode_checks(
             0,
             values=FAMILIES,
             groups=GROUPS,
+            heads=FEW,
+            lengths=("equal", "ragged"),
+            scales=SCALES,
             slots=Size(1, 2000),
             unused=Size(0, 20),
             where=has_room,
@@ -534,12 +542,14 @@ DECODE_ATTENTION = Part(
                 Agrees(
                     Cases(
                         decodes(
-                            slots=Size(1, 2000),
+                            slots=Size(1, 2400),
                             groups=GROUPS,
                             heads=FEW,
                             lengths=("equal", "stairs", "ragged"),
                             unused=Size(0, 2000),
                             values=("normal", "sinking", "peaked"),
+                            scales=SCALES,
+                            layouts=LAYOUTS,
                         ),
                         LONG_CONTEXTS,
                         generated=0,
