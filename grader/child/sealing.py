@@ -10,7 +10,7 @@ the result is looked at, sees the decoy or NaN.
 While it is open, Python runs nothing that was not called: no signal handler, no finaliser of garbage, no callback of
 NumPy's, no stream or formatter of the submission's.
 
-Integer inputs stay visible: a launcher may need lengths and tables to choose its grid.
+Integers are sealed as well: with lengths and tables in sight, copies, which torch may make, could do all the work.
 """
 
 from __future__ import annotations
