@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import machine
+from grader import machine, processes
 from grader.batch import work
 from grader.catalogue import discover
-from grader.grading import processes
-from grader.grading.processes import Processes
+from grader.processes import Processes
 
 ENTRIES = discover(Path(__file__).resolve().parents[1])
 

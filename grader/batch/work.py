@@ -144,7 +144,7 @@ class _Desk:
     """What a worker keeps from one submission to the next: its processes, plans, and the oracle's answers."""
 
     def __init__(self, cpu: bool) -> None:
-        from grader.grading.processes import Processes
+        from grader.processes import Processes
 
         # First: it loads while we do.
         self._processes = Processes(cpu=cpu)

@@ -15,7 +15,7 @@ from grader.cleaning import as_json
 from grader.cli.files import check_target, parse_seed, write, write_or_print
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.grading.processes import start_server
+from grader.processes import start_server
 from grader.record import number
 
 if TYPE_CHECKING:

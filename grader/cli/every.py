@@ -16,7 +16,7 @@ from grader.cli.files import check_target, parse_seed, read_submission, write, w
 from grader.cli.run import Manner, can_keep_cards, job_for, keep, progress, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.grading.processes import Processes
+from grader.processes import Processes
 from grader.record import Record, exit_code, headline
 
 SCHEMA = "grade/all/v1"

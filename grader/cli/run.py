@@ -21,7 +21,7 @@ from grader.cli.kept import card_of, note_attempt
 from grader.cli.moment import now
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.grading.processes import Processes, start_server
+from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer
 from grader.speed.anchor import Anchor

@@ -23,7 +23,7 @@ from grader.cli.moment import now
 from grader.cli.run import Manner, can_keep_cards, job_for, keep, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.grading.processes import Processes
+from grader.processes import Processes
 from grader.record import CheckResult, Record
 from grader.sandbox.leash import Consent, Leash
 from grader.standing import Standing

@@ -10,7 +10,6 @@ speed        how fast the parts with right answers are
 results      how what was found out is written down
 fitness      what this machine can judge
 job          what is asked for
-processes    what gradings share: a fork server and, on a GPU, the anchor
 """
 
 from grader.grading.job import Job
