@@ -51,6 +51,13 @@ def one(ex_15: Entry) -> PlannedCase:
     return draw(ex_15.exercise, 7, gpu=False).checks[0].cases[0]
 
 
+def begun(ahead: Ahead, truth: Watched, cases: list[PlannedCase]) -> None:
+    """Announce the cases, and return when the first of them is being computed: it waits at the gate."""
+    truth.gate.clear()
+    ahead.turn_to(cases)
+    assert truth.begun.wait(60)
+
+
 def numbered(one: PlannedCase, *seeds: int) -> list[PlannedCase]:
     return [PlannedCase(one.case, seed) for seed in seeds]
 
@@ -69,20 +76,16 @@ def test_what_is_announced_is_computed_in_order_and_not_again(truth: Watched, pa
 
 
 def test_whoever_asks_for_what_is_being_computed_waits_for_it(truth: Watched, part: Part, one: PlannedCase) -> None:
-    truth.gate.clear()
     with Ahead(truth, part) as ahead:
-        ahead.turn_to(numbered(one, 5))
-        assert truth.begun.wait(60)
+        begun(ahead, truth, numbered(one, 5))
         threading.Timer(0.05, truth.gate.set).start()
         assert truth.expect(part, recipe(part, one, 5))
     assert truth.computed == [5]
 
 
 def test_what_is_no_longer_wanted_is_given_up(truth: Watched, part: Part, one: PlannedCase) -> None:
-    truth.gate.clear()
     with Ahead(truth, part) as ahead:
-        ahead.turn_to(numbered(one, 1, 2, 3))
-        assert truth.begun.wait(60)
+        begun(ahead, truth, numbered(one, 1, 2, 3))
         ahead.turn_to(numbered(one, 4))
         truth.gate.set()
         truth.expect(part, recipe(part, one, 4))
@@ -101,10 +104,8 @@ def test_an_error_is_told_where_the_case_is_judged_and_tried_again_there(
 
 
 def test_whoever_waited_for_what_failed_tries_it_again(truth: Watched, part: Part, one: PlannedCase) -> None:
-    truth.gate.clear()
     with Ahead(truth, part) as ahead:
-        ahead.turn_to(numbered(one, 0))
-        assert truth.begun.wait(60)
+        begun(ahead, truth, numbered(one, 0))
         threading.Timer(0.05, truth.gate.set).start()
         with pytest.raises(GradeError, match="no truth"):
             truth.expect(part, recipe(part, one, 0))
@@ -119,10 +120,8 @@ def test_what_was_known_longest_is_forgotten_first(ex_15: Entry, part: Part, one
 
 
 def test_an_interruption_waits_for_nothing(truth: Watched, part: Part, one: PlannedCase) -> None:
-    truth.gate.clear()
     ahead = Ahead(truth, part)
-    ahead.turn_to(numbered(one, 1, 2))
-    assert truth.begun.wait(60)
+    begun(ahead, truth, numbered(one, 1, 2))
     ahead.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     truth.gate.set()
     assert truth.computed == [1]

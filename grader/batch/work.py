@@ -196,11 +196,7 @@ class _Desk:
             patience_s=20.0,
         )
         with self._borrowed(entry) as (server, anchor):
-            record = grade(job, server, anchor=anchor, truth=self._truth(entry))
-            if anchor and any(check.status == "grader_error" for check in record.checks):
-                # Whatever failed may be this process, and the next submission gets another one.
-                anchor.stop()
-            return to_json(record)
+            return to_json(grade(job, server, anchor=anchor, truth=self._truth(entry)))
 
     @contextmanager
     def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, Anchor | None]]:

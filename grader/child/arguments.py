@@ -65,23 +65,17 @@ class Arguments:
         """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
         return self._placed[name].writer
 
-    def decoys(self, values: Sequence[object]) -> tuple[list[tuple[Tensor, Tensor]], list[Tensor]]:
-        """For sealing: (tensors, each with the bytes of its whole buffer if it held these values), and those without
-        elements, which have nothing to hide. Numbers of places are hidden as well: whoever knows them can have all the
-        work done by copying.
-        """
-        sealed, visible = [], []
+    def decoys(self, values: Sequence[object]) -> list[tuple[Tensor, Tensor]]:
+        """For sealing: every tensor, with the bytes of its whole buffer if it held these values."""
+        sealed = []
         for name, value in zip(self._names, values, strict=True):
             placed = self._placed.get(name)
             if placed is None or not isinstance(value, Tensor):
                 continue
-            if value.numel():
-                shown = _allocate(value, self._device)
-                _fill(shown, value)
-                sealed.append((placed.view, shown.buffer))
-            else:
-                visible.append(placed.view)
-        return sealed, visible
+            shown = _allocate(value, self._device)
+            _fill(shown, value)
+            sealed.append((placed.view, shown.buffer))
+        return sealed
 
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""

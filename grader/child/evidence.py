@@ -35,8 +35,11 @@ _ALLOCATING = frozenset(
         *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "empty_permuted"),
     }
 )
-# Namespaces of operators that are judged one by one, or that compute nothing.
-_HARMLESS = frozenset({"aten", "profiler", "debugprims"})
+# Namespaces of torch's own operators, but for those that are judged one by one or compute nothing. The submission's,
+# which come later, consist of others, which are seen.
+_ELSEWHERE = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()} - {
+    *("aten", "profiler", "debugprims")
+}
 # Operators that allocate, fill, copy or cast; with views they are the ones that do no part of the work.
 _SUPPORTING = _ALLOCATING | frozenset(
     {
@@ -91,7 +94,7 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         namespace, _, name = func._schema.name.partition("::")
         # Lifting is how a tensor that Python filled comes into being; torch calls it a view.
         lifted = name.startswith("lift")
-        if namespace in self._probe.elsewhere:
+        if namespace in _ELSEWHERE:
             self._probe.seen.operators.setdefault(f"{namespace}.{name}")
         if namespace != "aten" or (func.is_view and not lifted):
             return func(*args, **given)
@@ -133,9 +136,6 @@ class Probe:
         # On a GPU, the driver and the compiler have threads of their own.
         self._threads = onlookers.native_threads() if interpreted else 0
         self._unaltered: unaltered.Unaltered | None = None
-        # Where operators of torch's are, besides ATen; those of the submission's own consist of others, which are seen.
-        every = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
-        self.elsewhere = frozenset(every - _HARMLESS)
         self._found_early: list[str] = []
 
     def install(self) -> None:
@@ -169,10 +169,10 @@ class Probe:
             yield self.seen
         self.seen.allocated_bytes = self._storages.most_bytes
 
-    def seal(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
+    def seal(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Seal the memory of what the next call gets. Our own copies pass by whatever torch has been made to call."""
         self._found_early = [f"{name}, which was replaced" for name in self._replaced(of_ours=False)]
-        self.sealing.begin(decoys, visible)
+        self.sealing.begin(decoys)
 
     def allocated(self, result: Any, known: frozenset[int]) -> None:
         """Count the memory that an operator took for its results, beside that which it was given."""
@@ -341,9 +341,6 @@ class Probe:
             # Its frames hold what the kernel had loaded.
             self.seen.operators.setdefault("an exception in a kernel")
             raise raised.with_traceback(None) from None
-        finally:
-            if self.sealing.betrayed():
-                self.seen.operators.setdefault("a kernel that writes to an input")
 
     def _intruded(self, name: str) -> None:
         """Something else has started to run while memory is open."""

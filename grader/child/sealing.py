@@ -49,32 +49,26 @@ class Sealing(Watched):
 
     def __init__(self) -> None:
         self._places: dict[int, _Place] = {}
-        self._visible_inputs: set[int] = set()
-        self._visible: list[tuple[Tensor, Tensor]] = []
         self._touched: list[Tensor] = []
         self._active = False
         self._open = 0
         self._shut = False
 
-    def begin(self, decoys: Iterable[tuple[Tensor, Tensor]], visible: Iterable[Tensor]) -> None:
-        """Seal the memory of each (tensor, decoy bytes of its whole storage); leave that of `visible` alone."""
+    def begin(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Seal the memory of each (tensor, decoy bytes of its whole storage)."""
         self._active = True
         with _unobserved():
             for tensor, decoy in decoys:
                 memory = bytes_of(tensor)
                 self._places[memory.data_ptr()] = _Place(memory, memory.clone(), decoy)
                 memory.copy_(decoy)
-            kept = [bytes_of(tensor) for tensor in visible]
-            self._visible = [(memory, memory.clone()) for memory in kept]
-        self._visible_inputs = {memory.data_ptr() for memory in kept}
 
     def end(self) -> None:
         """Uncover everything: the memory holds what the kernels left there. Only behind the answer."""
         with _unobserved():
             for place in self._places.values():
                 place.memory.copy_(place.hidden)
-        self._places, self._visible, self._visible_inputs = {}, [], set()
-        self._active, self._open = False, 0
+        self._places, self._active, self._open = {}, False, 0
 
     @property
     def is_active(self) -> bool:
@@ -123,14 +117,6 @@ class Sealing(Watched):
                 place.memory.copy_(place.shown)
         _synchronise()
 
-    def betrayed(self) -> bool:
-        """Whether a kernel wrote to an input that everybody may see; what it wrote there is taken back."""
-        with _unobserved():
-            changed = [(memory, before) for memory, before in self._visible if not torch.equal(memory, before)]
-            for memory, before in changed:
-                memory.copy_(before)
-        return bool(changed)
-
     def content(self, tensor: Tensor) -> Tensor:
         """A tensor with the true elements of this one, wherever they lie."""
         start, size = tensor.data_ptr(), tensor.element_size()
@@ -153,7 +139,7 @@ class Sealing(Watched):
 
     def _add(self, tensor: Tensor) -> bool:
         address = tensor.untyped_storage().data_ptr()
-        if address in self._places or address in self._visible_inputs or not tensor.untyped_storage().nbytes():
+        if address in self._places or not tensor.untyped_storage().nbytes():
             return False
         memory = bytes_of(tensor)
         self._places[address] = _Place(memory, memory.clone(), torch.full_like(memory, 255))

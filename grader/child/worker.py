@@ -256,7 +256,7 @@ class Worker:
         """In a sealed call, the arguments show the values of another seed to everything but the kernels."""
         if call.decoy_seed is not None:
             decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
-            self._probe.seal(*placed.decoys(self._build(decoy)))
+            self._probe.seal(placed.decoys(self._build(decoy)))
 
     def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)

@@ -127,6 +127,9 @@ def grade(
         tell(compilation.released())
         tell(speed.results())
         isolation = session.ready.isolation if session.ready else ()
+    if anchor and any(result.status == "grader_error" for result in results.values()):
+        # Whatever failed may be this process: the next grading gets another one.
+        anchor.stop()
     checks = tuple(diagnosis.explained(one, speed.predicted(one, results, gpu)) for one in job.plan.checks)
     return _record(
         job,

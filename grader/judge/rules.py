@@ -256,9 +256,14 @@ def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failu
     return None
 
 
+def _seen_by_kernels(bench: Bench, one: PlannedCase) -> Trial:
+    """The call in which nothing but kernels can see the inputs' values."""
+    return bench.try_case(one.case, one.seed, decoy_seed=_other_seed(one.seed))
+
+
 def _sealed(bench: Bench, one: PlannedCase) -> Failure | None:
     """With the inputs' values shown to nothing but the kernels, the answer must still be right."""
-    trial = bench.try_case(one.case, one.seed, decoy_seed=_other_seed(one.seed))
+    trial = _seen_by_kernels(bench, one)
     if trial.failure is None or trial.failure.status == "timeout":
         # Of a call that was not over in time nobody knows who does its work.
         return trial.failure
@@ -300,8 +305,8 @@ def launches(bench: Bench, one: PlannedCase, most: int) -> Failure | None:
     bench.passed.append(one)
     seen = trial.launches
     if 1 <= len(seen) <= most:
-        # Where only kernels can see the inputs, those launch that do the work.
-        seen = bench.try_case(one.case, one.seed, decoy_seed=_other_seed(one.seed)).launches
+        # There those launch that do the work.
+        seen = _seen_by_kernels(bench, one).launches
         if len(seen) <= most:
             return None
     count = len(seen)
