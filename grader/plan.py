@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.errors import Unsatisfiable
 
+from grader.covering import covering
 from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.model.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.model.exercise import Check, Exercise, Part, check_id
@@ -83,9 +84,11 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     name = check_id(part, check)
     space = check.cases.space if gpu else check.cases.space.without_gpu()
     kept = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
-    drawn = _generate(name, space, check.cases.generated, _digest(f"{seed}/{name}"), without=frozenset(kept))
-    large = check.cases.named_large if gpu else ()
-    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate([*kept, *drawn, *large]))
+    own = _digest(f"{seed}/{name}")
+    kept += _generate(name, space, check.cases.generated, own, without=frozenset(kept))
+    kept += covering(space, check.cases.covering, own, without=frozenset(kept))
+    kept += check.cases.named_large if gpu else ()
+    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(kept))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 
 

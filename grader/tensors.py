@@ -28,8 +28,10 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs.
     tiny: around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis,
     zeros elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf and NaN. masked: normal with
-    -inf in up to half of each row, never in all of it. negative: normal around minus a million (or a quarter of the
-    largest finite number). masked_negative: the same with -inf as in masked. extreme: ±1e4.
+    -inf in up to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its
+    start on, never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
+    masked_negative: the same with -inf as in masked. lowest: around minus a quarter of the largest finite number (at
+    most 1e30). extreme: ±1e4.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -97,6 +99,18 @@ def _masked_negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Gene
     return _with_hidden(_negative(shape, dtype, generator), generator)
 
 
+def _lowest(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    top = min(torch.finfo(dtype).max / 4, 1e30)
+    return (torch.rand(shape, generator=generator, device=generator.device) / 8 - 1) * top
+
+
+def _late(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    share = 0.5 + 0.5 * torch.rand((*shape[:-1], 1), generator=generator, device=generator.device)
+    hidden = (share * shape[-1]).floor().clamp(max=shape[-1] - 1)
+    places = torch.arange(shape[-1], device=generator.device)
+    return _normal(shape, dtype, generator).masked_fill_(places < hidden, -math.inf)
+
+
 def _with_hidden(drawn: Tensor, generator: Generator) -> Tensor:
     shape = drawn.shape
     share = 0.5 * torch.rand((*shape[:-1], 1), generator=generator, device=generator.device)
@@ -115,8 +129,10 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "extreme": _extreme,
     "nonfinite": _nonfinite,
     "masked": _masked,
+    "late": _late,
     "negative": _negative,
     "masked_negative": _masked_negative,
+    "lowest": _lowest,
 }
 
 

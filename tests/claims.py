@@ -18,6 +18,11 @@ from grader.record import Record
 ROOT = Path(__file__).resolve().parents[1]
 SUBMISSIONS = ROOT / "tests" / "submissions"
 REFERENCE = ROOT / "reference"
+# Two launches, or a copy in float32, are honest work, though more of it than the part asks for.
+MORE_WORK = {
+    "two_steps_with_fill_between": {"vector_add.launches", "vector_add.traffic"},
+    "kept_workspace_and_final_cast": {"vector_add.traffic"},
+}
 _LINK = re.compile(
     r"^Attack (?P<numbers>\d+(?:, \d+)*)\.(?: On the (?P<device>CPU|GPU)\.)?(?: Twin: (?P<twin>[\w/]+)\.)?$",
     re.MULTILINE,

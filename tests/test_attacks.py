@@ -18,14 +18,10 @@ from grader.judge.causes import Failure
 from grader.model.cases import Case
 from grader.plan import PlannedCase
 from grader.record import Cause, Status
-from tests.claims import claim, files, statuses
+from tests.claims import MORE_WORK, claim, files, statuses
 from tests.conftest import Grade
 
 CHECKS = tuple(f"vector_add.{name}" for name in ("full_blocks", "tail", "fresh", "kernels"))
-MORE_WORK = {
-    "two_steps_with_fill_between": {"vector_add.launches", "vector_add.traffic"},
-    "kept_workspace_and_final_cast": {"vector_add.traffic"},
-}
 
 
 @pytest.mark.parametrize("path", files("attacks"), ids=lambda path: path.stem)
@@ -48,7 +44,6 @@ def test_what_attacks_the_grader_comes_to_what_it_says(path: Path, briefly: Grad
 def test_honest_code_that_looks_odd_passes(path: Path, briefly: Grade) -> None:
     record = briefly(path, *CHECKS, *(f"vector_add.{name}" for name in ("values", "slices", "launches", "traffic")))
     failed = [check for check in record.checks if check.status not in ("pass", "skipped_environment")]
-    # Two launches, or a copy in float32, are honest work, though more of it than the part asks for.
     assert {check.id for check in failed} <= MORE_WORK.get(path.stem, set()), failed
     assert statuses(record, "vector_add") >= {"pass"}
 

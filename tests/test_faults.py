@@ -5,15 +5,27 @@ The first line of each file under submissions/ says what it must get.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from grader.record import Status
+from grader.sandbox.server import ForkServer
 from tests.canaries import children_left
 from tests.claims import claim, files, statuses
-from tests.conftest import Grade
+from tests.conftest import SHORT, Grade, grader_with, limited
+
+# Right, but for half a second per call.
+SLOW = """
+import time, torch
+def vector_add(x, y):
+    time.sleep(0.5)
+    return x + y
+def row_softmax(x):
+    return torch.softmax(x.double(), -1).to(x.dtype)
+"""
 
 
 def named(path: Path) -> str:
@@ -31,6 +43,15 @@ def test_a_fault_gets_its_own_status_and_the_other_part_is_still_judged(path: Pa
     assert judged[0].cause.kind == kind
     assert judged[0].points == 0
     assert statuses(record, "row_softmax") == {"pass"}
+
+
+def test_calls_that_take_too_long_together_end_the_part_and_no_other(server: ForkServer) -> None:
+    patient = grader_with(server, limited(replace(SHORT, part_s=0.9)))
+    record = patient(SLOW, "vector_add", "row_softmax")
+    ended = [check for check in record.checks if check.part == "vector_add"]
+    assert [check.status for check in ended[:3]] == ["timeout", "timeout", "skipped_dependency"]
+    assert ended[0].reason == "The calls of this part took more than the 0.9 s that they may take together."
+    assert "pass" in statuses(record, "row_softmax")
 
 
 @pytest.mark.parametrize("path", files("unloadable"), ids=named)

@@ -10,7 +10,7 @@ import pytest
 from grader.catalogue import Entry
 from grader.model.exercise import Limits
 from grader.sandbox.server import ForkServer
-from tests.claims import claim, files, link, statuses
+from tests.claims import MORE_WORK, claim, files, link, statuses
 from tests.conftest import Grade, grader_with, limited
 
 pytestmark = pytest.mark.gpu
@@ -63,8 +63,7 @@ def test_a_fault_or_an_escape_on_the_device_gets_its_own_status_and_the_other_pa
 def test_honest_code_that_looks_odd_passes_on_the_device(path: Path, graded_on_gpu: Grade) -> None:
     record = graded_on_gpu(path, "vector_add")
     failed = {check.id for check in record.checks if check.status not in ("pass", "skipped_environment")}
-    allowed = {"vector_add.launches"} if path.stem == "two_steps_with_fill_between" else set()
-    assert failed <= allowed, [check.reason for check in record.checks]
+    assert failed <= MORE_WORK.get(path.stem, set()), [check.reason for check in record.checks]
 
 
 def runs_here(path: Path) -> bool:
@@ -79,3 +78,12 @@ def test_work_outside_the_kernels_is_noticed_on_the_device(path: Path, graded_on
     record = graded_on_gpu(path, "vector_add")
     technique = next(check for check in record.checks if check.id == "vector_add.kernels")
     assert (technique.status, technique.cause and technique.cause.kind) == (status, kind), technique
+
+
+@pytest.mark.parametrize("path", files("hostile"), ids=lambda path: path.stem)
+def test_what_attacks_the_grader_gains_no_verdict_on_the_device(path: Path, graded_on_gpu: Grade) -> None:
+    # Where it ends may be another place than on the CPU: what memory holds that was free, say, is another thing.
+    record = graded_on_gpu(path, "vector_add", "row_softmax")
+    of_it = [check.status for check in record.checks if check.part == "vector_add"]
+    assert {*of_it} - {"pass", "skipped_environment", "skipped_dependency"}, of_it
+    assert "grader_error" not in {check.status for check in record.checks}

@@ -366,6 +366,12 @@ def test_drawn_sizes_are_multiples_where_multiples_are_asked_for(case: Case) -> 
     assert case["N"] in range(16, 513, 16)
 
 
+def test_covering_cases_follow_the_generated_ones() -> None:
+    check = planned(Cases(SPACE, CANONICAL, generated=4, covering=5))
+    assert case_words(check)[:7] == case_words(planned(Cases(SPACE, CANONICAL, generated=4)))
+    assert len({*case_words(check)}) == 12
+
+
 def test_large_cases_run_on_a_gpu_alone_last_and_beyond_the_bounds_of_the_space() -> None:
     cases = Cases(Space({"N": Size(1, 100)}, lambda case: int(case["N"]) < 50), ({"N": 7},), 3, ({"N": 4096},))
     with_gpu, without = planned(cases), planned(cases, gpu=False)

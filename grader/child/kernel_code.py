@@ -77,7 +77,8 @@ def _foreign_in_kernel(kernel: Any, seen: dict[int, types.FunctionType]) -> Iter
     yield from _foreign_names(getattr(kernel, "fn", None), seen)
 
 
-def _foreign_names(function: Any, seen: dict[int, types.FunctionType]) -> Iterator[str]:
+def _foreign_names(function: Any, seen: dict[int, types.FunctionType], *, compiling: bool = False) -> Iterator[str]:
+    """Names in a function; `compiling` says that it runs as Python while the kernel is compiled, on numbers."""
     if not isinstance(function, types.FunctionType) or id(function) in seen:
         return
     seen[id(function)] = function
@@ -99,7 +100,8 @@ def _foreign_names(function: Any, seen: dict[int, types.FunctionType]) -> Iterat
                 scope = outer if instruction.opname in ("LOAD_DEREF", "LOAD_CLOSURE") else function.__globals__
                 if name in scope:
                     dotted, value, followed = _follow(instructions, place, name, scope[name])
-                    yield from _foreign_value(dotted, value, seen)
+                    if not (compiling and _is_table(value)):
+                        yield from _foreign_value(dotted, value, seen)
                 elif scope is not outer and name not in _BUILTINS and hasattr(builtins, name):
                     yield name
 
@@ -136,8 +138,8 @@ def _foreign_attribute(name: str, seen: dict[int, types.FunctionType]) -> Iterat
 
 def _foreign_value(name: str, value: Any, seen: dict[int, types.FunctionType]) -> Iterator[str]:
     if type(value).__name__ == "ConstexprFunction" and _is_kernels_own(value):
-        # Runs as Python while the kernel is compiled, on compile-time numbers: builtins are its business.
-        names = _foreign_names(value.fn, seen)
+        # Builtins are its business.
+        names = _foreign_names(value.fn, seen, compiling=True)
         yield from (name for name in names if not hasattr(builtins, name) or name in _POWERFUL)
     elif type(value) is tuple:
         for one in value:
@@ -150,6 +152,15 @@ def _foreign_value(name: str, value: Any, seen: dict[int, types.FunctionType]) -
             yield name
     else:
         yield from _foreign_names(getattr(value, "fn", None), seen)
+
+
+def _is_table(value: Any) -> bool:
+    """Whether it is a container of Python's own that holds nothing but constants."""
+    if type(value) is dict:
+        return all(map(_is_table, (*value.keys(), *value.values())))
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(_is_table, value))
+    return type(value) in _CONSTANTS
 
 
 def _is_open_module(value: Any) -> bool:

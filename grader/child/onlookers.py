@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import gc
 import os
@@ -11,7 +12,7 @@ import time
 from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import suppress
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import Any
 
 import torch
@@ -35,6 +36,9 @@ def among(values: Any) -> Iterator[str]:
     if type(values) in (tuple, list, torch.Size) or _is_named_tuple(values):
         for value in values:
             yield from among(value)
+    elif _is_plain_dataclass(values):
+        for field in dataclasses.fields(values):
+            yield from among(object.__getattribute__(values, field.name))
     elif type(values) not in _PLAIN and not is_triton(values) and not _is_plain_enum(values):
         yield f"an argument of type {type(values).__name__}"
 
@@ -52,6 +56,15 @@ def _maker(kind: Any) -> CodeType | None:
     except (AttributeError, TypeError, ValueError):
         return None
     return code if code == plain.__new__.__code__ else None
+
+
+def _is_plain_dataclass(value: Any) -> bool:
+    """A dataclass's object, of a class with nothing but fields and functions: those would be seen to run."""
+    kind = type(value)
+    if not dataclasses.is_dataclass(kind) or type(kind) is not type or kind.__mro__ != (kind, object):
+        return False
+    own = {name: one for name, one in vars(kind).items() if not (name.startswith("__") and name.endswith("__"))}
+    return all(type(one) in (*_PLAIN, tuple, FunctionType, MemberDescriptorType) for one in own.values())
 
 
 def makers(values: Any) -> Iterator[CodeType]:

@@ -33,6 +33,8 @@ Function = Callable[..., object]
 # longer than this, so much of the time is the GPU's that it does not matter.
 _REHEARSALS = 2
 _BRIEF_US = 5e3
+# What a tensor may be labelled with.
+_NOTES = (int, float, bool, str, type(None))
 # Inputs and cover come from one seed, but are no copies of each other.
 _COVER_SEED = 0x5EED
 
@@ -269,13 +271,13 @@ def _without_collector() -> Iterator[None]:
 
 
 def form_of(output: object, alias: str = "") -> Form:
-    """What an output looks like; only exactly torch.Tensor, without attributes of its own, is a tensor.
+    """What an output looks like; only exactly torch.Tensor is a tensor.
 
-    A subclass, or a tensor with attributes, could compute only when it is looked at.
+    A subclass, or a tensor with methods of its own, could compute only when it is looked at; a label could not.
     """
     if type(output) is not Tensor:
         return Form(type(output).__name__[:80])
-    if vars(output):
+    if any(type(value) not in _NOTES or hasattr(Tensor, name) for name, value in vars(output).items()):
         return Form("tensor with attributes of its own")
     if output.layout is not torch.strided:
         return Form(f"tensor with layout {output.layout}")

@@ -69,7 +69,8 @@ class Answers:
         blocked = self._begun(part)
         timeouts: list[str] = []
         salt = hashlib.sha256(self._job.source.encode()).digest()[0]
-        bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt)
+        most_s = self._job.entry.exercise.limits.part_s
+        bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt, most_s=most_s)
         # Technique last: its sealed calls repeat cases of every other check of the part.
         ordered = sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels))
         with Ahead(self._truth, part) as ahead:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Literal
 
 from grader.judge.causes import Failure, Seen, check_device, examine
@@ -17,7 +19,7 @@ from grader.model.exercise import Part
 from grader.plan import PlannedCase
 from grader.protocol.messages import Call, Launch, Recipe, Returned, Slot
 from grader.record import clean
-from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime
 from grader.sandbox.session import Session
 
 # So many right answers are remembered, and so many elements tell that one comes again.
@@ -82,7 +84,7 @@ class Bench:
 
     `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `passed` are
     cases of the checks that passed, a few of each; `salt`, a number that follows from the submission's text, chooses
-    among them what nobody can know while writing that text.
+    among them what nobody can know while writing that text. `calls_s` is how long all calls took, of at most `most_s`.
     """
 
     session: Session
@@ -95,6 +97,8 @@ class Bench:
     passed: list[PlannedCase] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
+    most_s: float = math.inf
+    calls_s: float = 0.0
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -157,17 +161,22 @@ class Bench:
     ) -> Outcome:
         """Run the part's function once, the way the part is called."""
         part = part or self.part
-        return self.session.call(
-            Call(
-                recipe,
-                part.arguments,
-                part.mutates,
-                slots,
-                storage,
-                decoy_seed,
-                carries,
-                on_cpu=part.on == "cpu",
-                tensors=part.tensors,
-                chooses=part.chooses,
-            )
+        if self.calls_s > self.most_s:
+            return OutOfTime(self.most_s)
+        call = Call(
+            recipe,
+            part.arguments,
+            part.mutates,
+            slots,
+            storage,
+            decoy_seed,
+            carries,
+            on_cpu=part.on == "cpu",
+            tensors=part.tensors,
+            chooses=part.chooses,
         )
+        began = monotonic()
+        try:
+            return self.session.call(call)
+        finally:
+            self.calls_s += monotonic() - began

@@ -14,7 +14,17 @@ from grader.judge.guarded import cause_of, clues_of
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Frame, Raised, Recipe
 from grader.record import Cause, Status, clean
-from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, OutOfSpace, TimedOut, Unanswered
+from grader.sandbox.outcome import (
+    Died,
+    Finished,
+    Garbled,
+    Outcome,
+    OutOfMemory,
+    OutOfSpace,
+    OutOfTime,
+    TimedOut,
+    Unanswered,
+)
 
 _MOST_FRAMES = 6
 
@@ -51,7 +61,7 @@ class Failure:
     advice: str = field(default="", compare=False)
 
 
-def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:
+def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noqa: PLR0911  one return for each
     """The failure behind an outcome without an answer. `path` is the learner's file, for the traceback."""
     match outcome:
         case Raised():
@@ -62,6 +72,13 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:
                 "No answer in time",
                 f"The call did not return within {limit_s:g} s and was ended.",
                 "Look for a loop whose bound never arrives, or a grid with far too many programs.",
+            )
+        case OutOfTime(limit_s):
+            return _stopped(
+                "timeout",
+                "Too slow, all calls together",
+                f"The calls of this part took more than the {limit_s:g} s that they may take together.",
+                "Look for a grid with far too many programs: the interpreter runs one after another.",
             )
         case OutOfMemory(limit_bytes, peak_bytes):
             return _stopped(

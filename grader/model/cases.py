@@ -182,21 +182,25 @@ class Space:
 
 @dataclass(frozen=True)
 class Cases:
-    """What a check runs: named canonical cases first, then `generated` ones drawn by Hypothesis from the space; last,
-    and on a GPU only, named cases that are too `large` for an interpreter, and may lie beyond the space's bounds.
+    """What a check runs: named canonical cases first, then `generated` ones drawn by Hypothesis from the space, then at
+    most `covering` ones in which as many pairs of values as possible meet (grader.covering); last, and on a GPU only,
+    named cases that are too `large` for an interpreter, and may lie beyond the space's bounds.
     """
 
     space: Space
     canonical: tuple[Mapping[str, Value], ...] = ()
     generated: int = 6
     large: tuple[Mapping[str, Value], ...] = ()
+    covering: int = 0
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
-        require(self.generated + len(self.canonical) > 0, "Cases", "hold at least one case", self.generated)
+        require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
+        held = self.generated + self.covering + len(self.canonical)
+        require(held > 0, "Cases", "hold at least one case", held)
         require(isinstance(self.large, tuple), "Cases.large", "be a tuple of mappings", self.large)
         object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
         beyond = self.space.without_bounds()

@@ -336,10 +336,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use; a call beyond its time ends as `timeout`, beyond its memory or its disk as `oom`."""
+    """What one submission may use; a call beyond its time ends as `timeout`, beyond its memory or its disk as `oom`.
+
+    part_s: what the calls of one part may take together.
+    """
 
     load_s: float = 20.0
     call_s: float = 10.0
+    part_s: float = 180.0
     memory_bytes: int = 4 << 30
     processes: int = 64
     file_bytes: int = 1 << 30

@@ -42,6 +42,13 @@ class TimedOut:
 
 
 @dataclass(frozen=True)
+class OutOfTime:
+    """The call was not made: those before it have taken all the time that a part's calls may take together."""
+
+    limit_s: float
+
+
+@dataclass(frozen=True)
 class OutOfMemory:
     """The process grew beyond the limit and was ended."""
 
@@ -63,5 +70,5 @@ class Garbled:
     why: str
 
 
-Unanswered = Died | TimedOut | OutOfMemory | OutOfSpace | Garbled
+Unanswered = Died | TimedOut | OutOfTime | OutOfMemory | OutOfSpace | Garbled
 Outcome = Finished | Raised | Unanswered

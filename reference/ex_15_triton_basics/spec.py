@@ -4,6 +4,8 @@ Axes: N elements in a vector; M rows of N columns. `offset` starts a 1-D input a
 that its address is not 16-byte aligned; `stride` adds that many unused columns to every row.
 """
 
+from collections.abc import Callable
+
 from grader import (
     Agrees,
     Case,
@@ -62,7 +64,7 @@ def suite(*lengths: int, halves: int) -> Cases:
 ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite")
 CHAINABLE = (*ADDABLE, "cancelling")
 SUMMABLE = ("normal", "constant", "one_hot", "shifted", "nonfinite")
-ROWS = ("normal", "large", "constant", "shifted", "masked", "negative", "masked_negative")
+ROWS = ("normal", "large", "constant", "shifted", "masked", "late", "negative", "masked_negative", "lowest")
 
 
 def elementwise(
@@ -111,16 +113,23 @@ def elementwise(
             ),
         ),
         Check(
+            "combinations",
+            "Right where lengths, starts, dtypes and unusual values meet",
+            points[4],
+            WRITES,
+            Agrees(Cases(vectors(values, length=Size(1, 1 << 16), offsets=(0, 1, 3, 7)), generated=0, covering=24)),
+        ),
+        Check(
             "fresh",
             "Computes anew at every call and returns memory of its own",
-            points[4],
+            points[5],
             WRITES,
             Fresh(Cases(vectors(("normal",)), ({"N": 1000},), generated=0)),
         ),
         Check(
             "kernels",
             "Triton kernels do the work",
-            points[5],
+            points[6],
             WRITES,
             UsesKernels(Cases(vectors(("normal",)), ({"N": 1000},), generated=0)),
         ),
@@ -150,7 +159,7 @@ VECTOR_ADD = Part(
     outputs=("z",),
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, group=32),
     checks=(
-        *elementwise(ADDABLE, (2, 4, 2, 1, 1, 2)),
+        *elementwise(ADDABLE, (2, 3, 2, 1, 1, 1, 2)),
         one_launch(1),
         traffic("Moves no more than 3·N elements", 2, "3 * N"),
         Check(
@@ -185,7 +194,7 @@ FUSED_MULTIPLY_ADD = Part(
     checks=(
         *elementwise(
             CHAINABLE,
-            (2, 4, 4, 1, 1, 2),
+            (2, 4, 3, 1, 1, 1, 2),
             # A product rounded to float16 before the addition: only here is nothing else left of the result.
             telling=({"N": 700, "dtype": "float16", "values": "cancelling"},),
         ),
@@ -225,17 +234,23 @@ def few_elements(case: Case) -> bool:
     return int(case["M"]) * int(case["N"]) <= 1 << 15
 
 
+def many_elements(case: Case) -> bool:
+    """Leaves room for many long rows."""
+    return int(case["M"]) * int(case["N"]) <= 1 << 17
+
+
 def matrices(
     values: tuple[str, ...],
     *,
     rows: Size = Size(1, 24),
     columns: Size = Size(1, 3000),
     strides: tuple[int, ...] = (0,),
+    where: Callable[[Case], bool] = few_elements,
 ) -> Space:
     """Matrices of M rows and N columns; the rows lie N + stride elements apart."""
     return Space(
         {"M": rows, "N": columns, "dtype": FLOATS, "values": Choice(values), "stride": Choice(strides)},
-        where=few_elements,
+        where=where,
     )
 
 
@@ -281,7 +296,7 @@ ROW_SOFTMAX = Part(
         Check(
             "values",
             "Stable for large scores, shifted rows and entries of -inf",
-            5,
+            4,
             WRITES,
             Agrees(Cases(matrices(ROWS), tuple({"M": 5, "N": 100, "values": kind} for kind in ROWS[1:]), generated=5)),
         ),
@@ -313,6 +328,25 @@ ROW_SOFTMAX = Part(
                         {"M": 400, "N": 70},
                     ),
                     generated=0,
+                )
+            ),
+        ),
+        Check(
+            "combinations",
+            "Right where long rows, many rows, strides, dtypes and unusual values meet",
+            1,
+            WRITES,
+            Agrees(
+                Cases(
+                    matrices(
+                        ROWS,
+                        rows=Size(1, 400),
+                        columns=Size(1, 16384),
+                        strides=(0, 1, 13, 64),
+                        where=many_elements,
+                    ),
+                    generated=0,
+                    covering=24,
                 )
             ),
         ),
@@ -393,7 +427,7 @@ GLOBAL_SUM = Part(
     checks=(
         *elementwise(
             SUMMABLE,
-            (2, 3, 4, 1, 1, 2),
+            (2, 3, 3, 1, 1, 1, 2),
             # Sums of float16 in float16: the partial sums outgrow its 11 bits at once.
             telling=({"N": 1025, "dtype": "float16", "values": "shifted"},),
         ),
@@ -447,7 +481,9 @@ CONTRASTS = (
     Contrast("M", "wrong_axis", "with several rows", weight=0.6),
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
     Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
-    Contrast("values", "overflow", "of values of great size", ("large", "negative", "masked_negative"), only=False),
+    Contrast(
+        "values", "overflow", "of values of great size", ("large", "negative", "masked_negative", "lowest"), only=False
+    ),
     Contrast(
         "values", "rounded_intermediate", "in which what is added takes the product back", ("cancelling",), only=False
     ),

@@ -110,7 +110,7 @@ BLOCKED_GEMM = Part(
         Check(
             "residue",
             "Right where tiles reach past the problem, in M, N and K",
-            9,
+            8,
             LAYOUTS,
             Agrees(
                 Cases(
@@ -172,6 +172,19 @@ BLOCKED_GEMM = Part(
                         tiled((18, 10, 21), (8, 8, 4), (4, 8), values="nonfinite"),
                     ),
                     generated=0,
+                )
+            ),
+        ),
+        Check(
+            "combinations",
+            "Right where sizes, tilers, threads, layouts and unusual values meet",
+            1,
+            LAYOUTS,
+            Agrees(
+                Cases(
+                    blocked(RAGGED, layouts=("rows", "columns", "sliced"), values=("normal", "shifted", "nonfinite")),
+                    generated=0,
+                    covering=6,
                 )
             ),
         ),
@@ -247,7 +260,7 @@ GEMM = Part(
         Check(
             "residue",
             "Right for every size that is a multiple of 8",
-            6,
+            5,
             TENSOR_CORES,
             Agrees(
                 Cases(
@@ -277,6 +290,17 @@ GEMM = Part(
                         sized(72, 64, 200, "bfloat16", values="nonfinite"),
                     ),
                     generated=0,
+                )
+            ),
+        ),
+        Check(
+            "combinations",
+            "Right where large and small sides, dtypes and unusual values meet",
+            1,
+            TENSOR_CORES,
+            Agrees(
+                Cases(
+                    products(Size(8, 4096, multiple_of=8), ("normal", "shifted", "nonfinite")), generated=0, covering=16
                 )
             ),
         ),

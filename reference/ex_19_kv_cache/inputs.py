@@ -106,13 +106,13 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 
     normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. rising: every slot's
     logit is larger than that of the slot before, but for noise, so that no maximum lasts. offset: logits around 50, of
-    which 16 bits keep only the first digits. shifted: values around 100, and logits with a large mean. constant: all
-    keys are equal, and so are all weights. fading: the first slot has most of the weight, and what 64 others have
-    together is just less than the last bit of it, in 16 bits; not so what all of them have. cancelling: equal
-    weights of values around 200 in the first half of the slots and around -200 in the second: partial sums are large,
-    and o is not. sinking: logits around -300, so far below 0 that no exp of them is anything but 0, and nor is any of
-    the logarithms of their sums. balanced: long keys at right angles to the (first) query that reads them, so that
-    large products cancel to a logit near 0, and every bit of q counts.
+    which 16 bits keep only the first digits. shifted: values around 100, or around 1e6 in bfloat16, and logits with a
+    large mean. constant: all keys are equal, and so are all weights. fading: the first slot has most of the weight, and
+    what 64 others have together is just less than the last bit of it, in 16 bits; not so what all of them have.
+    cancelling: equal weights of values around 200 in the first half of the slots and around -200 in the second: partial
+    sums are large, and o is not. sinking: logits around -300, so far below 0 that no exp of them is anything but 0, and
+    nor is any of the logarithms of their sums. balanced: long keys at right angles to the (first) query that reads
+    them, so that large products cancel to a logit near 0, and every bit of q counts.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -131,7 +131,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "offset":
             q, k = q + 2, k + 3
         case "shifted":
-            k, v = k + 3, v + 100
+            # In bfloat16 beyond what float16 holds.
+            k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 1.0)
         case "constant":
             k = k[:, :, :1].expand(keys)
         case "cancelling":

@@ -43,6 +43,8 @@ WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
 GROUPS = Choice((1, 4, 8, 2, 3))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
+# Where the scale is 0 nothing else shows.
+TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 FAMILIES = (
     "normal",
     "constant",
@@ -74,6 +76,11 @@ def has_room(case: Case) -> bool:
 def little_work(case: Case) -> bool:
     """Keeps a generated case small enough for the interpreter."""
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 1000
+
+
+def some_work(case: Case) -> bool:
+    """Leaves room for a long context of several heads."""
+    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 2400
 
 
 def caches(
@@ -159,7 +166,7 @@ APPEND_KV = Part(
         Check(
             "one_token",
             "Right for one new token per sequence, of any lengths",
-            4,
+            3,
             OPTIMISES,
             Agrees(
                 Cases(
@@ -206,6 +213,26 @@ APPEND_KV = Part(
                         sized(25, 2, T=4, Hkv=3, D=128, layout="mixed"),
                     ),
                     generated=1,
+                )
+            ),
+        ),
+        Check(
+            "combinations",
+            "Right where caches and new tokens of all sizes, lengths, layouts and dtypes meet",
+            1,
+            OPTIMISES,
+            Agrees(
+                Cases(
+                    appends(
+                        Size(1, 300),
+                        slots=Size(1, 600),
+                        lengths=("equal", "ragged"),
+                        heads=FEW,
+                        layouts=LAYOUTS,
+                        where=has_room,
+                    ),
+                    generated=0,
+                    covering=16,
                 )
             ),
         ),
@@ -315,8 +342,9 @@ UNUSUAL: Named = (
     # What is right by itself must be right together: long, several heads, another scale, and a sequence of length 0.
     sized(600, 2, Hkv=2, group=4, scale=0.3, values="rising"),
     ragged(600, 3, group=2, values="rising"),
-    # A sum of values around 100 is more than float16 holds.
+    # A sum of values around 100 is more than float16 holds; and so is every value, in bfloat16.
     sized(1000, values="shifted"),
+    sized(200, values="shifted", dtype="bfloat16"),
     sized(2000, values="fading", dtype="bfloat16"),
     # What half of the slots come to is large; what all of them come to is not.
     sized(1000, values="cancelling"),
@@ -345,10 +373,12 @@ def decode_checks(
 ) -> tuple[Check, ...]:
     """The correctness checks that both ways to decode share, with the part's `own` ones; `points` by name."""
 
-    def agrees(name: str, title: str, named: Named, generated: int, **space: object) -> Check:
+    def agrees(name: str, title: str, named: Named, generated: int, covering: int = 0, **space: object) -> Check:
         space = {"where": little_work, "paged": paged, **space}
         named = in_pages(named) if paged else named
-        return Check(name, title, points[name], OPTIMISES, Agrees(Cases(decodes(**space), named, generated)))
+        return Check(
+            name, title, points[name], OPTIMISES, Agrees(Cases(decodes(**space), named, generated, covering=covering))
+        )
 
     small: Named = (stairs(70, 2, Hkv=2, group=2),)
     small = in_pages(small) if paged else small
@@ -403,6 +433,22 @@ def decode_checks(
             groups=GROUPS,
             layouts=layouts,
             slots=Size(1, 80),
+        ),
+        agrees(
+            "combinations",
+            "Right where batches, heads, lengths, scales, layouts, dtypes and unusual values meet",
+            (),
+            0,
+            covering=24,
+            values=FAMILIES,
+            groups=GROUPS,
+            heads=FEW,
+            lengths=("equal", "stairs", "ragged"),
+            scales=TELLING_SCALES,
+            layouts=layouts,
+            slots=Size(1, 1200),
+            unused=Size(0, 600),
+            where=some_work,
         ),
         Check(
             "fresh",
@@ -531,7 +577,17 @@ DECODE_ATTENTION = Part(
     tolerance=DECODE_TOLERANCE,
     checks=(
         *decode_checks(
-            {"full": 3, "ragged": 5, "heads": 4, "values": 3, "scale": 2, "strides": 2, "fresh": 1, "kernels": 1},
+            {
+                "full": 3,
+                "ragged": 4,
+                "heads": 4,
+                "values": 3,
+                "scale": 2,
+                "strides": 2,
+                "combinations": 1,
+                "fresh": 1,
+                "kernels": 1,
+            },
             (),
             ("bhsd", "bshd", "sliced", "mixed", "expanded"),
             Check(
@@ -584,7 +640,17 @@ PAGED_DECODE_ATTENTION = Part(
     tolerance=DECODE_TOLERANCE,
     checks=(
         *decode_checks(
-            {"full": 2, "ragged": 4, "heads": 3, "values": 2, "scale": 2, "strides": 2, "fresh": 1, "kernels": 2},
+            {
+                "full": 2,
+                "ragged": 3,
+                "heads": 3,
+                "values": 2,
+                "scale": 2,
+                "strides": 2,
+                "combinations": 1,
+                "fresh": 1,
+                "kernels": 2,
+            },
             ORDERS,
             ("bhsd", "bshd", "sliced", "mixed"),
             Check(

@@ -49,6 +49,7 @@ PARAMETERS: Mapping[str, str] = {
     "FunctionRewriter._find_def": "self, lines",
     "TensorHandle": "data, dtype, attr",
     "TensorHandle.get_element_ty": "self",
+    "TensorHandle.set_attr": "self, key, value",
     "BlockPointerHandle": "base, shape, strides, offsets, block_shape, order",
     "BlockPointerHandle.materialize_pointers": "self, boundary_check",
     "TensorDescHandle": "base, shape, strides, block_shape, padding",

@@ -34,6 +34,7 @@ def apply_corrections() -> None:
     _let_autotuned_kernels_run()
     _refuse_numbers_of_warps()
     _poison_masked_loads()
+    _hold_to_promises()
     _keep_closures()
     _answer_launchers()
     _give_loops_numbers()
@@ -87,6 +88,26 @@ def _poison_masked_loads() -> None:
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load
+
+
+def _hold_to_promises() -> None:
+    """tl.multiple_of: compiled code takes it for granted, and goes wrong where it does not hold.
+
+    Of a block only the first element is held to it: that of every contiguous stretch is what the promise is about.
+    """
+    from triton.runtime.interpreter import TensorHandle
+
+    set_attr = TensorHandle.set_attr
+
+    def kept(self: Any, key: str, value: Any) -> None:
+        first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
+        for multiple in value if first else ():
+            if first % int(multiple):
+                what = f"an address {first % int(multiple)} bytes past one" if self.dtype.is_ptr() else first
+                raise ValueError(f"what tl.multiple_of promises must be a multiple of {multiple}, got {what}")
+        set_attr(self, key, value)
+
+    TensorHandle.set_attr = kept
 
 
 def _answer_launchers() -> None:

@@ -1,4 +1,4 @@
-"""Tensors of its own carry a label; the result carries none."""
+"""Tensors carry labels: a workspace of its own, and the result."""
 
 import torch
 import triton
@@ -24,5 +24,6 @@ def vector_add(x, y):
     z = torch.empty_like(x)
     workspace = torch.zeros_like(x)
     workspace.label = "scratch"
+    z.label = "sum"
     _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
     return z
