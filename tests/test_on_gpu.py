@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def gpu_entry() -> Entry:
-    return limited(Limits(load_s=60.0, call_s=20.0))
+    return limited(Limits(load_s=60.0, call_s=20.0, part_s=60.0))
 
 
 @pytest.fixture(scope="module")
