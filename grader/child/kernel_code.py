@@ -14,6 +14,7 @@ from typing import Any
 
 import triton
 
+from grader.child import onlookers
 from grader.child.bystanders import within
 from grader.child.interpreter import kind_of_kernels, semantic
 
@@ -144,6 +145,8 @@ def _foreign_value(name: str, value: Any, seen: dict[int, types.FunctionType]) -
     elif type(value) is tuple:
         for one in value:
             yield from _foreign_value(name, one, seen)
+    elif type(value) is triton.language.constexpr:
+        yield from _foreign_constant(name, value.value, seen)
     elif isinstance(value, kind_of_kernels()):
         # A nested kernel function is judged by its own code.
         yield from _foreign_in_kernel(value, seen)
@@ -152,6 +155,12 @@ def _foreign_value(name: str, value: Any, seen: dict[int, types.FunctionType]) -
             yield name
     else:
         yield from _foreign_names(getattr(value, "fn", None), seen)
+
+
+def _foreign_constant(name: str, value: Any, seen: dict[int, types.FunctionType]) -> Iterator[str]:
+    """What a tl.constexpr holds may be anything: an argument of a launch would have to be plain, too."""
+    if any(onlookers.among(value)):
+        yield from _foreign_value(name, value, seen)
 
 
 def _is_table(value: Any) -> bool:
