@@ -54,6 +54,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
     [
         ("grader.protocol", ("grader.protocol",)),
         ("grader.child", ("grader.child", "grader.protocol", "grader.tensors")),
+        ("grader.covering", ("grader.model",)),
         ("grader.speed.estimate", ()),
         ("grader.speed.clock", ("grader.speed.estimate",)),
         ("grader.speed.roofline", ("grader.protocol.messages",)),

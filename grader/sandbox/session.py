@@ -147,6 +147,8 @@ class Session:
         self.printed = Printed()
         self.ready: Ready | None = None
         self.loaded: Loaded | None = None
+        # How long all answers took; not the time in which the process waited for a core.
+        self.worked_s = 0.0
 
     def __enter__(self) -> Session:
         return self
@@ -368,11 +370,13 @@ class Session:
         looked = started = time.monotonic()
         waited_s = usage.waited_s(pid)
 
+        def worked_s() -> float:
+            # Of a process that has just ended the kernel says nothing any more.
+            return time.monotonic() - started - max(0.0, usage.waited_s(pid) - waited_s)
+
         def watch() -> None:
             nonlocal looked
-            # Of a process that has just ended the kernel says nothing any more.
-            waiting_s = max(0.0, usage.waited_s(pid) - waited_s)
-            if time.monotonic() - started - waiting_s > limit_s:
+            if worked_s() > limit_s:
                 raise TimeoutError
             thoroughly = time.monotonic() - looked > _LOOK_S
             if exceeded := self._exceeded(thoroughly=thoroughly):
@@ -381,7 +385,7 @@ class Session:
             looked = time.monotonic() if thoroughly else looked
 
         try:
-            return read(started + _MOST_PATIENCE * limit_s, watch)
+            found = read(started + _MOST_PATIENCE * limit_s, watch)
         except _Exceeded as exceeded:
             return exceeded.limit
         except TimeoutError:
@@ -391,6 +395,8 @@ class Session:
             return self._bury()
         except (FrameError, DecodeError) as broken:
             return self._garbled(str(broken))
+        self.worked_s += worked_s()
+        return found
 
     def _exceeded(self, *, thoroughly: bool) -> OutOfMemory | OutOfSpace | None:
         """Which limit the submission is beyond, and then its processes have ended; None while it is within all.
