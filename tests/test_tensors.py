@@ -12,7 +12,9 @@ from grader import tensors
 from grader.tensors import dtype_of, patched, starting_at, values, with_row_gap
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-FAMILIES = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "nonfinite", "masked")
+FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
+HIDING = ("masked", "late", "masked_negative")
+FAMILIES = (*FINITE, *HIDING, "nonfinite")
 
 
 def drawn(family: str, shape: tuple[int, ...] = (17, 500), dtype: torch.dtype = torch.float32, seed: int = 7) -> Tensor:
@@ -67,7 +69,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(family: str) 
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("nonfinite", "masked")])
+@pytest.mark.parametrize("family", FINITE)
 def test_values_are_finite_unless_their_family_is_about_others(family: str, dtype: torch.dtype) -> None:
     assert bool(drawn(family, dtype=dtype).isfinite().all())
 
@@ -133,9 +135,10 @@ def test_nonfinite_values_hold_every_kind_and_are_mostly_finite(dtype: torch.dty
     assert float(found.isfinite().double().mean()) > 0.9
 
 
+@pytest.mark.parametrize("family", HIDING)
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 63, 500])
-def test_masked_rows_are_never_hidden_whole(columns: int) -> None:
-    found = drawn("masked", (1000, columns))
+def test_rows_are_never_hidden_whole(columns: int, family: str) -> None:
+    found = drawn(family, (1000, columns))
     hidden = found.isneginf()
     assert not bool(hidden.all(-1).any())
     assert bool((hidden | found.isfinite()).all())
@@ -145,6 +148,19 @@ def test_masked_rows_are_never_hidden_whole(columns: int) -> None:
 def test_masked_rows_hide_at_most_half_of_their_elements() -> None:
     hidden = drawn("masked", (1000, 63)).isneginf()
     assert int(hidden.sum(-1).max()) <= 32
+
+
+def test_late_rows_hide_half_of_their_elements_or_more_from_their_start_on() -> None:
+    hidden = drawn("late", (1000, 64)).isneginf()
+    counts = hidden.sum(-1)
+    assert int(counts.min()) >= 32
+    assert torch.equal(hidden, torch.arange(64) < counts[:, None])
+
+
+@pytest.mark.parametrize(("dtype", "top"), [(torch.float32, 1e30), (torch.float16, 65504 / 4), (torch.bfloat16, 1e30)])
+def test_the_lowest_values_lie_below_whatever_padding_is_finite_and_usual(dtype: torch.dtype, top: float) -> None:
+    found = drawn("lowest", dtype=dtype).double()
+    assert -1.01 * top <= float(found.min()) < float(found.max()) <= -0.87 * top
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
