@@ -136,6 +136,15 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
 }
 
 
+def bytes_of(tensor: Tensor) -> Tensor:
+    """The elements one after another as bytes, uint8 [numel · itemsize], on the same device; a view where they lie so.
+
+    A tensor of one element is contiguous whatever its stride is, and a view of it keeps that stride.
+    """
+    whole = tensor.detach().contiguous()
+    return whole.as_strided((whole.numel(),), (1,)).view(torch.uint8)
+
+
 def starting_at(vector: Tensor, offset: int) -> Tensor:
     """The same vector [N], as a slice that starts `offset` elements into a larger tensor."""
     longer = vector.new_empty(offset + vector.numel())

@@ -148,6 +148,7 @@ class Claiming:
         self.loaded = Loaded("loaded", tuple(self.parts), ())
         self.pid = None
         self.runs_on_gpu = False
+        self.worked_s = 0.0
 
     def __enter__(self) -> Claiming:
         return self

@@ -20,6 +20,7 @@ from grader.model.exercise import Part, check_id
 from grader.plan import PlannedCase, PlannedCheck, default_seed, draw
 from grader.protocol.messages import Recipe
 from grader.record import Status
+from grader.tensors import bytes_of
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRIES = discover(ROOT)
@@ -154,10 +155,7 @@ def test_inputs_are_the_same_bits_every_time_and_others_for_another_seed(entry: 
     def built(seed: int) -> list[bytes]:
         values = truth.inputs(Recipe(planned.part.name, dict(one.case), seed))
         return [
-            value.contiguous().view(torch.uint8).numpy().tobytes()
-            if isinstance(value, Tensor)
-            else repr(value).encode()
-            for value in values
+            bytes_of(value).numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode() for value in values
         ]
 
     assert built(one.seed) == built(one.seed)

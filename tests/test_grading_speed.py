@@ -218,7 +218,7 @@ def test_answers_are_judged_beside_others_and_speed_alone_and_last(
     ]
     before = [said for said in lock.log[:-6] if not said.startswith("scout")]
     assert before == ["shared", "left"] * (len(before) // 2)
-    assert len(before) // 2 == 8
+    assert len(before) // 2 == 9
 
 
 def test_a_scout_goes_ahead_of_the_answers_and_has_ended_before_anything_is_timed(

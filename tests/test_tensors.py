@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 import torch
 from torch import Generator, Tensor
 
 from grader import tensors
-from grader.tensors import dtype_of, patched, starting_at, values, with_row_gap
+from grader.tensors import bytes_of, dtype_of, patched, starting_at, values, with_row_gap
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
@@ -161,6 +161,17 @@ def test_late_rows_hide_half_of_their_elements_or_more_from_their_start_on() -> 
 def test_the_lowest_values_lie_below_whatever_padding_is_finite_and_usual(dtype: torch.dtype, top: float) -> None:
     found = drawn("lowest", dtype=dtype).double()
     assert -1.01 * top <= float(found.min()) < float(found.max()) <= -0.87 * top
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "seen", [lambda x: x, lambda x: x[::4], lambda x: x[3:4], lambda x: x[::300][1:], lambda x: x.view(2, 250)[:1, 7:8]]
+)
+def test_the_bytes_of_a_view_are_those_of_its_elements(seen: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    view = seen(drawn("normal", (500,), dtype))
+    packed = torch.empty(view.numel(), dtype=dtype)
+    packed[:] = view.flatten()
+    assert torch.equal(bytes_of(view), packed.view(torch.uint8))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

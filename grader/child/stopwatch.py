@@ -26,6 +26,7 @@ from torch import Generator, Tensor
 from grader.protocol.frames import await_number, send, send_numbers
 from grader.protocol.messages import Awake, Clocked, Form, Launch, Open, Opened, Recipe, Timed
 from grader.protocol.spans import MOST_SUMS, PIECES, WORD_BYTES, cut
+from grader.tensors import bytes_of
 
 Function = Callable[..., object]
 # Between laps a process sleeps, and what Python and its launches need leaves the processor's caches: after 50 ms a call
@@ -229,7 +230,7 @@ class Stopwatch:
         output = self._outputs[place] if place < len(self._outputs) else None
         if type(output) is not Tensor or output.layout is not torch.strided or output.device.type != self._device.type:
             return None
-        flat = output.detach().contiguous().reshape(-1).view(torch.uint8)
+        flat = bytes_of(output)
         return flat if flat.data_ptr() % WORD_BYTES == 0 else flat.clone()
 
     def _capture(self, timed: Timed, function: Function, watch: Watch) -> Captured:

@@ -278,7 +278,7 @@ class Worker:
             if memory is not None and i < len(slots) and self._fits(form, slots[i], device):
                 assert isinstance(output, Tensor)
                 true = self._probe.sealing.content(output)
-                raw = true.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
+                raw = tensors.bytes_of(true).cpu().numpy()
                 memory[slots[i].offset : slots[i].offset + slots[i].nbytes] = raw.tobytes()
                 form = dataclasses.replace(form, copied=True)
             forms.append(form)
