@@ -120,9 +120,10 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Limits:
         M, N and K are any sizes, such as 1, 65 or 2000. a and b may be transposed (a.stride(0) == 1), windows of larger
-        matrices, or have gaps in both directions; a stride may be 0, where all rows share their memory. Values may be
-        large or tiny, and partial sums may outgrow float16 where the result does not; infinities and NaN follow the
-        usual rules (0 · inf is NaN, so what lies beyond the end of K must be masked in both operands).
+        matrices, or have gaps in both directions; they may start at any element, and a stride may be 0, where all rows
+        share their memory. Values may be large or tiny, and partial sums may outgrow float16 where the result does not;
+        infinities and NaN follow the usual rules (0 · inf is NaN, so what lies beyond the end of K must be masked in
+        both operands).
     Judged:
         the values, for sizes that fill every tile and sizes that do not, thin matrices and long K, and for any
         strides; that sums and products are float32's; that every call computes anew; that kernels do it, in as many

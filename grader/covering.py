@@ -3,7 +3,7 @@
 Most defects show when two particular values come together, so that a small set of cases that covers every pair finds
 nearly what all combinations would (D. R. Kuhn, D. R. Wallace and A. M. Gallo, "Software Fault Interactions and
 Implications for Software Testing", IEEE TSE 30(6), 2004). Lengths count as least, short, middling or long here: kernels
-branch on such things.
+branch on such things. Half of them are multiples of a power of two: what some tiles divide, and larger ones do not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from random import Random
 from grader.model.cases import Case, Domain, Size, Space, Value
 
 CANDIDATES = 200
+# What round lengths are multiples of: as wide as tiles are.
+GRAINS = (16, 32, 64, 128, 256, 512, 1024)
 
 Met = tuple[str, Value]
 
@@ -56,7 +58,10 @@ def _any(domain: Domain, random: Random) -> Value:
     bounds = _bounds(domain)
     least, most = bounds[int(random.random() * len(bounds))]
     steps = (most - least) // domain.multiple_of
-    return least + int(random.random() * (steps + 1)) * domain.multiple_of
+    length = least + int(random.random() * (steps + 1)) * domain.multiple_of
+    grain, is_round = GRAINS[int(random.random() * len(GRAINS))], random.random() < 0.5
+    rounded = length // grain * grain
+    return rounded if is_round and rounded >= least and rounded in domain else length
 
 
 def _regime(domain: Domain, value: Value) -> Value:

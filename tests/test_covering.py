@@ -40,6 +40,15 @@ def test_with_every_dtype_come_the_least_a_short_a_middling_and_a_long_length() 
         assert of_it[0] == 1 < of_it[1] <= 10 < of_it[2] <= 80 < of_it[3] <= 160
 
 
+def test_about_half_of_the_lengths_are_multiples_of_what_tiles_are_wide() -> None:
+    space = Space({"N": Size(1, 2000), "dtype": Choice(DTYPES[:1])})
+    drawn = lengths([case for seed in range(20) for case in covering(space, 4, seed)])
+    of_tiles = [length for length in drawn if length % 16 == 0]
+    assert len(drawn) / 4 <= len(of_tiles) <= len(drawn) / 2
+    # What small tiles divide, and large ones do not.
+    assert {length // 32 % 2 for length in of_tiles if length % 32 == 0} == {0, 1}
+
+
 def test_it_ends_where_nothing_new_would_meet() -> None:
     assert len(covering(LENGTHS, 100, seed=5)) == 12
 

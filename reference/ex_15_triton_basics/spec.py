@@ -45,6 +45,7 @@ TAILS = (
     {"N": 4097},
     # Some blocks of a power of two divide it, and larger ones do not.
     {"N": 3072},
+    {"N": 1024, "dtype": "float16"},
 )
 
 
@@ -291,6 +292,7 @@ ROW_SOFTMAX = Part(
                         {"M": 3, "N": 1025, "dtype": "float16"},
                         {"M": 2, "N": 63, "dtype": "bfloat16"},
                         {"M": 5, "N": 60, "dtype": "float16"},
+                        {"M": 2, "N": 384},
                     ),
                     generated=5,
                 )

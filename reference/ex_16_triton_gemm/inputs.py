@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, values
+from grader.tensors import dtype_of, starting_at, values
 
 # Products beyond float16 are no trouble in float32, but the terms of "overflowing" sums are: see _operands.
 NOISE = 0.03
@@ -84,6 +84,7 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
     """The same matrix [R, C] in another memory layout.
 
     rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
+    unaligned: row after row, from the second element of a longer tensor.
     spread: every second row and every third column of a larger matrix. repeated: all rows are the first one, in the
     same memory; only then are the values others than the matrix's.
     """
@@ -97,6 +98,8 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
             view = matrix.new_empty(rows + 1, columns + 13)[1:, 5 : 5 + columns]
         case "sliced_columns":
             view = matrix.new_empty(columns + 3, rows + 9)[3:, 1 : 1 + rows].t()
+        case "unaligned":
+            return starting_at(matrix.flatten(), 1).view(rows, columns)
         case "spread":
             view = matrix.new_empty(2 * rows, 3 * columns)[::2, ::3]
         case "repeated":

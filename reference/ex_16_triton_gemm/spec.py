@@ -33,7 +33,7 @@ BANDWIDTH = "reasons about memory bandwidth"
 PROFILES = "profiles kernels against cuBLAS / FlashAttention"
 
 FLOATS = Choice(("float32", "float16", "bfloat16"))
-LAYOUTS = ("rows", "columns", "sliced", "sliced_columns", "spread", "repeated")
+LAYOUTS = ("rows", "columns", "sliced", "sliced_columns", "unaligned", "spread", "repeated")
 
 RAGGED = Size(1, 200)
 # What usual tiles divide.
@@ -88,6 +88,8 @@ TAILS: Named = (
     sized(1, 1, 1),
     sized(31, 17, 127, "float16"),
     sized(129, 127, 33),
+    # What tiles of 32 divide, and larger ones do not.
+    sized(32, 96, 160),
     sized(63, 191, 61, "float16"),
     sized(33, 50, 70, "bfloat16"),
 )
@@ -110,6 +112,7 @@ STRIDED: Named = (
     sized(64, 64, 64, "float16", a_layout="columns", b_layout="columns"),
     sized(33, 40, 48, a_layout="sliced", b_layout="sliced"),
     sized(40, 33, 48, "float16", a_layout="sliced_columns", b_layout="sliced_columns"),
+    sized(48, 64, 32, "float16", a_layout="unaligned", b_layout="unaligned"),
     sized(37, 41, 43, a_layout="spread", b_layout="spread"),
     sized(20, 30, 40, "float16", a_layout="repeated", b_layout="sliced"),
 )

@@ -86,9 +86,17 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
 
 
 def _laid_out(matrix: Tensor, layout: str) -> Tensor:
-    if layout == "columns":
-        return matrix.T.contiguous().T
-    return with_row_gap(matrix, GAP) if layout == "sliced" else matrix
+    """The same matrix [rows, columns] in another memory layout.
+
+    A single column's second stride is the column's length. Were both strides 1, CuTe would make fragments whose rows
+    and columns share registers (nvidia-cutlass-dsl 4.8.1: make_fragment_A of (4,2):(1,1) is (4,2):(1,1)), so that code
+    as the documentation shows it would be wrong.
+    """
+    if layout == "sliced":
+        return with_row_gap(matrix, GAP)
+    laid = matrix.T.contiguous().T if layout == "columns" else matrix
+    rows, columns = laid.shape
+    return laid.as_strided((rows, 1), (1, max(rows, 2))) if columns == 1 else laid
 
 
 def gemm(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, values
+from grader.tensors import dtype_of, starting_at, values
 
 # Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
 PEAK = 1e4
@@ -20,7 +20,7 @@ HEAVY = 600.0
 PER_TILE = 0.3
 # The memory of q, k, v and do, o, where they do not all lie alike.
 MIXED = ("bshd", "sliced", "bhsd", "expanded", "sliced")
-UNIFORM = ("bhsd", "bshd", "sliced", "expanded")
+UNIFORM = ("bhsd", "bshd", "sliced", "unaligned", "expanded")
 
 
 def attention_forward(
@@ -113,6 +113,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
     """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
 
     bhsd: contiguous. bshd: all heads of a token together. sliced: a window of a larger tensor, rows at any address.
+    unaligned: contiguous, from the second element of a longer tensor, so that no row lies at a multiple of 16 bytes.
     expanded: all batches are the first one, in the same memory; only then are the values others than the tensor's.
     """
     batch, heads, rows, width = tensor.shape
@@ -123,6 +124,8 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
             view = tensor.new_empty(batch, rows, heads, width).transpose(1, 2)
         case "sliced":
             view = tensor.new_empty(batch, heads + 1, rows + 3, width + 13)[:, 1:, 2 : 2 + rows, 5 : 5 + width]
+        case "unaligned":
+            return starting_at(tensor.flatten(), 1).view(tensor.shape)
         case "expanded":
             return tensor[:1].contiguous().expand(batch, -1, -1, -1)
         case unknown:

@@ -40,7 +40,7 @@ HALVES = Choice(("float16", "bfloat16"))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
 # Where the scale is 0 nothing else shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
-LAYOUTS = ("bhsd", "bshd", "sliced", "expanded", "mixed")
+LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded", "mixed")
 FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped")
 
 RAGGED = Size(1, 160)
@@ -101,6 +101,8 @@ def sized(queries: int, keys: int, width: int, dtype: str = "float16", **others:
 TAILS: Named = (
     sized(65, 64, 16),
     sized(64, 65, 32),
+    # What tiles of 32 divide, and larger ones do not.
+    sized(32, 96, 64),
     sized(1, 1, 16),
     sized(1, 130, 64),
     sized(100, 1, 32),
@@ -153,6 +155,7 @@ SCALED: Named = (
 STRIDED: Named = (
     sized(33, 40, 16, B=2, Hq=2, Hkv=2, layout="bshd"),
     sized(40, 33, 32, Hq=2, Hkv=1, layout="sliced"),
+    sized(33, 24, 32, Hq=2, Hkv=1, layout="unaligned"),
     sized(30, 20, 16, B=2, Hq=2, Hkv=2, layout="expanded"),
     sized(20, 45, 64, B=2, Hq=2, Hkv=1, layout="mixed", causal=1),
 )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, values
+from grader.tensors import dtype_of, starting_at, values
 
 # Where "peaked" logits lie.
 PEAK = 1e4
@@ -222,7 +222,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
     """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
 
     bhsd: contiguous. bshd: the second and third axis exchanged. sliced: a window of a larger tensor, rows at any
-    address. Gaps hold NaN.
+    address. unaligned: contiguous, from the second element of a longer tensor. Gaps hold NaN.
     """
     batch, heads, rows, width = tensor.shape
     match layout:
@@ -233,8 +233,10 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
         case "sliced":
             wider = tensor.new_full((batch, heads + 1, rows + 3, width + 13), math.nan)
             view = wider[:, 1:, 2 : 2 + rows, 5 : 5 + width]
+        case "unaligned":
+            return starting_at(tensor.flatten(), 1).view(tensor.shape)
         case unknown:
-            raise ValueError(f"a layout must be bhsd, bshd or sliced, got {unknown!r}")
+            raise ValueError(f"a layout must be bhsd, bshd, sliced or unaligned, got {unknown!r}")
     view.copy_(tensor)
     return view
 

@@ -150,7 +150,7 @@ def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
 
 # -- append_kv -------------------------------------------------------------------------------------------------------
 
-LAYOUTS = ("bhsd", "bshd", "sliced", "mixed")
+LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "mixed")
 TIMED_BATCHES = Size(1, 256)
 TIMED_HEADS = Choice((1, 8))
 
@@ -211,6 +211,7 @@ APPEND_KV = Part(
                         sized(20, 2, T=3, Hkv=2, layout="bshd"),
                         sized(30, 3, T=5, Hkv=2, layout="sliced"),
                         sized(25, 2, T=4, Hkv=3, D=128, layout="mixed"),
+                        sized(28, 2, T=6, Hkv=2, layout="unaligned"),
                     ),
                     generated=1,
                 )
@@ -318,6 +319,8 @@ TAILS: Named = (
     ragged(100, 3, group=4, dtype="bfloat16"),
     sized(64, 2, unused=64),
     sized(129, 2, unused=64),
+    # What tiles of 16 divide, and larger ones do not.
+    sized(48, 2, D=128, dtype="bfloat16"),
 )
 HEADS: Named = (
     stairs(40, 2, Hkv=2, group=4),
@@ -589,7 +592,7 @@ DECODE_ATTENTION = Part(
                 "kernels": 1,
             },
             (),
-            ("bhsd", "bshd", "sliced", "mixed", "expanded"),
+            (*LAYOUTS, "expanded"),
             Check(
                 "long",
                 "Right for a long context of few sequences, also where most of it is empty",
@@ -652,7 +655,7 @@ PAGED_DECODE_ATTENTION = Part(
                 "kernels": 2,
             },
             ORDERS,
-            ("bhsd", "bshd", "sliced", "mixed"),
+            LAYOUTS,
             Check(
                 "tables",
                 "Right for pages in any order, shared by sequences, among pages that nobody uses",

@@ -182,8 +182,8 @@ def decode_attention(
 
     Limits:
         Lengths are ragged, with 0, 1 and Smax among them; slots past them hold NaN. Hq // Hkv is 1 to 8. Tensors have
-        any strides with the last one 1; all sequences may share one cache (a stride of 0). Logits may lie around ±10⁴.
-        scale may be 0 or negative.
+        any strides with the last one 1, and start at any element; all sequences may share one cache (a stride of 0).
+        Logits may lie around ±10⁴. scale may be 0 or negative.
     Judged:
         o, for all of that; that sums are float32's; that every call computes anew; a run of many steps in turns with
         your append_kv; that kernels do it, in as many launches as you like; bytes loaded and stored: each cached
