@@ -376,6 +376,7 @@ def test_a_finding_says_line_kernel_program_argument_index_shape_and_lanes() -> 
         ({"element": 40, "shape": (25, 40), "index": (0, 40), "elements": 1576}, "do not lie side by side"),
         ({"element": 998, "elements": 999, "wide": True}, "cast to a wider type"),
         ({"clipped": True, "masked": True}, "needs boundary_check"),
+        ({"clipped": True, "masked": True, "lanes": 128}, "which no boundary_check mends"),
         ({"shape": (25, 40), "index": (1, 0), "element": 40, "elements": 40}, "a stride is 0"),
         ({"shape": (0,), "element": 0, "elements": 0}, "This tensor is empty"),
     ],

@@ -352,6 +352,12 @@ def test_shrinking_a_picture_keeps_a_single_wrong_element_visible() -> None:
     assert picture.cell_size(drawn, rows=4, columns=60) == "16 rows × 9 columns"
 
 
+def test_the_darkest_shade_is_only_where_all_elements_are_wrong() -> None:
+    half = Picture(((9, 0, 9, 9),), 1, 1, (4,))
+
+    assert picture.shade_rows(half, rows=1, columns=2) == ["▓█"]
+
+
 @pytest.mark.parametrize("cells", [(), ((),), ((9,),), ((0,) * 500,), ((1,),) * 500])
 def test_pictures_of_any_size_are_drawn(cells: tuple[tuple[int, ...], ...]) -> None:
     drawn = picture.draw(Picture(cells, 1, 1, ()), "a")

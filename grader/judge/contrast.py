@@ -168,7 +168,7 @@ def _ragged(tried: Sequence[Tried], space: Space) -> Iterator[Clue]:
             # Of several blocks that tell the cases apart, the largest is what the code may have.
             if parted.holds and parted.passing_without >= 1 and (best is None or parted.strength >= best[0]):
                 best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
-    if best is None:
+    if best is None or best[0] <= _WEAK:
         return
     strength, block, name, parted = best
     seen = parted.sentence(f"in which {name} is no multiple of {block}")

@@ -127,6 +127,12 @@ def _readings(found: Finding) -> Iterator[_Reading]:
         (("missing_mask", 0.6), ("size_assumed", 0.4)),
     )
     yield _Reading(
+        found.clipped and beyond and all_outside,
+        "The whole block lies beyond the tensor's end, which no boundary_check mends: where does its pointer start, and "
+        "which batch, head or tile does this program have?",
+        (("wrong_address", 0.55), ("missing_mask", 0.45), ("grid_too_large", 0.4)),
+    )
+    yield _Reading(
         found.clipped,
         "A block pointer needs boundary_check for every axis that a block can overrun; and the shape that it, or a "
         "descriptor, is made with must be the tensor's.",

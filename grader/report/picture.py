@@ -10,6 +10,8 @@ from grader.record import Picture
 
 SHADES = "░▒▓█"
 ASCII_SHADES = ".-+#"
+# What a cell holds all of whose elements are wrong; one with none holds 0.
+ALL_WRONG = 9
 
 # Units of the SVG's own coordinates: small enough that a 360 px screen shows it at nearly full size.
 _WIDTH, _HEIGHT = 288, 160
@@ -20,17 +22,24 @@ _NEAREST = 4.0
 
 
 def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple[tuple[tuple[int, ...], ...], int, int]:
-    """At most that many rows and columns of cells, each as bad as its worst; and how many were merged each way."""
+    """At most that many rows and columns of cells, each as bad as its worst but for the last shade, which all of those
+    merged must have; and how many were merged each way.
+    """
     height, width = len(cells), max(map(len, cells), default=0)
     down, across = max(1, math.ceil(height / rows)), max(1, math.ceil(width / columns))
     merged = tuple(
         tuple(
-            max((value for row in cells[top : top + down] for value in row[left : left + across]), default=0)
+            _merged([value for row in cells[top : top + down] for value in row[left : left + across]])
             for left in range(0, width, across)
         )
         for top in range(0, height, down)
     )
     return merged, down, across
+
+
+def _merged(values: list[int]) -> int:
+    worst = max(values, default=0)
+    return worst if min(values, default=0) == worst else min(worst, ALL_WRONG - 1)
 
 
 def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: str = SHADES) -> list[str]:
@@ -41,7 +50,7 @@ def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: st
 
 def _shade(value: int) -> int:
     # Only 0 is the palest and only 9 the darkest, so that a single wrong element still shows.
-    return 0 if value <= 0 else 3 if value >= 9 else 1 if value <= 4 else 2
+    return 0 if value <= 0 else 3 if value >= ALL_WRONG else 1 if value <= 4 else 2
 
 
 def cell_size(picture: Picture, *, rows: int, columns: int) -> str:
@@ -104,7 +113,7 @@ def _rectangles(cells: tuple[tuple[int, ...], ...], left: int, step_x: float, st
             if values[start] > 0:
                 parts.append(
                     Markup('<rect class="h{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-                        min(values[start], 9),
+                        min(values[start], ALL_WRONG),
                         _units(left + start * step_x),
                         _units(row * step_y),
                         _units((end - start) * step_x),
