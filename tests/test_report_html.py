@@ -352,10 +352,12 @@ def test_shrinking_a_picture_keeps_a_single_wrong_element_visible() -> None:
     assert picture.cell_size(drawn, rows=4, columns=60) == "16 rows × 9 columns"
 
 
-def test_the_darkest_shade_is_only_where_all_elements_are_wrong() -> None:
+def test_the_darkest_shade_of_merged_cells_says_that_only_some_are_all_wrong() -> None:
     half = Picture(((9, 0, 9, 9),), 1, 1, (4,))
 
-    assert picture.shade_rows(half, rows=1, columns=2) == ["▓█"]
+    assert picture.darkest(half, rows=1, columns=4) == "all wrong"
+    assert picture.shade_rows(half, rows=1, columns=2) == ["██"]
+    assert picture.darkest(half, rows=1, columns=2) == "all wrong somewhere"
 
 
 @pytest.mark.parametrize("cells", [(), ((),), ((9,),), ((0,) * 500,), ((1,),) * 500])

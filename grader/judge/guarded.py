@@ -128,8 +128,8 @@ def _readings(found: Finding) -> Iterator[_Reading]:
     )
     yield _Reading(
         found.clipped and beyond and all_outside,
-        "The whole block lies beyond the tensor's end, which no boundary_check mends: where does its pointer start, and "
-        "which batch, head or tile does this program have?",
+        "The whole block lies beyond the tensor's end, which no boundary_check mends: where does its pointer start, "
+        "and which batch, head or tile does this program have?",
         (("wrong_address", 0.55), ("missing_mask", 0.45), ("grid_too_large", 0.4)),
     )
     yield _Reading(

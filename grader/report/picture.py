@@ -22,14 +22,12 @@ _NEAREST = 4.0
 
 
 def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple[tuple[tuple[int, ...], ...], int, int]:
-    """At most that many rows and columns of cells, each as bad as its worst but for the last shade, which all of those
-    merged must have; and how many were merged each way.
-    """
+    """At most that many rows and columns of cells, each as bad as its worst; and how many were merged each way."""
     height, width = len(cells), max(map(len, cells), default=0)
     down, across = max(1, math.ceil(height / rows)), max(1, math.ceil(width / columns))
     merged = tuple(
         tuple(
-            _merged([value for row in cells[top : top + down] for value in row[left : left + across]])
+            max((value for row in cells[top : top + down] for value in row[left : left + across]), default=0)
             for left in range(0, width, across)
         )
         for top in range(0, height, down)
@@ -37,13 +35,8 @@ def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple
     return merged, down, across
 
 
-def _merged(values: list[int]) -> int:
-    worst = max(values, default=0)
-    return worst if min(values, default=0) == worst else min(worst, ALL_WRONG - 1)
-
-
 def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: str = SHADES) -> list[str]:
-    """The picture as lines of four shades: the first all right, the last all wrong."""
+    """The picture as lines of four shades: the first all right, the last all wrong, or merged of some that are."""
     cells, _, _ = shrink(picture.cells, rows, columns)
     return ["".join(shades[_shade(value)] for value in row) for row in cells]
 
@@ -60,6 +53,12 @@ def cell_size(picture: Picture, *, rows: int, columns: int) -> str:
     if len(picture.shape) < 2:
         return _count(tall * wide, "element")
     return f"{_count(tall, 'row')} × {_count(wide, 'column')}"
+
+
+def darkest(picture: Picture, *, rows: int, columns: int) -> str:
+    """What the darkest shade says of a drawn cell, in words."""
+    _, down, across = shrink(picture.cells, rows, columns)
+    return "all wrong" if down == across == 1 else "all wrong somewhere"
 
 
 def _count(count: int, noun: str) -> str:
