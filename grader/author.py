@@ -1,8 +1,8 @@
 """The author's gate: proof that an exercise is sound.
 
 The untouched stub is `not_implemented` throughout, the solution earns every point that can be judged here, every
-planted mistake is caught by the check that it names, every honest variant passes, and no trivial answer (zeros, ones,
-the mean, a copy of an input, the next lower precision) passes a correctness check.
+planted mistake is caught by the check that it names, every honest variant passes, no trivial answer (zeros, ones, the
+mean, a copy of an input, the next lower precision) passes a correctness check, and a seed gives the same inputs twice.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from grader.judge.compare import compare
 from grader.judge.kinds import known_kinds
 from grader.judge.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
+from grader.model.cases import Case
 from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
 from grader.plan import Plan, PlannedCheck, draw
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.sandbox.server import ForkServer
+from grader.tensors import bytes_of
 
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
@@ -179,7 +181,8 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
                     _keep(cheats, result, trial.path.name, min)
     finally:
         pool.shutdown(cancel_futures=True)
-    for finding in (*trivial_answers(drawn[None], truth), *constant_choices(drawn[None], truth)):
+    whole = drawn[None]
+    for finding in (*trivial_answers(whole, truth), *constant_choices(whole, truth), *repeatable_inputs(whole, truth)):
         note(finding)
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
@@ -324,6 +327,41 @@ def _models(
         if isinstance(value, Tensor) and all(value.shape == one.value.shape for one in expected):
             models[f"a copy of {name}"] = tuple(value.to(one.dtype) for one in expected)
     return models
+
+
+# -- inputs ----------------------------------------------------------------------------------------------------------
+
+
+def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[Finding]:
+    """For every part: does a seed give the same bits again? The judge and the submission's process each build them."""
+    recipes: dict[str, list[Recipe]] = {}
+    for planned in plan.checks:
+        if isinstance(planned.check.rule, Agrees):
+            part = planned.part.name
+            recipes.setdefault(part, []).extend(Recipe(part, dict(one.case), one.seed) for one in planned.cases)
+    for part, several in recipes.items():
+        other = next((recipe for recipe in several if not _repeats(recipe, truth)), None)
+        outcome = f"a seed gives other inputs a second time: {Case(other.case).words()}" if other else "repeatable"
+        yield Finding(f"inputs of {part}", other is None, outcome)
+
+
+def _repeats(recipe: Recipe, truth: Truth) -> bool:
+    """Whether one thread builds the bits that several do: sums, and writes to one place, may depend on how many."""
+    several = torch.get_num_threads()
+    first = truth.inputs(recipe)
+    torch.set_num_threads(1)
+    try:
+        second = truth.inputs(recipe)
+    finally:
+        torch.set_num_threads(several)
+    return len(first) == len(second) and all(_same(*pair) for pair in zip(first, second, strict=True))
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        alike = (one.shape, one.stride(), one.storage_offset()) == (other.shape, other.stride(), other.storage_offset())
+        return alike and torch.equal(bytes_of(one), bytes_of(other))
+    return one == other
 
 
 # -- constant choices ------------------------------------------------------------------------------------------------

@@ -210,12 +210,18 @@ def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Gener
 
 
 def _scattered(sequences: Tensor, table: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Pages [P, page, Hkv, D] that hold the sequences [B, Hkv, S, D] where the table says; zeros elsewhere."""
+    """Pages [P, page, Hkv, D] that hold the sequences [B, Hkv, S, D] where the table says; zeros elsewhere.
+
+    What several sequences share is the first one's. Copied one after another: of equal indices, torch may take any.
+    """
     _, page, heads, width = shape
     batch, blocks = table.shape
     padded = torch.nn.functional.pad(sequences, (0, 0, 0, blocks * page - sequences.shape[2]))
-    pages = padded.view(batch, heads, blocks, page, width).permute(0, 2, 3, 1, 4).flatten(0, 1)
-    return sequences.new_zeros(shape).index_copy_(0, table.flatten().long(), pages.contiguous())
+    pages = padded.view(batch, heads, blocks, page, width).permute(0, 2, 3, 1, 4)
+    pool = sequences.new_zeros(shape)
+    for own, rows in zip(reversed(table.long().unbind()), reversed(pages.unbind()), strict=True):
+        pool.index_copy_(0, own, rows.contiguous())
+    return pool
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
