@@ -134,10 +134,19 @@ def _trials(entry: Entry) -> list[_Trial]:
     return trials
 
 
-def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Finding], None], jobs: int = 1) -> Gate:
-    """Run the whole gate, `jobs` files at a time; `heard` gets every finding as it is made, in the gate's order."""
+def run_gate(
+    entry: Entry,
+    server: ForkServer,
+    seed: int,
+    heard: Callable[[Finding], None],
+    jobs: int = 1,
+    interpreter: ForkServer | None = None,
+) -> Gate:
+    """Run the whole gate, `jobs` files at a time; `heard` gets every finding as it is made, in the gate's order.
+
+    A mistake that passes on a GPU goes to the `interpreter`, if there is one: only there is every access seen.
+    """
     gate = Gate()
-    gpu = server.mode == "gpu"
     honest: dict[str, tuple[float, str]] = {}
     cheats: dict[str, tuple[float, str]] = {}
 
@@ -149,10 +158,14 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
     # Every file meets the same cases.
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
-    drawn = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {one.parts for one in trials}}
+    drawn = {
+        (parts, one.mode): draw(entry.exercise, seed, gpu=one.mode == "gpu", parts=parts)
+        for parts in {one.parts for one in trials}
+        for one in (server, interpreter or server)
+    }
 
-    def graded(trial: _Trial) -> Record:
-        plan = drawn[trial.parts]
+    def graded(trial: _Trial, on: ForkServer = server) -> Record:
+        plan = drawn[trial.parts, on.mode]
         if trial.alone:
             plan = replace(plan, checks=tuple(one for one in plan.checks if one.id == trial.alone))
         job = Job(
@@ -167,12 +180,20 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
             compiled=trial.path == entry.solution,
             patience_s=60.0,
         )
-        return grade(job, server, truth=truth)
+        return grade(job, on, truth=truth)
+
+    def judged(trial: _Trial, record: Record) -> Iterator[Finding]:
+        for finding in _found(trial, record, entry):
+            if finding.holds is False and trial.claim and interpreter and _passes(trial.claim, record):
+                again = _caught(trial.path, trial.claim, graded(trial, interpreter))
+                yield replace(again, outcome=f"{again.outcome} in the interpreter, pass on this GPU")
+            else:
+                yield finding
 
     pool = ThreadPoolExecutor(jobs)
     try:
         for trial, record in zip(trials, pool.map(graded, trials), strict=True):
-            for finding in _found(trial, record, entry):
+            for finding in judged(trial, record):
                 note(finding)
             for result in record.checks:
                 if trial.claim is None:
@@ -181,7 +202,7 @@ def run_gate(entry: Entry, server: ForkServer, seed: int, heard: Callable[[Findi
                     _keep(cheats, result, trial.path.name, min)
     finally:
         pool.shutdown(cancel_futures=True)
-    whole = drawn[None]
+    whole = drawn[None, server.mode]
     for finding in (*trivial_answers(whole, truth), *constant_choices(whole, truth), *repeatable_inputs(whole, truth)):
         note(finding)
     for part in entry.exercise.parts:
@@ -257,6 +278,10 @@ def _caught(path: Path, claim: Claim, record: Record) -> Finding:
     if not holds:
         outcome += f", must be {claim.status}{f': {named.reason}' if named.reason else ''}"
     return Finding(_named(path), holds, outcome)
+
+
+def _passes(claim: Claim, record: Record) -> bool:
+    return any(result.id == claim.check and result.status == "pass" for result in record.checks)
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:

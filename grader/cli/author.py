@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
@@ -53,9 +53,11 @@ def check(wanted: str | None, how: Manner, *, every: bool) -> int:
     check_target(how.json)
     # A document on stdout is all that is there.
     out = sys.stderr if how.json == "-" else sys.stdout
-    with closing(start_server(cpu=how.cpu)) as server:
+    with ExitStack() as servers:
+        server = servers.enter_context(closing(start_server(cpu=how.cpu)))
+        beside = servers.enter_context(closing(start_server(cpu=True))) if server.mode == "gpu" else None
         at_once = _jobs(server, how.jobs)
-        gates = {entry: _check_one(entry, server, chosen, at_once, out) for entry in entries}
+        gates = {entry: _check_one(entry, server, beside, chosen, at_once, out) for entry in entries}
     if how.write_probe:
         for entry, gate in gates.items():
             path = entry.folder / f"tolerance_{server.mode}.md"
@@ -89,7 +91,9 @@ def _jobs(server: ForkServer, wanted: int | None) -> int:
     return wanted or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
 
 
-def _check_one(entry: Entry, server: ForkServer, seed: int | None, jobs: int, out: TextIO) -> Gate:
+def _check_one(
+    entry: Entry, server: ForkServer, beside: ForkServer | None, seed: int | None, jobs: int, out: TextIO
+) -> Gate:
     print(f"{entry.id}: {entry.exercise.title} ({server.mode})", file=out, flush=True)
     # Hypothesis and torch load here, while the fork server loads them as well.
     from grader.author import run_gate
@@ -100,7 +104,7 @@ def _check_one(entry: Entry, server: ForkServer, seed: int | None, jobs: int, ou
         say(f"  {mark} {finding.subject:<44} {finding.outcome}", out)
 
     started = monotonic()
-    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, heard, jobs)
+    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, heard, jobs, beside)
     print(_margins(gate), file=out)
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)
