@@ -221,7 +221,10 @@ ON_A_GPU = replace(IDLE, key="i", status="crash", check="add.large", where="gpu"
 USELESS = replace(CAUGHT, key="e", status="discarded", check="", fixed=None)
 HONEST = Result("honest", "f", "ex_15", "pass", file="solution.py", seed=1)
 REFUSED = replace(HONEST, key="g", status="fail", check="add.tail", why="off by 1", file="tiles.py")
-RESULTS = (CAUGHT, SEEN_BY_BOTH, SAME, GAP, USELESS, HONEST, REFUSED, IDLE, ON_A_GPU)
+PLANTED = replace(CAUGHT, kind="planted", key="j", operator="", file="no_mask.py", seed=1, claim="add.tail")
+ELSEWHERE = replace(PLANTED, key="k", check="add.full", seed=2, fixed=True)
+UNSEEN = replace(PLANTED, key="l", status="pass", check="", file="slow.py")
+RESULTS = (CAUGHT, SEEN_BY_BOTH, SAME, GAP, USELESS, HONEST, REFUSED, IDLE, ON_A_GPU, PLANTED, ELSEWHERE, UNSEEN)
 EQUIVALENT = {"ex_15 k: a | b -> b | a": "or is commutative."}
 
 
@@ -250,6 +253,8 @@ def test_a_grader_error_catches_nothing() -> None:
         "| ex_15 k:7 | constant | `x + 1` | `x + 2` | missed | **a gap**, not explained |",
         "| ex_15 | 2 | 1 | 2 | 1 |",
         "- ex_15 tiles.py, seed 0x1: add.tail: fail: off by 1",
+        "| ex_15 | 2 | 2 | 2 of 3 (67%) | 1 of 3 (33%) | 1 of 3 (33%) |",
+        "- ex_15 slow.py, seed 0x1",
     ],
 )
 def test_the_page_says(line: str) -> None:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     names = options.exercises.split(",") if options.exercises else [entry.id for entry in discover(ROOT)]
     entries = [resolve(ROOT, name)[0] for name in names]
-    wanted = Wanted(options.mutants, options.seeds, options.draw, options.jobs)
+    wanted = Wanted(options.mutants, options.seeds, options.planted, options.draw, options.jobs)
     journal = Journal.opened(options.json.with_suffix(".jsonl"))
     results: list[Result] = []
     with closing(ForkServer("gpu" if options.gpu else "interpret")) as server:
@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description="How accurate the grader is.")
     parser.add_argument("--mutants", type=int, default=40, help="how many of each exercise")
     parser.add_argument("--seeds", type=int, default=3, help="how many plans honest files are graded with")
+    parser.add_argument("--planted", type=int, default=1, help="how many plans planted mistakes are graded with")
     parser.add_argument("--exercises", default="", help="ex_15,ex_16; all without it")
     parser.add_argument("--json", type=Path, default=ROOT / "benchmarks" / "accuracy.json", help="where results go")
     parser.add_argument("--markdown", type=Path, help="where the page goes; none without it")

@@ -8,7 +8,7 @@ outputs are poisoned and accesses outside a tensor are not carried out; of what 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
@@ -18,15 +18,15 @@ from time import monotonic
 import torch
 
 from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample, trapped
-from benchmarks.accuracy.results import Journal, Result, key_of
-from grader.author import parts_in
+from benchmarks.accuracy.results import Journal, Kind, Result, key_of
+from grader.author import claim_of, parts_in
 from grader.catalogue import Entry
 from grader.grading import Job, grade
 from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
-from grader.model.exercise import Agrees, Part
+from grader.model.exercise import Agrees, Part, SpeedBand, check_id
 from grader.plan import Plan, case_seed, default_seed, draw
 from grader.protocol.messages import Loaded, Recipe
 from grader.record import UNJUDGED, CheckResult
@@ -43,10 +43,13 @@ _COMPILE_PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure of every exercise: so many mutants, drawn with a seed, and so many seeds of honest gradings."""
+    """What to measure of every exercise: so many mutants, drawn with a seed, and so many seeds of honest gradings, and
+    of gradings of planted mistakes.
+    """
 
     mutants: int
     seeds: int
+    planted: int = 0
     draw_seed: int = 0
     jobs: int = 1
 
@@ -60,10 +63,25 @@ class _FailedError(Exception):
 
 
 def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal) -> Iterator[Result]:
-    """Every result of an exercise, as it is known: mutants first, then the solution and its honest variants."""
+    """Every result of an exercise, as it is known: mutants first, then the solution and its honest variants, then
+    planted mistakes.
+    """
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     yield from _of_mutants(entry, server, wanted, journal, truth)
-    yield from _of_honest(entry, server, wanted, journal, truth)
+    gpu = server.mode == "gpu"
+    honest = {path: parts_in(path, entry) for path in (entry.solution, *entry.honest)}
+    yield from _of_files("honest", honest, wanted.seeds, entry, server, wanted, journal, truth)
+    planted = {path: frozenset({part.name}) for path, part in _planted(entry, gpu=gpu)}
+    yield from _of_files("planted", planted, wanted.planted, entry, server, wanted, journal, truth)
+
+
+def _planted(entry: Entry, *, gpu: bool) -> Iterator[tuple[Path, Part]]:
+    """The planted mistakes that answers tell from the solution on this machine, and the part that each is in."""
+    named = {check_id(part, check): (part, check) for part, check in entry.exercise.checks()}
+    for path in entry.wrong:
+        part, check = named[claim_of(path).check]
+        if not isinstance(check.rule, SpeedBand) and _is_judged_here(part, gpu=gpu):
+            yield path, part
 
 
 def drawn_mutants(
@@ -98,23 +116,38 @@ def _of_mutants(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journ
             yield _kept(found, journal)
 
 
-def _of_honest(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal, truth: Truth) -> Iterator[Result]:
-    files = (entry.solution, *entry.honest)
-    trials = [(path, default_seed(entry.id) + i) for i, path in product(range(wanted.seeds), files)]
-    parts = {path: parts_in(path, entry) for path in files}
+def _of_files(
+    kind: Kind,
+    files: Mapping[Path, frozenset[str]],
+    seeds: int,
+    entry: Entry,
+    server: ForkServer,
+    wanted: Wanted,
+    journal: Journal,
+    truth: Truth,
+) -> Iterator[Result]:
+    """The grades of whole files, of the parts beside each, with so many plans."""
+    trials = [(path, default_seed(entry.id) + i) for i, path in product(range(seeds), files)]
     gpu = server.mode == "gpu"
-    plans = {(path, seed): draw(entry.exercise, seed, gpu=gpu, parts=parts[path]) for path, seed in trials}
+    plans = {(path, seed): draw(entry.exercise, seed, gpu=gpu, parts=files[path]) for path, seed in trials}
     exercise_hash = entry.sha256()
 
     def result(trial: tuple[Path, int]) -> Result:
         path, seed = trial
-        text = path.read_text(encoding="utf-8")
-        key = key_of("honest", server.mode, exercise_hash, text, seed)
+        text, plan = path.read_text(encoding="utf-8"), plans[trial]
+        key = key_of(kind, server.mode, exercise_hash, text, seed)
         if key in journal.known:
             return journal.known[key]
-        found = _graded(entry, text, plans[path, seed], server, truth)
-        named = tuple(sorted(parts[path]))
-        return replace(found, kind="honest", key=key, file=path.name, seed=seed, parts=named, where=server.mode)
+        found = _graded(entry, text, plan, server, truth)
+        claim, fixed = "", None
+        if kind == "planted":
+            claim, shape = claim_of(path).check, _fixed_shape(entry, text, plan, server, truth)
+            fixed = shape if isinstance(shape, bool) else None
+        parts = tuple(sorted(files[path]))
+        where = server.mode
+        return replace(
+            found, kind=kind, key=key, file=path.name, seed=seed, parts=parts, where=where, claim=claim, fixed=fixed
+        )
 
     with ThreadPoolExecutor(wanted.jobs) as pool:
         for found in pool.map(result, trials):

@@ -27,6 +27,14 @@ CPU never launches). Rates leave out what is equivalent and what is not run. The
 operators, not in proportion to the mistakes that learners make.
 """
 
+PLANTED = """\
+### Planted mistakes
+
+The files in `wrong/`, graded as a learner's file would be, up to the first check that fails; `grade check` asks the
+check that each names to catch it by itself, with the plan that every learner gets.
+
+"""
+
 _MACHINES = {"interpret": "On a CPU", "gpu": "On a GPU"}
 
 
@@ -53,6 +61,8 @@ def _machine(results: Sequence[Result], equivalent: Mapping[str, str], missed: M
         yield "### Which check caught them first\n\n" + _checks(mutants)
         yield "### Survivors\n\n" + _survivors(mutants, equivalent, missed)
     yield "### Honest gradings\n\n" + _honest(honest)
+    if planted := [one for one in results if one.kind == "planted"]:
+        yield PLANTED + _planted(planted)
 
 
 def gaps(results: Iterable[Result], equivalent: Mapping[str, str]) -> list[Result]:
@@ -134,6 +144,27 @@ def _honest(honest: Sequence[Result]) -> str:
         rows.append((name, str(len(files)), str(len(seeds)), str(len(members)), str(len(failed))))
     listed = "".join(f"- {line}\n" for line in _failures(honest))
     return _table(("exercise", "files", "seeds", "gradings", "false failures"), rows) + (listed and f"\n{listed}")
+
+
+def _planted(planted: Sequence[Result]) -> str:
+    rows = []
+    for name in [*sorted({one.exercise for one in planted}), "all"]:
+        members = [one for one in planted if name in (one.exercise, "all")]
+        files = {(one.exercise, one.file) for one in members}
+        seeds, compared = {one.seed for one in members}, [one for one in members if one.fixed is not None]
+        rows.append(
+            (
+                name,
+                str(len(files)),
+                str(len(seeds)) if name != "all" else "",
+                _share(sum(one.caught for one in members), len(members)),
+                _share(sum(one.check == one.claim for one in members), len(members)),
+                _share(sum(one.fixed is True for one in compared), len(compared)),
+            )
+        )
+    titles = ("exercise", "files", "seeds", "caught by grade", "first by the check named", "caught by fixed shape")
+    missed = "".join(f"- {one.exercise} {one.file}, seed {one.seed:#x}\n" for one in planted if not one.caught)
+    return _table(titles, rows) + (missed and f"\nMissed:\n\n{missed}")
 
 
 def _failures(honest: Sequence[Result]) -> Iterator[str]:

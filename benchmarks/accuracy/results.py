@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-Kind = Literal["mutant", "honest"]
+Kind = Literal["mutant", "honest", "planted"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Result:
 
     where: the mode of the machine that judged it, "interpret" or "gpu". key: a hash of what was graded against what.
     parts: those that were judged. fixed: whether the protocol with one shape caught the mutant, None where it does not
-    apply. status "discarded": the file does not even load; "not_run": no case of the plan runs the line.
+    apply. status "discarded": the file does not even load; "not_run": no case of the plan runs the line. claim: the
+    check that a planted mistake names.
     """
 
     kind: Kind
@@ -36,6 +37,7 @@ class Result:
     parts: tuple[str, ...] = ()
     fixed: bool | None = None
     file: str = ""
+    claim: str = ""
     seed: int = 0
     where: str = "interpret"
 
