@@ -54,6 +54,22 @@ class Wanted:
     jobs: int = 1
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One exercise, where its files are graded, and what is known of them."""
+
+    entry: Entry
+    server: ForkServer
+    wanted: Wanted
+    journal: Journal
+    truth: Truth
+
+    @property
+    def gpu(self) -> bool:
+        """Whether a GPU judges."""
+        return self.server.mode == "gpu"
+
+
 class _FailedError(Exception):
     """A check that failed: nothing behind it needs to be judged."""
 
@@ -67,12 +83,12 @@ def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal)
     planted mistakes.
     """
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
-    yield from _of_mutants(entry, server, wanted, journal, truth)
-    gpu = server.mode == "gpu"
+    run = _Run(entry, server, wanted, journal, truth)
+    yield from _of_mutants(run)
     honest = {path: parts_in(path, entry) for path in (entry.solution, *entry.honest)}
-    yield from _of_files("honest", honest, wanted.seeds, entry, server, wanted, journal, truth)
-    planted = {path: frozenset({part.name}) for path, part in _planted(entry, gpu=gpu)}
-    yield from _of_files("planted", planted, wanted.planted, entry, server, wanted, journal, truth)
+    yield from _of_files("honest", honest, wanted.seeds, run)
+    planted = {path: frozenset({part.name}) for path, part in _planted(entry, gpu=run.gpu)}
+    yield from _of_files("planted", planted, wanted.planted, run)
 
 
 def _planted(entry: Entry, *, gpu: bool) -> Iterator[tuple[Path, Part]]:
@@ -96,8 +112,9 @@ def drawn_mutants(
     return tuple((one, seen[one.function]) for one in drawn)
 
 
-def _of_mutants(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal, truth: Truth) -> Iterator[Result]:
-    seed, gpu = default_seed(entry.id), server.mode == "gpu"
+def _of_mutants(run: _Run) -> Iterator[Result]:
+    entry, journal, wanted = run.entry, run.journal, run.wanted
+    seed, gpu = default_seed(entry.id), run.gpu
     drawn = drawn_mutants(entry, wanted.mutants, wanted.draw_seed, gpu=gpu)
     # Hypothesis draws on one thread only.
     plans = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {parts for _, parts in drawn}}
@@ -105,51 +122,38 @@ def _of_mutants(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journ
 
     def result(one: tuple[Mutant, frozenset[str]]) -> Result:
         mutant, parts = one
-        key = key_of("mutant", server.mode, exercise_hash, mutant.text, seed)
+        key = key_of("mutant", run.server.mode, exercise_hash, mutant.text, seed)
         if key in journal.known:
             return journal.known[key]
-        found = _judged(entry, mutant, plans[parts], server, truth)
-        return replace(found, key=key, parts=tuple(sorted(parts)), seed=seed, where=server.mode)
+        found = _judged(mutant, plans[parts], run)
+        return replace(found, key=key, parts=tuple(sorted(parts)), seed=seed, where=run.server.mode)
 
     with ThreadPoolExecutor(wanted.jobs) as pool:
         for found in pool.map(result, drawn):
             yield _kept(found, journal)
 
 
-def _of_files(
-    kind: Kind,
-    files: Mapping[Path, frozenset[str]],
-    seeds: int,
-    entry: Entry,
-    server: ForkServer,
-    wanted: Wanted,
-    journal: Journal,
-    truth: Truth,
-) -> Iterator[Result]:
+def _of_files(kind: Kind, files: Mapping[Path, frozenset[str]], seeds: int, run: _Run) -> Iterator[Result]:
     """The grades of whole files, of the parts beside each, with so many plans."""
+    entry, journal, where = run.entry, run.journal, run.server.mode
     trials = [(path, default_seed(entry.id) + i) for i, path in product(range(seeds), files)]
-    gpu = server.mode == "gpu"
-    plans = {(path, seed): draw(entry.exercise, seed, gpu=gpu, parts=files[path]) for path, seed in trials}
+    plans = {(path, seed): draw(entry.exercise, seed, gpu=run.gpu, parts=files[path]) for path, seed in trials}
     exercise_hash = entry.sha256()
 
     def result(trial: tuple[Path, int]) -> Result:
         path, seed = trial
         text, plan = path.read_text(encoding="utf-8"), plans[trial]
-        key = key_of(kind, server.mode, exercise_hash, text, seed)
+        key = key_of(kind, where, exercise_hash, text, seed)
         if key in journal.known:
             return journal.known[key]
-        found = _graded(entry, text, plan, server, truth)
-        claim, fixed = "", None
-        if kind == "planted":
-            claim, shape = claim_of(path).check, _fixed_shape(entry, text, plan, server, truth)
-            fixed = shape if isinstance(shape, bool) else None
-        parts = tuple(sorted(files[path]))
-        where = server.mode
-        return replace(
-            found, kind=kind, key=key, file=path.name, seed=seed, parts=parts, where=where, claim=claim, fixed=fixed
-        )
+        found = replace(_graded(text, plan, run), kind=kind, key=key, file=path.name, seed=seed, where=where)
+        found = replace(found, parts=tuple(sorted(files[path])))
+        if kind == "honest":
+            return found
+        fixed = _fixed_shape(text, plan, run)
+        return replace(found, claim=claim_of(path).check, fixed=fixed if isinstance(fixed, bool) else None)
 
-    with ThreadPoolExecutor(wanted.jobs) as pool:
+    with ThreadPoolExecutor(run.wanted.jobs) as pool:
         for found in pool.map(result, trials):
             yield _kept(found, journal)
 
@@ -160,14 +164,14 @@ def _kept(found: Result, journal: Journal) -> Result:
     return found
 
 
-def _judged(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth: Truth) -> Result:
+def _judged(mutant: Mutant, plan: Plan, run: _Run) -> Result:
     """What both protocols say of a mutant."""
-    fixed = _fixed_shape(entry, mutant.text, plan, server, truth)
+    fixed = _fixed_shape(mutant.text, plan, run)
     if isinstance(fixed, str):
-        graded = Result("mutant", "", entry.id, "discarded", why=fixed)
+        graded = Result("mutant", "", run.entry.id, "discarded", why=fixed)
     else:
-        graded = _graded(entry, mutant.text, plan, server, truth)
-    if graded.status == "pass" and not _is_run(entry, mutant, plan, server, truth):
+        graded = _graded(mutant.text, plan, run)
+    if graded.status == "pass" and not _is_run(mutant, plan, run):
         graded = replace(graded, status="not_run")
     return replace(
         graded,
@@ -180,14 +184,15 @@ def _judged(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth:
     )
 
 
-def _is_run(entry: Entry, mutant: Mutant, plan: Plan, server: ForkServer, truth: Truth) -> bool:
+def _is_run(mutant: Mutant, plan: Plan, run: _Run) -> bool:
     """Whether any case of the plan comes to the line that a mutant changes."""
-    trap = trapped(entry.solution.read_text(encoding="utf-8"), mutant.line)
-    return _graded(entry, trap, plan, server, truth, compiled=False).status != "pass"
+    trap = trapped(run.entry.solution.read_text(encoding="utf-8"), mutant.line)
+    return _graded(trap, plan, run, compiled=False).status != "pass"
 
 
-def _graded(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth, *, compiled: bool = True) -> Result:
+def _graded(text: str, plan: Plan, run: _Run, *, compiled: bool = True) -> Result:
     """The grade of a text, up to the first check that fails."""
+    entry = run.entry
     job = Job(
         entry,
         f"{entry.name}.py",
@@ -211,7 +216,7 @@ def _graded(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Trut
     started = monotonic()
     failed: CheckResult | None
     try:
-        grade(job, server, hear, truth=truth)
+        grade(job, run.server, hear, truth=run.truth)
         failed = blamed[0] if blamed else None
     except _FailedError as stopped:
         failed = stopped.result
@@ -229,16 +234,16 @@ def is_failure(result: CheckResult) -> bool:
     return result.status not in UNJUDGED
 
 
-def _fixed_shape(entry: Entry, text: str, plan: Plan, server: ForkServer, truth: Truth) -> bool | str | None:
+def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
     """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
-    shapes = _shapes(plan)
-    with Session(server, entry.start(text), entry.exercise.limits) as session:
+    entry, shapes = run.entry, _shapes(plan)
+    with Session(run.server, entry.start(text), entry.exercise.limits) as session:
         loaded = session.load()
         if not isinstance(loaded, Loaded):
             return f"does not load: {loaded}"[:300]
         for part, case in shapes:
             device = session.ready.device if session.ready else "cpu"
-            bench = Bench(session, truth, part, f"{entry.name}.py", device, 0)
+            bench = Bench(session, run.truth, part, f"{entry.name}.py", device, 0)
             for i in range(FIXED_INPUTS):
                 recipe = Recipe(part.name, dict(case), case_seed(plan.seed, f"fixed/{part.name}", i))
                 if not _is_close(bench, recipe):
