@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 results.append(result)
                 print(_line(len(results), result), file=sys.stderr, flush=True)
     results += [one for path in options.also for one in Journal.opened(path).known.values()]
+    # Journals may overlap.
+    results = list({one.key: one for one in results}.values())
     equivalent, missed = (json.loads(path.read_text(encoding="utf-8")) for path in (EQUIVALENT, MISSED))
     write(options.json, results)
     if options.markdown:
@@ -49,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unexplained = sum(one.change not in missed for one in missing)
     said = f"{len(missing)} gaps, {unexplained} of them without a reason, {len(refused)} false failures"
     print(said, file=sys.stderr)
+    for change in sorted({one.change for one in results if one.caught} & equivalent.keys()):
+        print(f"caught, though {EQUIVALENT.name} calls it equivalent: {change}", file=sys.stderr)
     return int(bool(refused))
 
 
