@@ -372,13 +372,14 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[Finding]:
 
 def _repeats(recipe: Recipe, truth: Truth) -> bool:
     """Whether one thread builds the bits that several do: sums, and writes to one place, may depend on how many."""
-    several = torch.get_num_threads()
-    first = truth.inputs(recipe)
-    torch.set_num_threads(1)
+    usual = torch.get_num_threads()
     try:
+        torch.set_num_threads(max(usual, 2))
+        first = truth.inputs(recipe)
+        torch.set_num_threads(1)
         second = truth.inputs(recipe)
     finally:
-        torch.set_num_threads(several)
+        torch.set_num_threads(usual)
     return len(first) == len(second) and all(_same(*pair) for pair in zip(first, second, strict=True))
 
 

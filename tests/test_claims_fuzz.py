@@ -36,6 +36,7 @@ from grader.speed.clock import Lap
 from grader.speed.race import Laps
 from grader.speed.suite import Suite
 from grader.speed.verify import Refused
+from grader.tensors import bytes_of
 from tests.conftest import SHORT, limited
 from tests.hostile import TEXTS, commands_in, unseen_in
 from tests.racing import GAUGED, TINY, band_of
@@ -169,7 +170,7 @@ class Claiming:
         expected = self.truth.expect(self.parts[call.recipe.part], call.recipe)
         raws = [bytes(one.nbytes) for one in expected]
         if self.right:
-            raws = [one.value.to(one.dtype).contiguous().reshape(-1).numpy().tobytes() for one in expected]
+            raws = [bytes_of(one.value.to(one.dtype)).numpy().tobytes() for one in expected]
             forms = [
                 {"kind": "tensor", "dtype": slot.dtype, "shape": slot.shape, "device": "cpu", "copied": True}
                 for slot in call.slots
