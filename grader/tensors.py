@@ -145,11 +145,11 @@ def bytes_of(tensor: Tensor) -> Tensor:
     return whole.as_strided((whole.numel(),), (1,)).view(torch.uint8)
 
 
-def starting_at(vector: Tensor, offset: int) -> Tensor:
-    """The same vector [N], as a slice that starts `offset` elements into a larger tensor."""
-    longer = vector.new_empty(offset + vector.numel())
-    view = longer[offset:]
-    view.copy_(vector)
+def starting_at(tensor: Tensor, offset: int) -> Tensor:
+    """The same tensor of any shape, contiguous, from element `offset` of a longer one."""
+    longer = tensor.new_empty(offset + tensor.numel())
+    view = longer[offset:].view(tensor.shape)
+    view.copy_(tensor)
     return view
 
 

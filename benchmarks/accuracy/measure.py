@@ -87,17 +87,18 @@ def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal)
     yield from _of_mutants(run)
     honest = {path: parts_in(path, entry) for path in (entry.solution, *entry.honest)}
     yield from _of_files("honest", honest, wanted.seeds, run)
-    planted = {path: frozenset({part.name}) for path, part in _planted(entry, gpu=run.gpu)}
-    yield from _of_files("planted", planted, wanted.planted, run)
+    yield from _of_files("planted", _planted(entry, gpu=run.gpu), wanted.planted, run)
 
 
-def _planted(entry: Entry, *, gpu: bool) -> Iterator[tuple[Path, Part]]:
+def _planted(entry: Entry, *, gpu: bool) -> dict[Path, frozenset[str]]:
     """The planted mistakes that answers tell from the solution on this machine, and the part that each is in."""
-    named = {check_id(part, check): (part, check) for part, check in entry.exercise.checks()}
-    for path in entry.wrong:
-        part, check = named[claim_of(path).check]
-        if not isinstance(check.rule, SpeedBand) and _is_judged_here(part, gpu=gpu):
-            yield path, part
+    judged = {
+        check_id(part, check): frozenset({part.name})
+        for part, check in entry.exercise.checks()
+        if not isinstance(check.rule, SpeedBand) and _is_judged_here(part, gpu=gpu)
+    }
+    claimed = {path: claim_of(path).check for path in entry.wrong}
+    return {path: judged[check] for path, check in claimed.items() if check in judged}
 
 
 def drawn_mutants(
@@ -146,8 +147,9 @@ def _of_files(kind: Kind, files: Mapping[Path, frozenset[str]], seeds: int, run:
         key = key_of(kind, where, exercise_hash, text, seed)
         if key in journal.known:
             return journal.known[key]
-        found = replace(_graded(text, plan, run), kind=kind, key=key, file=path.name, seed=seed, where=where)
-        found = replace(found, parts=tuple(sorted(files[path])))
+        parts = tuple(sorted(files[path]))
+        graded = _graded(text, plan, run)
+        found = replace(graded, kind=kind, key=key, file=path.name, seed=seed, parts=parts, where=where)
         if kind == "honest":
             return found
         fixed = _fixed_shape(text, plan, run)

@@ -84,9 +84,9 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
     """The same matrix [R, C] in another memory layout.
 
     rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
-    unaligned: row after row, from the second element of a longer tensor.
-    spread: every second row and every third column of a larger matrix. repeated: all rows are the first one, in the
-    same memory; only then are the values others than the matrix's.
+    unaligned: row after row, from the second element of a longer tensor. spread: every second row and every third
+    column of a larger matrix. repeated: all rows are the first one, in the same memory; only then are the values others
+    than the matrix's.
     """
     rows, columns = matrix.shape
     match str(layout):
@@ -99,7 +99,7 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
         case "sliced_columns":
             view = matrix.new_empty(columns + 3, rows + 9)[3:, 1 : 1 + rows].t()
         case "unaligned":
-            return starting_at(matrix.flatten(), 1).view(rows, columns)
+            return starting_at(matrix, 1)
         case "spread":
             view = matrix.new_empty(2 * rows, 3 * columns)[::2, ::3]
         case "repeated":

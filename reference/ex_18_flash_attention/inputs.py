@@ -125,7 +125,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
         case "sliced":
             view = tensor.new_empty(batch, heads + 1, rows + 3, width + 13)[:, 1:, 2 : 2 + rows, 5 : 5 + width]
         case "unaligned":
-            return starting_at(tensor.flatten(), 1).view(tensor.shape)
+            return starting_at(tensor, 1)
         case "expanded":
             return tensor[:1].contiguous().expand(batch, -1, -1, -1)
         case unknown:

@@ -240,7 +240,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
             wider = tensor.new_full((batch, heads + 1, rows + 3, width + 13), math.nan)
             view = wider[:, 1:, 2 : 2 + rows, 5 : 5 + width]
         case "unaligned":
-            return starting_at(tensor.flatten(), 1).view(tensor.shape)
+            return starting_at(tensor, 1)
         case unknown:
             raise ValueError(f"a layout must be bhsd, bshd, sliced or unaligned, got {unknown!r}")
     view.copy_(tensor)
