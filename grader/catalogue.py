@@ -11,6 +11,7 @@ reference/<name>/solution.py, wrong/*.py, honest/*.py
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import importlib.util
@@ -25,6 +26,8 @@ from grader.model.exercise import Exercise
 from grader.protocol.messages import Start
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
+# A checkout's root where the grader runs from one; site-packages where it is installed.
+_AROUND_THE_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -129,11 +132,26 @@ def find_root(start: Path | None = None) -> Path:
     """
     named = os.environ.get("GRADE_ROOT")
     here = (start or Path.cwd()).resolve()
-    candidates = [Path(named)] if named else [here, *here.parents, Path(__file__).resolve().parents[1]]
+    candidates = [Path(named)] if named else [here, *here.parents, _AROUND_THE_PACKAGE]
     for candidate in candidates:
-        if (candidate / "exercises").is_dir() and (candidate / "reference").is_dir():
+        if _is_root(candidate):
             return candidate
     raise UsageError(f"a folder with exercises/ and reference/ must be here or above, got {candidates[0]}")
+
+
+def hidden_folders() -> tuple[Path, ...]:
+    """Return the folders that a submission must not read: the root of the exercises, and the grader's own checkout.
+
+    A package that was installed into site-packages has no checkout around it. Raises nothing.
+    """
+    roots = [_AROUND_THE_PACKAGE] if _is_root(_AROUND_THE_PACKAGE) else []
+    with contextlib.suppress(UsageError):
+        roots.append(find_root().resolve())
+    return tuple(dict.fromkeys(roots))
+
+
+def _is_root(folder: Path) -> bool:
+    return (folder / "exercises").is_dir() and (folder / "reference").is_dir()
 
 
 def discover(root: Path) -> tuple[Entry, ...]:

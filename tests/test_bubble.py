@@ -47,7 +47,7 @@ def test_inside_solutions_are_not_there_and_only_temporary_folders_can_be_writte
     script = (
         f"ls {ROOT}/reference | wc -l; touch /usr/grade-was-here 2>/dev/null || echo no; touch {place}/x && echo yes"
     )
-    done = subprocess.run(bubble.around(("sh", "-c", script)), capture_output=True, text=True, check=False)
+    done = subprocess.run(bubble.around(("sh", "-c", script), [ROOT]), capture_output=True, text=True, check=False)
     shutil.rmtree(place)
     assert done.stdout.split() == ["0", "no", "yes"], done.stderr
 

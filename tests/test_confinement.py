@@ -34,12 +34,14 @@ def tried(what):
 def called(number, *arguments):
     return "done" if libc.syscall(number, *arguments) >= 0 else errno.errorcode[ctypes.get_errno()]
 """
-CONFINED = """
+CONFINED = f"""
 if not as_root and os.getuid() == 0:
     os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
     # As a process is that has never changed its user.
     system.stay_dumpable()
-layers = confine.confine(scratch, given["uid"] if as_root else 0, given["limits"])
+layers = confine.confine(
+    scratch, given["uid"] if as_root else 0, given["limits"], hidden=[*given.get("hidden", ()), {str(ROOT)!r}]
+)
 """
 
 Tried = Callable[..., Any]
@@ -108,6 +110,25 @@ def test_what_lies_in_the_home_or_beside_the_scratch_folder_cannot_be_read_or_li
         home=str(Path.home()),
     )
     assert found == ["EACCES", "EACCES", "EACCES"]
+
+
+def test_a_hidden_folder_inside_python_s_own_cannot_be_read_and_all_beside_it_can(
+    inside: Tried, tmp_path: Path
+) -> None:
+    prefix, course = tmp_path / "prefix", tmp_path / "prefix" / "src" / "course"
+    for folder in (course, prefix / "lib"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("words")
+    (prefix / "link").symlink_to(course)
+    places = ["lib/file", "src/course/file", "link/file"]
+    _, found = inside(
+        "found = [tried(lambda: open(f\"{given['prefix']}/{place}\").read()) for place in given['places']]",
+        before=f"sys.prefix = {str(prefix)!r}",
+        hidden=[str(course)],
+        prefix=str(prefix),
+        places=places,
+    )
+    assert found == ["words", "EACCES", "EACCES"]
 
 
 def test_passwords_cannot_be_read_whoever_may_read_all_files(inside: Tried) -> None:

@@ -102,7 +102,9 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # What it starts and lets go of stays in its own sight: sealed memory is not opened beside another process.
     system.become_subreaper()
-    layers = outer + confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program))
+    layers = outer + confine.confine(
+        spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program), hidden=spawn.hidden
+    )
     if spawn.program:
         users.hand_on_reading()
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice

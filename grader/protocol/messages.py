@@ -31,7 +31,8 @@ class Spawn:
     """Ask the fork server for a child; the channel's and the log's descriptors travel with it.
 
     program: what the child becomes once it is confined, instead of waiting for messages itself. packages: what it is to
-    find imported, if installed; the fork server imports it once.
+    find imported, if installed; the fork server imports it once. hidden: folders that it must not read, wherever they
+    lie.
     """
 
     op: Literal["spawn"]
@@ -40,6 +41,7 @@ class Spawn:
     limits: dict[str, float]
     program: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

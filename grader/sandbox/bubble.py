@@ -10,6 +10,7 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 # What says to the fork server, and to nobody else, that it is inside.
@@ -17,19 +18,22 @@ INSIDE = "GRADE_BUBBLE"
 _TRIED_S = 10.0
 
 
-def around(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The command inside a bubble; the command as it is, where there is no bubblewrap or it may make none."""
-    bubble = _bubble(str(Path(tempfile.gettempdir()).resolve()))
+def around(command: tuple[str, ...], hidden: Sequence[Path] = ()) -> tuple[str, ...]:
+    """Return the command inside a bubble, or as it is where bubblewrap is missing or may make none.
+
+    hidden: roots whose solutions and tests are not there inside.
+    """
+    bubble = _bubble(str(Path(tempfile.gettempdir()).resolve()), tuple(hidden))
     return (*bubble, "--setenv", INSIDE, "1", *command) if bubble else command
 
 
 @functools.cache
-def _bubble(temporary: str) -> tuple[str, ...]:
+def _bubble(temporary: str, hidden: tuple[Path, ...]) -> tuple[str, ...]:
     program = shutil.which("bwrap")
     if program is None:
         return ()
-    checkout = Path(__file__).resolve().parents[2]
-    solutions = [str(folder) for folder in (checkout / "reference", checkout / "tests") if folder.is_dir()]
+    folders = (root / name for root in hidden for name in ("reference", "tests"))
+    solutions = [str(folder) for folder in folders if folder.is_dir()]
     bubble: tuple[str, ...] = (
         program,
         # Not --die-with-parent: a fork server that is left alone ends what it has started before it goes.

@@ -7,14 +7,21 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from grader.catalogue import hidden_folders
+
+# Once the package is imported, its modules are found without the folder around it. That folder may be a checkout, and
+# then it would offer solutions as modules.
 _LAUNCHER = """
 import importlib, json, sys
-sys.path[:] = json.loads(sys.argv[3])
-importlib.import_module(sys.argv[2]).main(int(sys.argv[1]))
+number, module, around, path = sys.argv[1:]
+sys.path.insert(0, around)
+importlib.import_module("grader")
+sys.path[:] = json.loads(path)
+importlib.import_module(module).main(int(number))
 """
 
 
@@ -43,7 +50,8 @@ def start(
 
 def command(module: str, number: int) -> tuple[str, ...]:
     """The command line that runs `main(number)` of one of our modules in an isolated interpreter."""
-    return sys.executable, "-I", "-c", _LAUNCHER, str(number), module, json.dumps(_import_path())
+    around = str(Path(__file__).resolve().parents[2])
+    return sys.executable, "-I", "-c", _LAUNCHER, str(number), module, around, json.dumps(_import_path())
 
 
 def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
@@ -54,7 +62,10 @@ def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
 
 
 def _import_path() -> list[str]:
-    """Our own import path for the isolated interpreter, the grader's folder first, the working directory never."""
-    root = str(Path(__file__).resolve().parents[2])
-    here = {"", ".", os.getcwd()}
-    return [root, *(entry for entry in sys.path if entry not in here and entry != root)]
+    """Return our own import path without the working directory and without what shows a hidden folder."""
+    here, hidden = {"", ".", os.getcwd()}, hidden_folders()
+    return [entry for entry in sys.path if entry not in here and not _shows(Path(entry).resolve(), hidden)]
+
+
+def _shows(place: Path, hidden: Sequence[Path]) -> bool:
+    return any(folder.is_relative_to(place) for folder in hidden)

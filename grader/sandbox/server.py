@@ -11,8 +11,10 @@ import subprocess
 import tempfile
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol
 
+from grader.catalogue import hidden_folders
 from grader.errors import GradeError
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
 from grader.protocol.messages import Reap, Spawn
@@ -92,6 +94,7 @@ class ForkServer:
         self._asking = threading.Lock()
         self._starting = threading.Lock()
         self._others: dict[Mode, ForkServer] = {}
+        self._hidden = hidden_folders()
         # What graders left that were killed.
         sweep()
         self._start()
@@ -112,7 +115,8 @@ class ForkServer:
         self._control.settimeout(_START_TIMEOUT_S)
         with theirs:
             environment = _environment(self.mode)
-            self._process = process.start("grader.child.forkserver", theirs, environment, self._errors, bubble.around)
+            inside = partial(bubble.around, hidden=self._hidden)
+            self._process = process.start("grader.child.forkserver", theirs, environment, self._errors, inside)
         if self.mode == "compile":
             # What is judged at the same time is waited for by the clock; all that it starts inherits this.
             with contextlib.suppress(OSError):
@@ -132,7 +136,7 @@ class ForkServer:
 
         A server that a submission brought down is replaced once; raises GradeError when that one ends as well.
         """
-        wanted = Spawn("spawn", scratch, uid, limits, program, packages)
+        wanted = Spawn("spawn", scratch, uid, limits, program, packages, tuple(map(str, self._hidden)))
         with contextlib.suppress(_Gone):
             return self._spawn(wanted)
         self._restart()

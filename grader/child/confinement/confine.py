@@ -9,18 +9,21 @@ import contextlib
 import os
 import resource
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.child.confinement import landlock, namespaces, seccomp, system, users
 
 
-def confine(scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool = False) -> tuple[str, ...]:
+def confine(
+    scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool = False, hidden: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Confine this process; returns the names of the layers that hold.
 
     `uid` is a user of the submission's own, given where the grader runs as root (0: keep the user). `limits` holds
     address_space_bytes (0: unlimited), processes, file_bytes. `tool`: this process becomes a program that looks into
-    the submission's; the layers that would forbid that are left out.
+    the submission's; the layers that would forbid that are left out. `hidden`: folders that cannot be read, even where
+    they lie inside one that can.
     """
     parent = os.getppid()
     os.setsid()
@@ -42,7 +45,7 @@ def confine(scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool =
     if system.never_gain_privileges():
         layers.append("no new privileges")
         if not tool:
-            layers += [landlock.restrict(scratch), seccomp.restrict()]
+            layers += [landlock.restrict(scratch, hidden), seccomp.restrict()]
     return tuple(filter(None, layers))
 
 

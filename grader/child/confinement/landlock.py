@@ -10,7 +10,7 @@ import contextlib
 import os
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.child.confinement import system
@@ -41,8 +41,11 @@ _GPU_DEVICES = ("nvidia*", "dxg")
 _OWN_THREADS = Path("/proc/self/task")
 
 
-def restrict(scratch: str) -> str:
-    """Restrict this process for good; the layer's name, empty where the kernel has no Landlock."""
+def restrict(scratch: str, hidden: Sequence[str] = ()) -> str:
+    """Restrict this process for good; return the layer's name, empty where the kernel has no Landlock.
+
+    hidden: folders that stay unreadable inside the system's and Python's own.
+    """
     version = system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:
         return ""
@@ -53,7 +56,7 @@ def restrict(scratch: str) -> str:
     if ruleset < 0:
         return ""
     try:
-        for path in _readable():
+        for path in _readable([Path(folder).resolve() for folder in hidden]):
             _allow(ruleset, path, _READ & handled)
         for device in _devices():
             _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
@@ -85,17 +88,27 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
             os.close(place)
 
 
-def _readable() -> Iterator[Path]:
-    """The interpreter and what it imports, but not the checkout that the grader may run from: it holds solutions."""
-    package = Path(__file__).resolve().parents[2]
-    checkout = package.parent
-    yield package
+def _readable(hidden: Sequence[Path]) -> Iterator[Path]:
+    """Yield what the interpreter needs: its libraries and what it imports, and none of the hidden folders."""
+    yield Path(__file__).resolve().parents[2]
     yield from (Path("/etc", name) for name in _SETTINGS)
     named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
-    for entry in (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named):
-        # A folder that has the checkout in it would show it.
-        if entry and not checkout.is_relative_to(path := Path(entry).resolve()):
-            yield path
+    for entry in filter(None, (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named)):
+        yield from _around(Path(entry).resolve(), hidden)
+
+
+def _around(folder: Path, hidden: Sequence[Path]) -> Iterator[Path]:
+    """Yield a folder, or the largest pieces of it that hold no hidden folder."""
+    if folder in hidden:
+        return
+    if not any(one.is_relative_to(folder) for one in hidden):
+        yield folder
+        return
+    with contextlib.suppress(OSError):
+        for inner in folder.iterdir():
+            # A link may lead back into a hidden folder, and what it leads to has a path of its own.
+            if not inner.is_symlink():
+                yield from _around(inner, hidden)
 
 
 def _devices() -> Iterator[Path]:
