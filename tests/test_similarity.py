@@ -146,4 +146,4 @@ def test_without_the_library_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert dispatch(["report", str(classes.out_dir(tmp_path)), "--similarity"]) == 4
-    assert 'needs copydetect, got none: pip install -c constraints.txt ".[similarity]"' in capsys.readouterr().err
+    assert 'needs copydetect, got none: pip install -c constraints.txt -e ".[similarity]"' in capsys.readouterr().err

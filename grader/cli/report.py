@@ -74,7 +74,7 @@ def _check_similarity(audience: str, threshold: float) -> None:
         raise UsageError(f"--threshold must lie in 0 … 1, got {threshold:g}")
     if importlib.util.find_spec("copydetect") is None:
         raise MissingEnvironment(
-            '--similarity needs copydetect, got none: pip install -c constraints.txt ".[similarity]"'
+            '--similarity needs copydetect, got none: pip install -c constraints.txt -e ".[similarity]"'
         )
 
 

@@ -12,7 +12,7 @@ Run it
     grade hint ex_17 --part blocked_gemm   the first of three hints; --level 3 is the plainest
     python exercises/ex_17_cutlass_gemm.py the tour below
 
-blocked_gemm and gemm need the package nvidia-cutlass-dsl: pip install -c constraints.txt '.[cutlass]'. select_kernel
+blocked_gemm and gemm need the package nvidia-cutlass-dsl: pip install -c constraints.txt -e '.[cutlass]'. select_kernel
 needs nothing. Without a GPU blocked_gemm and select_kernel are graded all the same, and gemm is compiled and looked at.
 
 Where to start
