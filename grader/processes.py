@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from grader import machine
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from grader import machine, selftest
 from grader.catalogue import Entry
+from grader.errors import GradeError
 from grader.model.exercise import SpeedBand, WorkModel
 from grader.sandbox.server import ForkServer, Mode
 from grader.speed.anchor import Anchor
@@ -19,6 +22,8 @@ class Processes:
         self._server = ForkServer(best_mode(cpu=cpu))
         self._anchor: Anchor | None = None
         self._anchored = ""
+        self._beside = ThreadPoolExecutor(1)
+        self._tried: Future[selftest.Tried] | None = None
 
     def __enter__(self) -> Processes:
         return self
@@ -30,6 +35,7 @@ class Processes:
         """End all of them."""
         self._drop_anchor()
         self._server.close()
+        self._beside.shutdown()
 
     @property
     def mode(self) -> Mode:
@@ -46,11 +52,20 @@ class Processes:
         return self.settled(), self._anchor
 
     def settled(self) -> ForkServer:
-        """The fork server, of a mode that this machine can. Loads torch here where there may be a GPU."""
+        """Return the fork server, of a mode that this machine can. Loads torch here where there may be a GPU."""
         if self._server.mode == "gpu" and not machine.has_gpu():
             self._drop_anchor()
             self._server = _interpreter_instead(self._server)
+        if self._tried is None:
+            # Beside whatever this process loads meanwhile.
+            self._tried = self._beside.submit(selftest.try_kernel, self._server)
         return self._server
+
+    def check(self) -> None:
+        """Wait for the grader's own kernel. Raises GradeError unless it came out right: then nothing can be judged."""
+        server = self.settled()
+        assert self._tried is not None
+        selftest.require_right(self._tried.result(), server.mode)
 
     def stop_anchor(self) -> None:
         """End the anchor in the middle of whatever it does; the next grading gets another one."""
@@ -70,9 +85,19 @@ class Processes:
 
 
 def start_server(*, cpu: bool) -> ForkServer:
-    """A fork server for the best mode of this machine, loading while we go on. `cpu` forces the interpreter."""
+    """Return a fork server for the best mode of this machine. `cpu` forces the interpreter.
+
+    Raises GradeError when the grader's own kernel does not come out right there.
+    """
     server = ForkServer(best_mode(cpu=cpu))
-    return server if server.mode != "gpu" or machine.has_gpu() else _interpreter_instead(server)
+    if server.mode == "gpu" and not machine.has_gpu():
+        server = _interpreter_instead(server)
+    try:
+        selftest.require_right(selftest.try_kernel(server), server.mode)
+    except GradeError:
+        server.close()
+        raise
+    return server
 
 
 def _interpreter_instead(server: ForkServer) -> ForkServer:

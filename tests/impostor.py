@@ -127,9 +127,11 @@ def _say(end: socket.socket, saying: Saying) -> None:
     sent = 0
     if saying.descriptors and saying.data:
         inlet, outlet = os.pipe()
-        sent = socket.send_fds(end, [saying.data], [inlet, outlet] * saying.descriptors)
-        os.close(inlet)
-        os.close(outlet)
+        try:
+            sent = socket.send_fds(end, [saying.data], [inlet, outlet] * saying.descriptors)
+        finally:
+            os.close(inlet)
+            os.close(outlet)
     end.sendall(saying.data[sent:])
 
 

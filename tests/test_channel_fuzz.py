@@ -102,7 +102,7 @@ def asked(impostor: Impostor, *asks: Ask, limit_s: float = 5.0) -> list[object]:
                 found.append(refused)
                 break
     for ask, one in zip(asks, found, strict=False):
-        assert isinstance(one, ASKS[ask]) or str(one).startswith("a fresh child must say that it is ready"), one
+        assert isinstance(one, ASKS[ask]) or str(one).startswith("a fresh process must be ready for a submission"), one
     assert impostor.reaped == impostor.spawned
     assert descriptors_open() <= before
     return found
@@ -243,7 +243,7 @@ def test_what_loads_nothing_is_no_loaded_file(answer: dict[str, Any]) -> None:
 def test_a_process_that_is_not_ready_is_the_grader_s_own_trouble(first: bytes) -> None:
     with (
         session_with(Impostor(script(first)), 0.2) as session,
-        pytest.raises(GradeError, match="is ready, got"),
+        pytest.raises(GradeError, match="must be ready for a submission, got"),
     ):
         session.load()
 

@@ -68,7 +68,14 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.parsing", ()),
         (
             "grader.processes",
-            ("grader.machine", "grader.catalogue", "grader.model", "grader.sandbox.server", "grader.speed.anchor"),
+            (
+                *("grader.machine", "grader.catalogue", "grader.errors", "grader.model", "grader.sandbox.server"),
+                *("grader.selftest", "grader.speed.anchor"),
+            ),
+        ),
+        (
+            "grader.selftest",
+            ("grader.errors", "grader.machine", "grader.model", "grader.protocol.messages", "grader.sandbox"),
         ),
         ("grader.protocol.targets", ()),
         ("grader.child.assembly", ("grader.protocol.messages",)),

@@ -211,7 +211,7 @@ class Team:
                 raise MissingEnvironment(said) from broken
             introduction = decode(Introduction, json.loads(text), "introduction")
             if introduction.trouble:
-                raise MissingEnvironment(f"{address}: {introduction.trouble}")
+                raise GradeError(f"{address}: {introduction.trouble}")
             found[address] = introduction
         return found
 

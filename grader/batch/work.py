@@ -170,6 +170,7 @@ class _Desk:
         """What this worker has, found out by starting a child as a submission's is started."""
         from grader.sandbox.session import Session
 
+        self._processes.check()
         if not self.layers:
             entry = next(iter(self._entries.values()))
             with Session(self._processes.settled(), entry.start(""), entry.exercise.limits) as session:
@@ -183,6 +184,7 @@ class _Desk:
         from grader.record import to_json
 
         self._agree(task)
+        self._processes.check()
         entry = self._entries[task.exercise]
         job = Job(
             entry,

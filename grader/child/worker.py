@@ -72,9 +72,9 @@ def serve(
 ) -> None:
     """Answer the grader until it closes the channel; `employ` makes a worker of another kind."""
     device = torch.device("cuda" if os.environ.get("CUDA_VISIBLE_DEVICES") != "" else "cpu")
-    _answer(channel, Ready("ready", isolation, device.type))
     message, _ = receive(channel, TRUSTED_BYTES)
     worker = (employ or Worker)(decode(Start, message), scratch, device)
+    _answer(channel, Ready("ready", isolation, device.type))
     _answer(channel, worker.load())
     while True:
         try:
@@ -122,13 +122,16 @@ class Worker:
         self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = _module_from_text("grade_inputs", start.inputs)
         self._submission = types.ModuleType("submission")
+        self._write_down()
 
-    def load(self) -> Loaded | Raised:
-        """Execute the submission's file and say which functions it defines."""
+    def _write_down(self) -> None:
         # In one step: another process of the same submission may be reading it.
         unfinished = Path(f"{self._path}.{os.getpid()}")
         unfinished.write_text(self._start.submission, encoding="utf-8")
         unfinished.replace(self._path)
+
+    def load(self) -> Loaded | Raised:
+        """Execute the submission's file and say which functions it defines."""
         name = Path(self._path).stem
         spec = importlib.util.spec_from_file_location(name, self._path)
         assert spec is not None

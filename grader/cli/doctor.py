@@ -7,21 +7,13 @@ import json
 import sys
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
-from grader import machine
+from grader import machine, selftest
 from grader.cli.say import say
-from grader.errors import GradeError
 from grader.isolation import missing
-from grader.model.exercise import Limits
-from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
-from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer, Mode
-from grader.sandbox.session import Session
 
 _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", "watchfiles")
-_INPUTS = "import torch\ndef double(case, generator):\n    return (torch.randn(case['N'], generator=generator),)\n"
-_LENGTH = 100
 
 
 @dataclass(frozen=True)
@@ -82,40 +74,12 @@ def _examined(found: _Findings) -> bool:
 
 
 def _try_mode(mode: Mode, found: _Findings) -> bool:
-    """Run the grader's own kernel in a confined child of this mode and compare what it computes."""
-    import torch
-
-    from grader.child import warmup
-
-    source = Path(warmup.__file__).read_text(encoding="utf-8")
-    start = Start("doctor.py", source, _INPUTS, ("double",))
-    call = Call(Recipe("double", {"N": _LENGTH}, 1), ("x",), (), (Slot("float32", (_LENGTH,), 0, 4 * _LENGTH),))
-    try:
-        with closing(ForkServer(mode)) as server, Session(server, start, Limits()) as session:
-            loaded = session.load()
-            outcome = session.call(call) if isinstance(loaded, Loaded) else loaded
-    except GradeError as refused:
-        found.add("BROKEN", f"a Triton kernel in mode {mode}: {refused}")
-        return False
-    drawn = torch.randn(_LENGTH, generator=torch.Generator().manual_seed(1))
-    if isinstance(outcome, Finished) and outcome.outputs[0] is not None:
-        got = torch.frombuffer(bytearray(outcome.outputs[0]), dtype=torch.float32)
-        right = torch.equal(got, 2 * drawn)
-        mark, words = ("ok", "right") if right else ("WRONG", "wrong values")
-        found.add(mark, f"a Triton kernel in mode {mode}: {words}")
-        if session.ready:
-            found.add("", f"isolation: {', '.join(session.ready.isolation)}")
-            for promise in missing(session.ready.isolation):
-                found.add("MISSING", f"confinement of a submission: {promise}")
-        return right
-    found.add("BROKEN", f"a Triton kernel in mode {mode}: {_why(outcome)}")
-    return False
-
-
-def _why(outcome: object) -> str:
-    if isinstance(outcome, Raised):
-        advice = ""
-        if "only integer scalar arrays" in outcome.message or "only 0-dimensional" in outcome.message:
-            advice = " (triton 3.6 needs numpy < 2.4: pip install 'numpy<2.4')"
-        return f"{outcome.kind}: {outcome.message[:300]}{advice}"
-    return str(outcome)
+    """Run the grader's own kernel in a confined child of this mode."""
+    with closing(ForkServer(mode)) as server:
+        tried = selftest.try_kernel(server)
+    found.add(tried.mark, f"a Triton kernel in mode {mode}: {tried.words}")
+    if tried.mark != "BROKEN":
+        found.add("", f"isolation: {', '.join(tried.isolation)}")
+        for promise in missing(tried.isolation):
+            found.add("MISSING", f"confinement of a submission: {promise}")
+    return tried.mark == "ok"

@@ -83,6 +83,7 @@ def _graded(entry: Entry, processes: Processes, seed: int | None, how: Manner) -
     job = job_for(entry, entry.stub, source, seed, how, gpu=server.mode == "gpu")
     from grader.grading import grade
 
+    processes.check()
     with progress(len(job.plan.checks), quiet=how.quiet) as heard:
         return Ended(entry, grade(job, server, heard, anchor))
 

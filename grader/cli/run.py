@@ -78,6 +78,7 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     with Processes(cpu=how.cpu) as processes:
         server, anchor = processes.ready(entry)
         job = job_for(entry, path, source, seed, how, gpu=server.mode == "gpu")
+        processes.check()
         record = _grade(job, server, anchor, quiet=how.quiet)
     from grader.report import html, junit
 

@@ -288,6 +288,7 @@ class _Loop:
         job = self._job(entry, path, source, gpu=server.mode == "gpu")
         from grader.grading import grade
 
+        self._processes.check()
         ordered = replace(job, plan=order.first(job.plan, first))
         self._post(Begun(run, len(ordered.plan.checks)))
 

@@ -325,8 +325,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Ready:
-    """The child is confined, by these layers, and waits. Sent before it has received a byte of the submission: this
-    one message can be believed.
+    """The child is confined by these layers, and all that is ours in it is prepared.
+
+    Sent before a line of the submission has run. So this one message can be believed, and a child that ends before it
+    is the grader's fault.
     """
 
     answer: Literal["ready"]

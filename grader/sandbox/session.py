@@ -169,18 +169,19 @@ class Session:
         return self._server.mode == "gpu"
 
     def load(self) -> Loaded | Raised | Unanswered:
-        """Start a process if there is none and load the submission in it."""
+        """Start a process if there is none and load the submission in it.
+
+        Raises GradeError when the process ends before the submission's first line: it is not to blame.
+        """
         if self._child is not None and self.loaded is not None:
             return self.loaded
         child = self._spawn()
-        ready = self._receive(self._limits.load_s)
+        refused = self._send(dataclasses.asdict(self._start), (), self._limits.load_s)
+        ready = refused or self._receive(self._limits.load_s)
         if not isinstance(ready, Ready):
             self.restart()
-            raise GradeError(f"a fresh child must say that it is ready, got {ready}: {self.printed.text[-200:]}")
+            raise GradeError(f"a fresh process must be ready for a submission, got {ready}: {self.printed.text[-200:]}")
         self.ready = ready
-        refused = self._send(dataclasses.asdict(self._start), (), self._limits.load_s)
-        if refused is not None:
-            return refused
         answer = self._receive(self._limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer

@@ -1,0 +1,83 @@
+"""Runs a kernel of the grader's own as it runs a submission's, and compares what it computes.
+
+A machine on which it does not come out right judges nobody: what fails there is not the submission's fault.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from grader import machine
+from grader.errors import GradeError
+from grader.model.exercise import Limits
+from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
+from grader.sandbox.kernels import shelf_for
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.scratch import Scratch
+from grader.sandbox.server import Mode, Spawner
+from grader.sandbox.session import Session
+
+_LENGTH = 100
+_INPUTS = "import torch\ndef double(case, generator):\n    return (torch.arange(case['N'], dtype=torch.float32),)\n"
+_CALL = Call(Recipe("double", {"N": _LENGTH}, 1), ("x",), (), (Slot("float32", (_LENGTH,), 0, 4 * _LENGTH),))
+_EXPECTED = array("f", (2.0 * place for place in range(_LENGTH))).tobytes()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How the kernel came out: mark "ok", "WRONG" (other values) or "BROKEN" (no values), and why in words.
+
+    isolation: the layers that confined its process.
+    """
+
+    mark: Literal["ok", "WRONG", "BROKEN"]
+    words: str
+    isolation: tuple[str, ...] = ()
+
+
+def try_kernel(server: Spawner) -> Tried:
+    """Run the kernel in a confined child of this server. Raises nothing."""
+    source = resources.files("grader.child").joinpath("warmup.py").read_text(encoding="utf-8")
+    try:
+        start = Start("own_kernel.py", source, _INPUTS, ("double",))
+        with Scratch(_shelf(source, server.mode)) as scratch, Session(server, start, Limits(), scratch) as session:
+            loaded = session.load()
+            outcome = session.call(_CALL) if isinstance(loaded, Loaded) else loaded
+            isolation = session.ready.isolation if session.ready else ()
+    except GradeError as refused:
+        return Tried("BROKEN", str(refused))
+    if not isinstance(outcome, Finished) or outcome.outputs[0] is None:
+        return Tried("BROKEN", _why(outcome), isolation)
+    right = outcome.outputs[0] == _EXPECTED
+    return Tried("ok", "right", isolation) if right else Tried("WRONG", "wrong values", isolation)
+
+
+def _shelf(source: str, mode: Mode) -> Path | None:
+    """Where the compiled kernel is kept from one grading to the next."""
+    return shelf_for(source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
+
+
+def require_right(tried: Tried, mode: Mode) -> None:
+    """Raise GradeError, in the words of `grade doctor`, unless the kernel came out right."""
+    if tried.mark != "ok":
+        raise GradeError(
+            f"nothing was judged: the grader's own Triton kernel in mode {mode} must come out right, got "
+            f"{tried.words}; to see what this machine lacks: grade doctor"
+        )
+
+
+def _why(outcome: Outcome) -> str:
+    match outcome:
+        case Raised():
+            advice = ""
+            if "only integer scalar arrays" in outcome.message or "only 0-dimensional" in outcome.message:
+                advice = " (triton 3.6 needs numpy < 2.4: pip install 'numpy<2.4')"
+            return f"{outcome.kind}: {outcome.message[:300]}{advice}"
+        case Finished(answer):
+            return f"an output of another form: {', '.join(form.kind for form in answer.outputs) or 'none'}"
+        case _:
+            return str(outcome)
