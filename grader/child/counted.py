@@ -24,10 +24,11 @@ class Counted(Traced):
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         try:
             arguments = self._build(call.recipe, self._device)
-            function(*arguments)
-            self._synchronise()
+            with self._tuning.by_timing():
+                function(*arguments)
+                self._synchronise()
             counting = torch.cuda.profiler.profile() if self._device.type == "cuda" else nullcontext()
-            with self._probe.watch(timed=True) as seen, counting:
+            with self._tuning.by_timing(), self._probe.watch(timed=True) as seen, counting:
                 function(*arguments)
                 self._synchronise()
         except BaseException as raised:

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from grader.child.announcing import Announcer
 from grader.child.arguments import distinct
 from grader.child.evidence import fill_uninitialised_memory
 from grader.child.worker import Worker, preload, serve
@@ -48,8 +49,8 @@ def attend(number: int, employ: Callable[..., Worker], environment: Mapping[str,
 class Traced(Worker):
     """A worker that runs calls and leaves the looking to the tool."""
 
-    def __init__(self, start: Start, scratch: str, device: torch.device) -> None:
-        super().__init__(start, scratch, device)
+    def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
+        super().__init__(start, scratch, device, announcer)
         fill_uninitialised_memory(on=False)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied

@@ -21,12 +21,14 @@ from torch import Tensor
 
 from grader import tensors
 from grader.child import cutedsl, evidence
+from grader.child.announcing import Announcer, announce_compilation
 from grader.child.arguments import Arguments
 from grader.child.compiling import Compiler
 from grader.child.evidence import Probe, Seen, fill_uninitialised_memory
 from grader.child.interpreter import contract
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.stopwatch import Stopwatch, form_of
+from grader.child.tuning import Tuning
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
@@ -72,8 +74,8 @@ def serve(
 ) -> None:
     """Answer the grader until it closes the channel; `employ` makes a worker of another kind."""
     device = torch.device("cuda" if os.environ.get("CUDA_VISIBLE_DEVICES") != "" else "cpu")
-    message, _ = receive(channel, TRUSTED_BYTES)
-    worker = (employ or Worker)(decode(Start, message), scratch, device)
+    message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
+    worker = (employ or Worker)(decode(Start, message), scratch, device, Announcer(descriptors[0]))
     _answer(channel, Ready("ready", isolation, device.type))
     _answer(channel, worker.load())
     while True:
@@ -97,8 +99,10 @@ def _answer(channel: socket.socket, answer: Answer) -> None:
 class Worker:
     """One submission in one process."""
 
-    def __init__(self, start: Start, scratch: str, device: torch.device) -> None:
+    def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
         self._start = start
+        self._announcer = announcer
+        self._tuning = Tuning()
         self._path = str(Path(scratch, start.submission_name))
         self._device = device
         self._arguments = Arguments(self._device)
@@ -108,6 +112,10 @@ class Worker:
             apply_corrections()
         # A process that only compiles needs no watching: nothing in it is judged.
         self._compiler = Compiler(start.target, self._path) if start.target else None
+        if not self._compiler:
+            self._tuning.install()
+            if not _interpreted():
+                announce_compilation(announcer)
         (self._compiler or self._probe).install()
         self._cute: cutedsl.Watch | None = None
         if cutedsl.PACKAGE in start.packages and cutedsl.is_installed(cutedsl.PACKAGE):
@@ -163,7 +171,7 @@ class Worker:
                 case Open.op:
                     return self._open(decode(Open, message), descriptors[0])
                 case Compile.op:
-                    return self._compile(decode(Compile, message), descriptors[0])
+                    return self._compile(decode(Compile, message))
                 case _:
                     return self.call(decode(Call, message), descriptors[0])
         finally:
@@ -175,10 +183,11 @@ class Worker:
         fill_uninitialised_memory(on=False)
         try:
             function = getattr(self._submission, timed.function)
-            prepared = self._stopwatch.prepare(timed, function, self._watched_lightly)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            return self._stopwatch.answer(prepared, channel)
+            with self._tuning.by_timing():
+                prepared = self._stopwatch.prepare(timed, function, self._watched_lightly)
+                sys.stdout.flush()
+                sys.stderr.flush()
+                return self._stopwatch.answer(prepared, channel)
         except BaseException as raised:
             return self._raised(raised, loading=False)
         finally:
@@ -197,19 +206,14 @@ class Worker:
         except BaseException as raised:
             return self._raised(raised, loading=False)
 
-    def _compile(self, wanted: Compile, memory_fd: int) -> Compiled | Raised:
-        """Call one function with its launches compiled only; the memory file names the kernel in the works."""
+    def _compile(self, wanted: Compile) -> Compiled | Raised:
+        """Call one function with its launches compiled only, and announce each kernel before it is compiled."""
         assert self._compiler is not None
-        memory = mmap.mmap(memory_fd, 0)
-
-        def announce(text: str) -> None:
-            memory[:] = text.encode(errors="replace")[: len(memory)].ljust(len(memory), b"\0")
-
         try:
             function = getattr(self._submission, wanted.recipe.part)
             values = self._build(wanted.recipe)
             every = wanted.every_configuration
-            return self._compiler.compile(lambda: function(*values), announce, every=every)
+            return self._compiler.compile(lambda: function(*values), self._announcer, every=every)
         except BaseException as raised:
             return self._raised(raised, loading=False)
 
@@ -394,7 +398,6 @@ _COMPILE_ERRORS = {
 
 
 def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> Any:
-    name = type(raised).__name__
     if isinstance(raised, NotImplementedError) and from_submission and not loading:
         return "not_implemented"
     if loading and isinstance(raised, SyntaxError | ImportError):
@@ -402,6 +405,6 @@ def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> 
     message = _message(raised)
     if isinstance(raised, MemoryError) or "out of memory" in message or "can't allocate memory" in message:
         return "oom"
-    if name in _COMPILE_ERRORS:
+    if any(kind.__name__ in _COMPILE_ERRORS for kind in type(raised).__mro__):
         return "compile_error"
     return "crash"

@@ -18,7 +18,7 @@ from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
 from grader.protocol.targets import TARGETS
 from grader.record import CompiledKernel, clean
 from grader.sandbox.leash import CalledOff
-from grader.sandbox.outcome import Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
+from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
@@ -202,7 +202,7 @@ def _why_not(answer: object, announced: str) -> str:
     match answer:
         case Raised():
             return f"the launch code raised {_raised(answer)}"
-        case TimedOut():
+        case TimedOut() | CompiledTooLong():
             return f"not done within {answer.limit_s:g} s{during}"
         case Died():
             return f"the process {answer.how}{during}"

@@ -15,6 +15,7 @@ from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Frame, Raised, Recipe
 from grader.record import Cause, Status, clean
 from grader.sandbox.outcome import (
+    CompiledTooLong,
     Died,
     Finished,
     Garbled,
@@ -72,6 +73,15 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
                 "No answer in time",
                 f"The call did not return within {limit_s:g} s and was ended.",
                 "Look for a loop whose bound never arrives, or a grid with far too many programs.",
+            )
+        case CompiledTooLong(kernel, limit_s, altogether):
+            said = f"`{clean(kernel, 80)}` was ended: {'all kernels together' if altogether else 'a kernel'} may take "
+            return _stopped(
+                "timeout",
+                "Compiling takes too long",
+                f"Compiling {said}{limit_s:g} s to compile, and it took more.",
+                "Loops that are unrolled (tl.static_range) and very large blocks take longest. Time that compiles is "
+                "not part of a call's time.",
             )
         case OutOfTime(limit_s):
             return _stopped(

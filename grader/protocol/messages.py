@@ -26,6 +26,10 @@ from grader.protocol.decode import Bounds, DecodeError, decode
 _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 
 
+# The memory that travels with Start: there a child says which kernel it compiles.
+NOTICE_BYTES = 256
+
+
 @dataclass(frozen=True)
 class Spawn:
     """Ask the fork server for a child; the channel's and the log's descriptors travel with it.

@@ -42,6 +42,15 @@ class TimedOut:
 
 
 @dataclass(frozen=True)
+class CompiledTooLong:
+    """A kernel, or with `altogether` all kernels, took more than the limit to compile. kernel: as the process says."""
+
+    kernel: str
+    limit_s: float
+    altogether: bool = False
+
+
+@dataclass(frozen=True)
 class OutOfTime:
     """The call was not made: those before it have taken all the time that a part's calls may take together."""
 
@@ -70,5 +79,5 @@ class Garbled:
     why: str
 
 
-Unanswered = Died | TimedOut | OutOfTime | OutOfMemory | OutOfSpace | Garbled
+Unanswered = Died | TimedOut | CompiledTooLong | OutOfTime | OutOfMemory | OutOfSpace | Garbled
 Outcome = Finished | Raised | Unanswered

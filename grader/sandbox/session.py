@@ -28,6 +28,7 @@ from grader.protocol.frames import (
     send,
 )
 from grader.protocol.messages import (
+    NOTICE_BYTES,
     Answer,
     Awake,
     Call,
@@ -46,8 +47,10 @@ from grader.protocol.messages import (
 )
 from grader.protocol.spans import MOST_SUMS
 from grader.sandbox import usage
+from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong, Notice
 from grader.sandbox.outcome import (
     Clocking,
+    CompiledTooLong,
     Died,
     Finished,
     Garbled,
@@ -61,7 +64,6 @@ from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
 
 _SEALED_TAKES = 3
-_ANNOUNCED_BYTES = 256
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 # How often what all processes of a submission take up together is looked at.
 _LOOK_S = 0.5
@@ -124,6 +126,7 @@ class _Exceeded(Exception):
 class _Child:
     spawned: Spawned
     drain: threading.Thread
+    notice: Notice
     baseline_bytes: int = 0
 
 
@@ -147,8 +150,9 @@ class Session:
         self.printed = Printed()
         self.ready: Ready | None = None
         self.loaded: Loaded | None = None
-        # How long all answers took; not the time in which the process waited for a core.
+        # How long all answers took; not the time in which the process waited for a core or compiled.
         self.worked_s = 0.0
+        self._compile_budget = CompileBudget()
 
     def __enter__(self) -> Session:
         return self
@@ -175,8 +179,12 @@ class Session:
         """
         if self._child is not None and self.loaded is not None:
             return self.loaded
-        child = self._spawn()
-        refused = self._send(dataclasses.asdict(self._start), (), self._limits.load_s)
+        notice_fd = _sealed_memory(NOTICE_BYTES)
+        try:
+            child = self._spawn(Notice(notice_fd))
+            refused = self._send(dataclasses.asdict(self._start), (notice_fd,), self._limits.load_s)
+        finally:
+            os.close(notice_fd)
         ready = refused or self._receive(self._limits.load_s)
         if not isinstance(ready, Ready):
             self.restart()
@@ -260,14 +268,10 @@ class Session:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded, ""
-        memory_fd = _sealed_memory(_ANNOUNCED_BYTES)
-        try:
-            answer = self._exchange(wanted, Compiled, limit_s, memory_fd)
-            with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
-                announced = memory[:].rstrip(b"\0").decode(errors="replace")
-        finally:
-            os.close(memory_fd)
-        return answer, announced
+        assert self._child is not None
+        notice = self._child.notice
+        answer = self._exchange(wanted, Compiled, limit_s)
+        return answer, notice.kernel
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
@@ -290,11 +294,12 @@ class Session:
         if child is None:
             return -1
         child.spawned.channel.close()
+        child.notice.close()
         status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
         child.drain.join(2)
         return status
 
-    def _spawn(self) -> _Child:
+    def _spawn(self, notice: Notice) -> _Child:
         self.restart()
         self._scratch.renew()
         if self._scratch.is_filling(self._limits.scratch_bytes):
@@ -309,7 +314,7 @@ class Session:
         spawned = self._server.spawn(
             str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages
         )
-        self._child = _Child(spawned, self.printed.drain(spawned.log_fd))
+        self._child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
         return self._child
 
     def _exchange(
@@ -329,7 +334,8 @@ class Session:
         refused = self._send(dataclasses.asdict(message), () if memory_fd is None else (memory_fd,), limit_s)
         if refused is not None:
             return refused
-        return self._checked(self._receive(limit_s), wanted, type(message).__name__)
+        answer = self._receive(limit_s, compiling_counts=isinstance(message, Compile))
+        return self._checked(answer, wanted, type(message).__name__)
 
     def _send(self, message: dict[str, Any], descriptors: tuple[int, ...], limit_s: float) -> Unanswered | None:
         """Send one message within the time that its answer has; why it could not be sent, or None."""
@@ -351,7 +357,7 @@ class Session:
             return answer
         return self._garbled(f"{question} must be answered by {wanted.__name__}, got {type(answer).__name__}")
 
-    def _receive(self, limit_s: float) -> Answer | Unanswered:
+    def _receive(self, limit_s: float, *, compiling_counts: bool = False) -> Answer | Unanswered:
         """The child's next answer."""
         assert self._child is not None
         channel = self._child.spawned.channel
@@ -359,25 +365,23 @@ class Session:
         def read(deadline: float, watch: Callable[[], None]) -> Answer:
             return decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline, watch=watch)[0])
 
-        return self._read(read, limit_s)
+        return self._read(read, limit_s, compiling_counts=compiling_counts)
 
-    def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
-        """What `read` finds on the channel, within the time and the memory that the child has.
-
-        A busy machine is not the submission's fault: time in which it waited for a core does not count.
-        """
-        assert self._child is not None
-        pid = self._child.spawned.pid
-        looked = started = time.monotonic()
-        waited_s = usage.waited_s(pid)
-
-        def worked_s() -> float:
-            # Of a process that has just ended the kernel says nothing any more.
-            return time.monotonic() - started - max(0.0, usage.waited_s(pid) - waited_s)
+    def _read(
+        self, read: Callable[[float, Callable[[], None]], R], limit_s: float, *, compiling_counts: bool = False
+    ) -> R | Unanswered:
+        """Return what `read` finds on the channel, within the time and the memory that the child has."""
+        child = self._child
+        assert child is not None
+        clock = CallClock(child.spawned.pid, None if compiling_counts else child.notice, self._compile_budget)
+        looked = time.monotonic()
+        # The clock below ends the wait; this only bounds it.
+        deadline = looked + _MOST_PATIENCE * limit_s + max(0.0, self._compile_budget.left_s)
 
         def watch() -> None:
             nonlocal looked
-            if worked_s() > limit_s:
+            clock.look()
+            if clock.worked_s > limit_s or clock.elapsed_s > _MOST_PATIENCE * limit_s:
                 raise TimeoutError
             thoroughly = time.monotonic() - looked > _LOOK_S
             if exceeded := self._exceeded(thoroughly=thoroughly):
@@ -386,9 +390,12 @@ class Session:
             looked = time.monotonic() if thoroughly else looked
 
         try:
-            found = read(started + _MOST_PATIENCE * limit_s, watch)
+            found = read(deadline, watch)
         except _Exceeded as exceeded:
             return exceeded.limit
+        except CompilesTooLong as too_long:
+            self.restart()
+            return CompiledTooLong(too_long.kernel, too_long.limit_s, too_long.altogether)
         except TimeoutError:
             self.restart()
             return TimedOut(limit_s)
@@ -396,7 +403,9 @@ class Session:
             return self._bury()
         except (FrameError, DecodeError) as broken:
             return self._garbled(str(broken))
-        self.worked_s += worked_s()
+        with contextlib.suppress(CompilesTooLong):
+            clock.look()
+        self.worked_s += clock.worked_s
         return found
 
     def _exceeded(self, *, thoroughly: bool) -> OutOfMemory | OutOfSpace | None:

@@ -73,6 +73,7 @@ PARAMETERS: Mapping[str, str] = {
     "_get_np_dtype": "tt_dtype",
     "_implicit_cvt": "arg",
     "_patch_lang_tensor": "tensor, scope",
+    "_patch_lang_core": "lang, scope",
 }
 
 # What is only named.

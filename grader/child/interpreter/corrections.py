@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from triton.compiler.errors import CompileTimeAssertionFailure
 
 from grader.child.disguise import pretend
 from grader.child.driver import stand_in
@@ -31,7 +32,7 @@ def apply_corrections() -> None:
     # What NumPy says of a kernel's numbers, a GPU would not say.
     for module in (r"triton\.runtime\.interpreter", r"grader\.child\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
-    _let_autotuned_kernels_run()
+    _tell_static_assertions_apart()
     _refuse_numbers_of_warps()
     _poison_masked_loads()
     _hold_to_promises()
@@ -46,14 +47,33 @@ def apply_corrections() -> None:
     provide_libdevice()
 
 
-def _let_autotuned_kernels_run() -> None:
-    """@triton.autotune without a driver: nothing is timed, every configuration ties, the first is taken."""
-    from triton.runtime.autotuner import Autotuner
+class StaticAssertFailed(CompileTimeAssertionFailure):  # type: ignore[misc]
+    """Raised by tl.static_assert, with its message."""
 
-    def no_timing(_: Any) -> Callable[..., list[float]]:
-        return lambda kernel_call, quantiles=None: [0.0, 0.0, 0.0]
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
 
-    Autotuner.do_bench = property(no_timing)
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def static_assert(cond: Any, msg: Any = "") -> None:
+    """Stand in for tl.static_assert. Raises StaticAssertFailed."""
+    if not getattr(cond, "value", cond):
+        raise StaticAssertFailed(str(getattr(msg, "value", msg)) or "a static assertion failed")
+
+
+def _tell_static_assertions_apart() -> None:
+    """Let a failed tl.static_assert be what it is to a compiler: an autotuner passes over such a configuration."""
+    from triton.runtime import interpreter
+
+    patch = interpreter._patch_lang_core
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_assert", static_assert)
+
+    interpreter._patch_lang_core = patched
 
 
 def _refuse_numbers_of_warps() -> None:
