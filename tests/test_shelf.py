@@ -115,6 +115,31 @@ def test_hints_are_data_as_well_and_name_the_next_command(tree: Path, capsys: py
     assert "Next: grade watch ex_15" in said(capsys, "hint", "ex_15", "--level", "3")
 
 
+@pytest.mark.parametrize(
+    ("path", "parts", "name"),
+    [
+        ("exercises/ex_15_triton_basics.py", (), "ex_15"),
+        ("reference/../exercises/ex_15_triton_basics.py", (), "ex_15"),
+        ("exercises/ex_15_triton_basics.py", ("global_sum", "vector_add"), "ex_15-vector_add-global_sum"),
+        (
+            "exercises/ex_15_triton_basics.py",
+            ("vector_add", "row_softmax", "global_sum", "fused_multiply_add"),
+            "ex_15",
+        ),
+        ("ada.py", (), "ex_15-ada"),
+        ("ada.py", ("vector_add",), "ex_15-ada-vector_add"),
+        ("a b/../$(x)\n.. .py", (), "ex_15-_x_"),
+        ("bj\udcf6rn.py", (), "ex_15-bj_rn"),
+        (f"{'ö' * 120}.py", (), f"ex_15-{'ö' * 50}"),
+    ],
+    ids=["own", "own by a detour", "parts", "every part", "file", "file and part", "signs", "no UTF-8", "long"],
+)
+def test_a_part_and_another_file_have_scorecards_of_their_own(
+    entry: Entry, tree: Path, path: str, parts: tuple[str, ...], name: str
+) -> None:
+    assert kept.card_for(entry, Path(path), parts) == tree / "scorecards" / f"{name}.html"
+
+
 def test_attempts_are_texts_that_were_tried(entry: Entry) -> None:
     record = keep(entry, "fail")
     assert kept.note_attempt(entry, record) == 1
