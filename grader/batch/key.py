@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from grader import __version__, machine
+from grader.catalogue import discover, find_root
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms that show, keep and hand round results, and decide none.
@@ -40,10 +41,12 @@ def grader() -> str:
 
 
 def environment(*, gpu: bool) -> str:
-    """What results depend on of this machine: versions, and the GPU where one is used."""
+    """Return what results depend on of this machine: versions, packages that parts lack, and the GPU if one is used."""
     found = machine.environment("gpu" if gpu else "interpret", (), machine.find_gpu() if gpu else None)
     values = dataclasses.asdict(found)
     del values["isolation"]
+    parts = [part for entry in discover(find_root()) for part in entry.exercise.parts]
+    values["lacks"] = sorted({package.module for part in parts for package in machine.missing_packages(part)})
     return json.dumps(values, sort_keys=True)
 
 
