@@ -553,7 +553,8 @@ def headline(record: Record) -> str:
         points = "1 more point is" if missing == 1 else f"{_points(missing)} more points are"
         checks = "1 check was" if len(unjudged) == 1 else f"{len(unjudged)} checks were"
         text += f"; {points} open: {checks} not judged"
-    if left_out := left_out_in_words(record.checks):
+    # Where nothing was judged, the checks say why.
+    if judged and (left_out := left_out_in_words(record.checks)):
         text += f"; {left_out}"
     return text + "."
 

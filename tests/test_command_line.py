@@ -240,6 +240,15 @@ def test_the_doctor_runs_a_real_kernel(tree: Path) -> None:
     assert "ok      a Triton kernel in mode interpret: right" in examined.stdout
 
 
+@pytest.mark.usefixtures("without_cutlass")
+def test_the_doctor_names_the_parts_that_lack_an_extra_and_is_content(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["doctor"]) == 0
+    assert (
+        "absent  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: "
+        "pip install -c constraints.txt -e '.[cutlass]'\n"
+    ) in capsys.readouterr().out
+
+
 def test_an_interrupt_leaves_at_once_and_leaves_nothing_running(tree: Path) -> None:
     # A runner in the background may have been started with the interrupt ignored, and would pass that on.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "grader", "ex_15", "--submission", str(SOLUTION)]

@@ -101,6 +101,24 @@ def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: p
     assert json.loads(said(capsys, "solution", "ex_15", "--json", code=1))["solution"] is None
 
 
+def test_the_solution_waits_for_parts_that_were_not_judged_and_says_what_to_install(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep(entry)
+    checks = tuple(
+        replace(check, status="skipped_environment", reason="dsl is not installed: pip install dsl", points=0.0)
+        if check.part == "global_sum"
+        else check
+        for check in record.checks
+    )
+    kept.card_of(entry).with_suffix(".json").write_text(to_json(replace(record, checks=checks)))
+    said_of_it = "nothing of global_sum was judged (dsl is not installed: pip install dsl)"
+    assert said_of_it in said(capsys, "list")
+    assert dispatch(["solution", "ex_15"]) == 1
+    assert said_of_it in capsys.readouterr().err
+    assert said_of_it in json.loads(said(capsys, "solution", "ex_15", "--json", code=1))["words"]
+
+
 def test_a_student_bundle_says_that_it_has_no_solution(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
     keep(entry)
     entry.solution.unlink()
