@@ -12,7 +12,7 @@ import pytest
 
 from grader.batch.gradebook import Assignment, Override, Student
 from grader.batch.kept import Batch, Found, HandedIn, Kept, Line
-from grader.batch.key import Terms, content_key, environment, grader
+from grader.batch.key import Terms, content_key, environment, environment_of, grader
 from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.marks import gradebook
 from grader.batch.reading import read, read_batch
@@ -335,6 +335,7 @@ def test_a_result_is_not_used_again_once_a_missing_package_is_installed(monkeypa
     assert json.loads(lacking)["lacks"] == ["cuda", "cutlass"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: name)
     assert json.loads(environment(gpu=False)) == {**json.loads(lacking), "lacks": []}
+    assert environment_of(lacking) == environment_of(environment(gpu=False))
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:
