@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.model.exercise import Package, Part
 from grader.record import Environment
 from grader.sandbox.server import Mode
 
@@ -84,6 +86,17 @@ def environment(mode: Mode, isolation: tuple[str, ...], gpu: Gpu | None) -> Envi
         numpy=version("numpy"),
         isolation=isolation,
     )
+
+
+def missing_packages(part: Part) -> tuple[Package, ...]:
+    """Return the packages that a part needs and that are not installed here."""
+    return tuple(package for package in part.needs if importlib.util.find_spec(package.module) is None)
+
+
+def why_not_judged(part: Part) -> str:
+    """Return which package keeps a part from being judged, and the command that installs it; '' where none does."""
+    missing = missing_packages(part)
+    return f"{missing[0].module} is not installed: {missing[0].command}" if missing else ""
 
 
 def version(package: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -488,7 +489,38 @@ class Record:
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> Status:
-    """The one word for a whole grading: the worst of its checks, unjudged ones aside."""
+    """Return the one word for a whole grading: the worst of its checks, and no pass where a whole part was left out."""
+    worst = worst_of(checks)
+    return "skipped_environment" if worst == "pass" and parts_left_out(checks) else worst
+
+
+def parts_left_out(checks: Iterable[CheckResult]) -> dict[str, str]:
+    """Return the parts of which this machine could judge no check, each with the reason.
+
+    A record does not tell a missing package from a missing GPU, so both leave a part out alike.
+    """
+    parts: dict[str, list[CheckResult]] = {}
+    for check in checks:
+        parts.setdefault(check.part, []).append(check)
+    left_out = {name: own for name, own in parts.items() if all(one.status == "skipped_environment" for one in own)}
+    return {name: own[0].reason for name, own in left_out.items()}
+
+
+def left_out_in_words(checks: Iterable[CheckResult]) -> str:
+    """Return which parts were left out and why: "nothing of gemm was judged (…)"; '' where no part was."""
+    by_reason: dict[str, list[str]] = {}
+    for part, reason in parts_left_out(checks).items():
+        by_reason.setdefault(_one_line(reason, 200), []).append(_one_line(part, 60))
+    said = [(f"nothing of {' and '.join(parts)} was judged", reason) for reason, parts in by_reason.items()]
+    return "; ".join(f"{text} ({reason})" if reason else text for text, reason in said)
+
+
+def _one_line(text: str, most: int) -> str:
+    return " ".join(clean(text, most).split())
+
+
+def worst_of(checks: Iterable[CheckResult]) -> Status:
+    """Return the worst status among some checks, unjudged ones aside."""
     statuses: set[Status] = {check.status for check in checks}
     order: tuple[Status, ...] = (
         "invalid_submission",
@@ -521,6 +553,9 @@ def headline(record: Record) -> str:
         points = "1 more point is" if missing == 1 else f"{_points(missing)} more points are"
         checks = "1 check was" if len(unjudged) == 1 else f"{len(unjudged)} checks were"
         text += f"; {points} open: {checks} not judged"
+    # Where nothing was judged, the checks say why.
+    if judged and (left_out := left_out_in_words(record.checks)):
+        text += f"; {left_out}"
     return text + "."
 
 
@@ -547,8 +582,8 @@ def from_json(text: str) -> Record:
 
 
 def exit_code(record: Record) -> int:
-    """What the command line ends with: 0 all judged checks pass, 1 some fail, 3 nothing to judge in the submission,
-    4 nothing could be judged on this machine, 5 the grader failed.
+    """Return what the command line ends with: 0 all judged checks pass, 1 some fail, 3 nothing to judge in the
+    submission, 4 at least one whole part could not be judged on this machine, 5 the grader failed.
     """
     match record.verdict:
         case "pass":

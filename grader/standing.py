@@ -7,10 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.record import CheckResult, Record
+from grader.record import CheckResult, Record, left_out_in_words
 
 # no file: nothing to grade; not started: the untouched stub; not graded: no record of this file; changed: the record is
-# of an earlier text; begun: something that could be judged is missing; done: all that could be judged here passed.
+# of an earlier text; begun: something that could be judged is missing, or a whole part was not judged; done: all that
+# could be judged here passed.
 State = Literal["no file", "not started", "not graded", "changed", "begun", "done"]
 
 # Of a machine or a measurement, not of the learner: neither keeps an exercise from being done.
@@ -21,7 +22,7 @@ _ELSEWHERE = frozenset({"skipped_environment", "inconclusive"})
 class Standing:
     """earned, judged: points of the kept record, as far as they could be judged; whole: all points. open: the checks of
     the record that keep the exercise from being done. unheard: how many checks the record does not hold, because parts
-    were left out.
+    were left out. unjudged: in words, the whole parts that this machine could not judge.
     """
 
     state: State
@@ -30,6 +31,7 @@ class Standing:
     whole: float = 0.0
     open: tuple[CheckResult, ...] = ()
     unheard: int = 0
+    unjudged: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -61,8 +63,10 @@ def standing_of(file: File, record: Record | None, checks: Collection[str], spec
     unheard = len(set(checks) - {check.id for check in record.checks})
     missing = tuple(check for check in record.checks if check.status != "pass" and check.status not in _ELSEWHERE)
     passed = any(check.status == "pass" for check in record.checks)
-    state: State = "changed" if not same else "done" if passed and not missing and not unheard else "begun"
-    return Standing(state, record.score, record.judged_score, record.max_score, missing, unheard)
+    unjudged = left_out_in_words(record.checks)
+    is_done = passed and not missing and not unheard and not unjudged
+    state: State = "changed" if not same else "done" if is_done else "begun"
+    return Standing(state, record.score, record.judged_score, record.max_score, missing, unheard, unjudged)
 
 
 def words(standing: Standing) -> str:
@@ -78,7 +82,8 @@ def words(standing: Standing) -> str:
         case "changed":
             return f"changed since it got {points}"
         case "begun":
-            return f"{points}; {standing.unheard} checks were left out" if standing.unheard else points
+            unheard = f"{standing.unheard} checks were left out" if standing.unheard else ""
+            return "; ".join(filter(None, (points, unheard, standing.unjudged)))
         case "done":
             beyond = standing.whole - standing.judged
             return f"done: {points}" + (f", {_points(beyond)} more cannot be judged here" if beyond else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -49,6 +50,17 @@ def _caches_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def without_cutlass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where the extra `cutlass` was not installed."""
+    found = importlib.util.find_spec
+
+    def hidden(name: str, package: str | None = None) -> object:
+        return None if name in ("cutlass", "cuda") else found(name, package)
+
+    monkeypatch.setattr("importlib.util.find_spec", hidden)
 
 
 @pytest.fixture(scope="session")

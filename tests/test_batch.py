@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -242,6 +243,27 @@ def test_a_bad_command_line_is_refused_in_one_line(
     error = capsys.readouterr().err
     assert error.startswith(f"grade: {said}")
     assert error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("without_cutlass")
+def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in ("ex_15_triton_basics", "ex_17_cutlass_gemm"):
+        (tmp_path / "in" / "ada").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / "ada" / f"{number}.py").write_text("x = 1\n")
+
+    def told(**more: Any) -> str:
+        asked = Asked(str(tmp_path / "in"), "out", **more)
+        command._announce(command.requested(asked, None), asked)
+        return capsys.readouterr().err
+
+    said = "  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: pip install "
+    assert said in told()
+    assert said.replace("blocked_gemm and ", "") in told(exercises=("ex_17",), parts=("gemm",))
+    assert "cannot be judged" not in told(exercises=("ex_15",))
+    # What a cluster's workers have is not to be seen from here.
+    assert "cannot be judged" not in told(scheduler="tcp://a:1")
 
 
 def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from grader.batch.gradebook import Assignment, Override, Student
 from grader.batch.kept import Batch, Found, HandedIn, Kept, Line
-from grader.batch.key import Terms, content_key, grader
+from grader.batch.key import Terms, content_key, environment, environment_of, grader
 from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.marks import gradebook
 from grader.batch.reading import read, read_batch
@@ -22,7 +22,7 @@ from grader.batch.work import Task
 from grader.catalogue import resolve
 from grader.errors import UsageError
 from grader.record import Record, SubmissionInfo, from_json, to_json
-from tests.records.samples import H200, failing
+from tests.records.samples import H200, failing, without_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRY, _ = resolve(ROOT, "ex_15")
@@ -188,6 +188,12 @@ def test_a_mark_has_what_was_earned_what_lateness_costs_and_who_decided_otherwis
     assert (bob.earned, bob.points) == (60.0, 90.0)
 
 
+def test_a_mark_names_the_parts_that_were_left_out() -> None:
+    whole = replace(found("ada", 60.0), record=replace(graded("ada", 60.0), checks=without_parts().checks))
+    assert gradebook(BATCH, [whole]).mark("ada", "ex_15").parts_left_out == ("f", "g")
+    assert gradebook(BATCH, [found("ada", 60.0)]).mark("ada", "ex_15").parts_left_out == ()
+
+
 def test_nothing_handed_in_is_missing_and_what_waits_to_be_graded_costs_nothing() -> None:
     book = gradebook(BATCH, [])
     assert (book.mark("dee", "ex_15").status, book.mark("dee", "ex_15").points) == ("missing", 0.0)
@@ -321,6 +327,15 @@ def test_a_key_changes_with_everything_that_a_result_depends_on() -> None:
     assert content_key(*same) == content_key(*same)
     assert len({content_key(*same), *(content_key(*other) for other in others)}) == len(others) + 1
     assert grader().startswith("0.1.0+")
+
+
+@pytest.mark.usefixtures("without_cutlass")
+def test_a_result_is_not_used_again_once_a_missing_package_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = environment(gpu=False)
+    assert json.loads(lacking)["lacks"] == ["cuda", "cutlass"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: name)
+    assert json.loads(environment(gpu=False)) == {**json.loads(lacking), "lacks": []}
+    assert environment_of(lacking) == environment_of(environment(gpu=False))
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:

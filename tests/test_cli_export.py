@@ -44,6 +44,10 @@ def below(folder: Path) -> list[str]:
         (["graded", "--format", "csv", "--audience", "all"], "--audience must be student or instructor, got 'all'"),
         (["graded", "--format", "canvas", "--column", "ex_15"], "--column must look like ex_15=90412, got 'ex_15'"),
         (["graded", "--format", "canvas", "--column", "ex_9=1"], "--column must look like ex_15=90412, got 'ex_9=1'"),
+        (
+            ["graded", "--format", "canvas", "--parts-left-out-too"],
+            "--parts-left-out-too must come with --of-judged, got it alone",
+        ),
         (["graded", "--format", "canvas", "--into", "gone.csv"], "--into must name a readable file, got gone.csv: "),
         (
             ["record.json", "--format", "gradescope", "--metadata", "gone"],
@@ -103,6 +107,19 @@ def test_an_export_without_a_score_is_an_error(tmp_path: Path, capsys: pytest.Ca
     classes.write(tmp_path, {})
     assert dispatch(["export", str(tmp_path), "--format", "canvas"]) == 2
     assert capsys.readouterr().err.endswith("grade: there must be a score to export, got none\n")
+
+
+def test_canvas_takes_no_part_for_the_whole_unless_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    classes.write(tmp_path, {("ada", "ex_15"): samples.without_parts(), ("evil", "ex_15"): classes.all_judged()})
+    asked = ["export", str(tmp_path), "--format", "canvas", "--of-judged"]
+    sheet = tmp_path / "export" / "canvas" / "canvas_ex_15.csv"
+    assert dispatch(asked) == 0
+    told = capsys.readouterr().err
+    assert "left out, ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too takes " in told
+    assert "ada" not in sheet.read_text()
+    assert dispatch([*asked, "--parts-left-out-too"]) == 0
+    # 1 of 1 judged points is 41 of 41, less two late days of 7 %.
+    assert '"Lovelace, Ada",5501,s-77,ada,GPU-A,35.26' in sheet.read_text()
 
 
 def test_a_damaged_record_is_named_and_the_others_are_exported(

@@ -180,6 +180,29 @@ def test_one_part_is_graded_alone_and_every_output_is_written(tree: Path) -> Non
     assert 'classname="grade.ex_15_triton_basics"' in (tree / "out" / "a.xml").read_text()
 
 
+def test_only_all_parts_of_the_learner_s_own_file_replace_the_standing_record(tree: Path) -> None:
+    cards = tree / "scorecards"
+    cards.mkdir()
+    (cards / "ex_15.json").write_text("earlier")
+    (cards / "ex_15.html").write_text("earlier")
+    mine = tree / "exercises" / "ex_15_triton_basics.py"
+    shutil.copy(mine, tree / "my other.py")
+    aside = {
+        ("--part", "vector_add"): "ex_15-vector_add",
+        ("--submission", "my other.py"): "ex_15-my_other",
+        ("--submission", "my other.py", "--part", "global_sum"): "ex_15-my_other-global_sum",
+    }
+    for more, name in aside.items():
+        graded = grade(tree, "ex_15", "--cpu", "-q", *more)
+        assert graded.returncode == 3, graded.stderr
+        assert f"Scorecard: {cards / name}.html\n" in graded.stderr
+        assert from_json((cards / f"{name}.json").read_text()).exercise.id == "ex_15"
+    assert (cards / "ex_15.json").read_text() == (cards / "ex_15.html").read_text() == "earlier"
+    graded = grade(tree, "ex_15", "--cpu", "-q", "--submission", f"exercises/../exercises/{mine.name}")
+    assert f"Scorecard: {cards / 'ex_15.html'}\n" in graded.stderr
+    assert from_json((cards / "ex_15.json").read_text()).submission.path == str(mine)
+
+
 def test_a_failing_case_is_replayed_alone_and_bit_for_bit(tree: Path) -> None:
     wrong = str(ROOT / "reference" / "ex_15_triton_basics" / "wrong" / "vector_add_last_element.py")
     graded = grade(tree, "ex_15", "--cpu", "--part", "vector_add", "--submission", wrong, "--json", "-", "-q")
@@ -215,6 +238,15 @@ def test_the_doctor_runs_a_real_kernel(tree: Path) -> None:
     examined = grade(tree, "doctor")
     assert examined.returncode == 0
     assert "ok      a Triton kernel in mode interpret: right" in examined.stdout
+
+
+@pytest.mark.usefixtures("without_cutlass")
+def test_the_doctor_names_the_parts_that_lack_an_extra_and_is_content(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["doctor"]) == 0
+    assert (
+        "absent  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: "
+        "pip install -c constraints.txt -e '.[cutlass]'\n"
+    ) in capsys.readouterr().out
 
 
 def test_an_interrupt_leaves_at_once_and_leaves_nothing_running(tree: Path) -> None:

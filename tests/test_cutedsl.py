@@ -256,6 +256,7 @@ def test_a_part_whose_package_is_missing_is_not_run_and_says_what_mends_it(
     assert statuses(record)["twice.values"] == "skipped_environment"
     assert statuses(record)["plain.values"] == "pass"
     assert record.checks[0].reason == "no_such_dsl is not installed: pip install cutlass"
+    assert (record.verdict, record.score, record.judged_score) == ("skipped_environment", 10, 10)
 
 
 @installed

@@ -75,6 +75,16 @@ def test_what_was_judged_can_be_taken_for_the_whole() -> None:
     assert rows_of(sheet.text)[3][-1] == "14.09"  # 11 of 32, as a share of 41
 
 
+def test_whole_parts_that_were_not_judged_are_scaled_only_where_that_is_asked_for_by_name() -> None:
+    mark = Mark("ada", "ex_15", "skipped_environment", 10.0, 10.0, 41.0, parts_left_out=("f", "g"))
+    said = "ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too takes what was judged for the whole)"
+    for rules in (PLAIN, Rules({}, of_judged=True), Rules({}, parts_left_out_too=True)):
+        sheet = canvas.fresh(of_one(mark), "ex_15", rules)
+        assert (sheet.written, sheet.left_out) == (0, (f"{said}: ada",))
+    sheet = canvas.fresh(of_one(mark), "ex_15", Rules({}, of_judged=True, parts_left_out_too=True))
+    assert rows_of(sheet.text)[2][-1] == "41"
+
+
 def test_nothing_short_of_full_marks_is_rounded_up_to_them() -> None:
     sheet = canvas.fresh(of_one(Mark("ada", "ex_15", "pass", 40.996, 41.0, 41.0)), "ex_15", PLAIN)
     assert rows_of(sheet.text)[2][-1] == "40.99"

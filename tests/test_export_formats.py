@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).parent / "records" / "exports"
 PLACE = classroom50.Place(
     "gpu101", "ex-15", "submit/2026-11-02T08-15-00Z-1f2e3d4", "https://e.org/c", "https://e.org/r", "https://e.org/c"
 )
-NAMES = ("passing", "failing", "untouched", "timed", "on_paper", "every_status", "hostile")
+NAMES = ("passing", "failing", "untouched", "without_parts", "timed", "on_paper", "every_status", "hostile")
 
 
 def sample(name: str) -> Record:
@@ -227,6 +227,15 @@ def test_what_nobody_judged_is_neutral_on_prairielearn(status: Status) -> None:
     document = json.loads(prairielearn.render(of_status(status)))
     assert (document["gradable"], document["score"]) == (True, 1.0)
     assert (document["tests"][1]["points"], document["tests"][1]["max_points"]) == (0, 0)
+
+
+def test_a_share_never_hides_a_whole_part_that_was_not_judged() -> None:
+    record = samples.without_parts()
+    document = json.loads(prairielearn.render(record))
+    assert (document["gradable"], "score" in document) == (False, False)
+    assert samples.NO_DSL in document["message"]
+    assert json.loads(DOCUMENTS["github"][0](record))["status"] == "error"
+    assert json.loads(exercism.render(record))["status"] == "error"
 
 
 def test_a_failure_of_the_grader_and_an_invalid_file_cost_no_attempt_on_prairielearn() -> None:

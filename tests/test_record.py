@@ -23,7 +23,9 @@ from grader.record import (
     exit_code,
     from_json,
     headline,
+    left_out_in_words,
     number,
+    parts_left_out,
     to_json,
     verdict_of,
 )
@@ -33,6 +35,7 @@ SAMPLES: list[Callable[[], Record]] = [
     samples.passing,
     samples.failing,
     samples.untouched,
+    samples.without_parts,
     samples.every_status,
     samples.timed,
     samples.fast,
@@ -250,6 +253,37 @@ def test_a_grading_without_checks_judged_nothing() -> None:
 )
 def test_the_exit_code_says_whose_turn_it_is(statuses: list[str], code: int) -> None:
     assert exit_code(record_of(*statuses)) == code
+
+
+def test_where_a_whole_part_was_not_judged_nothing_passes() -> None:
+    record = samples.without_parts()
+    assert (record.verdict, exit_code(record)) == ("skipped_environment", 4)
+    assert parts_left_out(record.checks) == {"f": samples.NO_DSL, "g": samples.NO_DSL}
+    assert headline(record) == (
+        "1 of 1 points that could be judged here (1 of 1 checks passed); 5 more points are open: 5 checks were not "
+        f"judged; nothing of f and g was judged ({samples.NO_DSL})."
+    )
+
+
+def test_a_failure_weighs_more_than_a_part_that_was_left_out() -> None:
+    failed = samples.check("h.tail", "Right at the end", "fail")
+    assert verdict_of((*samples.without_parts().checks, failed)) == "fail"
+
+
+def test_parts_that_were_left_out_for_different_reasons_are_named_apart() -> None:
+    skipped = [
+        samples.check(f"{part}.a", "Right", "skipped_environment", reason=reason)
+        for part, reason in (("f", "No GPU."), ("g", "No dsl."), ("h", "No GPU."), ("i", ""))
+    ]
+    assert left_out_in_words(skipped) == (
+        "nothing of f and h was judged (No GPU.); nothing of g was judged (No dsl.); nothing of i was judged"
+    )
+
+
+def test_a_record_from_before_parts_were_left_out_keeps_its_verdict() -> None:
+    document = json.loads(to_json(samples.without_parts()))
+    document["verdict"] = "pass"
+    assert exit_code(from_json(json.dumps(document))) == 0
 
 
 def test_every_verdict_has_an_exit_code() -> None:

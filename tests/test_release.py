@@ -131,7 +131,7 @@ def test_it_lists_and_grades_in_a_clean_folder(released: Path, tmp_path: Path) -
     assert graded.returncode == 0, graded.stderr
     record = json.loads(graded.stdout)
     assert record["score"] == record["judged_score"] > 0
-    assert (released / "scorecards" / f"{ENTRIES[0].id}.html").is_file()
+    assert (released / "scorecards" / f"{ENTRIES[0].id}-mine.html").is_file()
 
 
 def test_the_author_s_gate_says_what_it_misses_there(released: Path) -> None:

@@ -127,6 +127,12 @@ def test_every_status_is_a_word_beside_its_symbol() -> None:
         assert f"{look.symbol} {look.word}" in text
 
 
+def test_a_page_without_whole_parts_claims_no_pass() -> None:
+    text = Page(html.render(samples.without_parts())).text
+
+    assert "◐ passed as far as judged here, whole parts were not judged" in text
+
+
 def test_hostile_text_is_shown_as_text() -> None:
     text = html.render(samples.hostile())
 

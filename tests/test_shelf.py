@@ -101,6 +101,24 @@ def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: p
     assert json.loads(said(capsys, "solution", "ex_15", "--json", code=1))["solution"] is None
 
 
+def test_the_solution_waits_for_parts_that_were_not_judged_and_says_what_to_install(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep(entry)
+    checks = tuple(
+        replace(check, status="skipped_environment", reason="dsl is not installed: pip install dsl", points=0.0)
+        if check.part == "global_sum"
+        else check
+        for check in record.checks
+    )
+    kept.card_of(entry).with_suffix(".json").write_text(to_json(replace(record, checks=checks)))
+    said_of_it = "nothing of global_sum was judged (dsl is not installed: pip install dsl)"
+    assert said_of_it in said(capsys, "list")
+    assert dispatch(["solution", "ex_15"]) == 1
+    assert said_of_it in capsys.readouterr().err
+    assert said_of_it in json.loads(said(capsys, "solution", "ex_15", "--json", code=1))["words"]
+
+
 def test_a_student_bundle_says_that_it_has_no_solution(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
     keep(entry)
     entry.solution.unlink()
@@ -113,6 +131,31 @@ def test_hints_are_data_as_well_and_name_the_next_command(tree: Path, capsys: py
     assert [hint["part"] for hint in told["hints"]] == ["global_sum"]
     assert told["next"] == "grade hint ex_15 --part global_sum --level 3"
     assert "Next: grade watch ex_15" in said(capsys, "hint", "ex_15", "--level", "3")
+
+
+@pytest.mark.parametrize(
+    ("path", "parts", "name"),
+    [
+        ("exercises/ex_15_triton_basics.py", (), "ex_15"),
+        ("reference/../exercises/ex_15_triton_basics.py", (), "ex_15"),
+        ("exercises/ex_15_triton_basics.py", ("global_sum", "vector_add"), "ex_15-vector_add-global_sum"),
+        (
+            "exercises/ex_15_triton_basics.py",
+            ("vector_add", "row_softmax", "global_sum", "fused_multiply_add"),
+            "ex_15",
+        ),
+        ("ada.py", (), "ex_15-ada"),
+        ("ada.py", ("vector_add",), "ex_15-ada-vector_add"),
+        ("a b/../$(x)\n.. .py", (), "ex_15-_x_"),
+        ("bj\udcf6rn.py", (), "ex_15-bj_rn"),
+        (f"{'ö' * 120}.py", (), f"ex_15-{'ö' * 50}"),
+    ],
+    ids=["own", "own by a detour", "parts", "every part", "file", "file and part", "signs", "no UTF-8", "long"],
+)
+def test_a_part_and_another_file_have_scorecards_of_their_own(
+    entry: Entry, tree: Path, path: str, parts: tuple[str, ...], name: str
+) -> None:
+    assert kept.card_for(entry, Path(path), parts) == tree / "scorecards" / f"{name}.html"
 
 
 def test_attempts_are_texts_that_were_tried(entry: Entry) -> None:

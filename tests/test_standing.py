@@ -56,6 +56,19 @@ def test_a_state_follows_from_the_file_and_the_record(
     assert state(record, text, checks).state == expected
 
 
+def test_an_exercise_is_not_done_while_a_whole_part_was_not_judged() -> None:
+    record, names = samples.without_parts(), ("f.a", "f.b", "g.a", "g.b", "h.values", "h.speed")
+    sha256 = hashlib.sha256(MINE.encode()).hexdigest()
+    mine = replace(
+        record,
+        submission=replace(record.submission, path=PATH, sha256=sha256),
+        exercise=replace(record.exercise, spec_sha256=SPEC),
+    )
+    found = standing_of(File(PATH, MINE, STUB), mine, names, SPEC)
+    assert (found.state, found.is_done) == ("begun", False)
+    assert words(found) == f"1 of 1 points; nothing of f and g was judged ({samples.NO_DSL})"
+
+
 def test_another_version_of_the_exercise_takes_the_state_back() -> None:
     record = record_of("pass", "pass")
     other = replace(record, exercise=replace(record.exercise, spec_sha256="6" * 64))

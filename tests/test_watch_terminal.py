@@ -155,6 +155,18 @@ def to_another_thread(pid: int) -> None:
     assert ctypes.CDLL(None).tgkill(pid, min(others), signal.SIGTERM) == 0
 
 
+def test_another_file_is_watched_without_replacing_the_standing_record(tree: Path, mine: Path) -> None:
+    cards, other = tree / "scorecards", tree / "other" / mine.name
+    other.parent.mkdir()
+    shutil.copy(mine, other)
+    terminal = Terminal(tree, str(other), "--cpu")
+    try:
+        terminal.until("run again")
+    finally:
+        terminal.close()
+    assert sorted(path.name for path in cards.iterdir()) == [f"ex_15-{mine.stem}.html", f"ex_15-{mine.stem}.json"]
+
+
 @pytest.mark.parametrize("tell", [to_process, to_another_thread])
 def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path, tell: Callable[[int], None]) -> None:
     command = [sys.executable, "-m", "grader", "watch", "15", "--cpu"]

@@ -45,7 +45,8 @@ class Mark:
 
     status: the record's verdict, or "missing" where nothing was handed in. earned: the record's points; judged: of how
     many points a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
-    record: the record's path inside OUT_DIR, empty without one. Times are UTC, ISO 8601 with a Z.
+    record: the record's path inside OUT_DIR, empty without one. parts_left_out: the parts of which nothing was judged,
+    because this machine lacks a package or a GPU. Times are UTC, ISO 8601 with a Z.
     """
 
     student: str
@@ -59,6 +60,7 @@ class Mark:
     penalty: float = 0.0
     override: Override | None = None
     record: str = ""
+    parts_left_out: tuple[str, ...] = ()
 
     @property
     def points(self) -> float:

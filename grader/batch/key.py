@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from grader import __version__, machine
+from grader.catalogue import discover, find_root
+from grader.protocol.decode import decode
+from grader.record import Environment
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms that show, keep and hand round results, and decide none.
@@ -40,11 +43,19 @@ def grader() -> str:
 
 
 def environment(*, gpu: bool) -> str:
-    """What results depend on of this machine: versions, and the GPU where one is used."""
+    """Return what results depend on of this machine: versions, packages that parts lack, and the GPU if one is used."""
     found = machine.environment("gpu" if gpu else "interpret", (), machine.find_gpu() if gpu else None)
     values = dataclasses.asdict(found)
     del values["isolation"]
+    parts = [part for entry in discover(find_root()) for part in entry.exercise.parts]
+    values["lacks"] = sorted({package.module for part in parts for package in machine.missing_packages(part)})
     return json.dumps(values, sort_keys=True)
+
+
+def environment_of(text: str) -> Environment:
+    """Return the environment in such a text, as records have it."""
+    values = {name: value for name, value in json.loads(text).items() if name != "lacks"}
+    return decode(Environment, {**values, "isolation": []}, "environment")
 
 
 def content_key(text: str, exercise: str, terms: Terms, seed: int, manner: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +10,14 @@ from pathlib import Path
 from grader.batch import refused
 from grader.batch.gradebook import Assignment, Mark
 from grader.batch.kept import Batch, HandedIn, Kept, Line, write
-from grader.batch.key import Terms, content_key
+from grader.batch.key import Terms, content_key, environment_of
 from grader.batch.reading import read, record_of
 from grader.batch.submissions import Submission
 from grader.batch.team import Ended
 from grader.batch.work import Task
 from grader.catalogue import Entry
 from grader.plan import default_seed
-from grader.protocol.decode import DecodeError, decode
+from grader.protocol.decode import DecodeError
 from grader.record import Environment, Record, SubmissionInfo, from_json, to_json
 from grader.report import html
 from grader.report.audience import for_student
@@ -44,7 +43,7 @@ class Rules:
     @property
     def environment(self) -> Environment:
         """Where the class is graded, as records have it."""
-        return decode(Environment, {**json.loads(self.terms.environment), "isolation": []}, "environment")
+        return environment_of(self.terms.environment)
 
     @property
     def manner(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark
 from grader.batch.kept import Batch, Found, HandedIn
-from grader.record import Record
+from grader.record import Record, parts_left_out
 
 
 def gradebook(batch: Batch, records: Iterable[Found]) -> Gradebook:
@@ -55,4 +55,5 @@ def mark(
         penalty=batch.policy.penalty(days, record.score),
         override=override,
         record=path,
+        parts_left_out=tuple(parts_left_out(record.checks)),
     )

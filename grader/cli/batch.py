@@ -19,6 +19,7 @@ from grader.batch.key import Terms
 from grader.batch.reading import read_batch
 from grader.catalogue import Entry, discover, find_root
 from grader.cli.batch_asked import Asked, Request, completed, requested
+from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
 from grader.isolation import missing
@@ -40,7 +41,7 @@ def batch(asked: Asked) -> int:
     try:
         with kept.alone():
             if not asked.quiet:
-                _announce(request)
+                _announce(request, asked)
             return _grade(asked, request, kept)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {asked.out} --resume", file=sys.stderr)
@@ -157,7 +158,7 @@ class Summary:
     seconds: float
 
 
-def _announce(request: Request) -> None:
+def _announce(request: Request, asked: Asked) -> None:
     klass, count = request.klass, len(request.klass.submissions)
     students = len({one.student for one in klass.submissions})
     said = f"{count} submissions of {students} students for {', '.join(request.entries)} in {request.settings.source}"
@@ -167,6 +168,9 @@ def _announce(request: Request) -> None:
     if klass.strangers:
         some = ", ".join(klass.strangers[:8]) + (" …" if len(klass.strangers) > 8 else "")
         print(f"  not on the roster: {some}", file=sys.stderr)
+    # What the workers of a cluster lack is not this machine's to say.
+    for said in lacking(request.entries.values(), asked.parts) if asked.scheduler is None else ():
+        print(f"  {said}", file=sys.stderr)
 
 
 def _summary(ledger: Ledger, whole: Batch, done: Summary, kept: Kept) -> None:

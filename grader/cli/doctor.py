@@ -9,7 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from grader import machine, selftest
+from grader.catalogue import discover, find_root
+from grader.cli.lacking import lacking
 from grader.cli.say import say
+from grader.errors import GradeError
 from grader.isolation import missing
 from grader.sandbox.server import ForkServer, Mode
 
@@ -18,8 +21,8 @@ _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. mark: ok, MISSING, WRONG, BROKEN, no GPU, or empty for what belongs to the line
-    above.
+    """One thing that was looked at. mark: ok, MISSING, WRONG, BROKEN, no GPU, absent for an extra that some parts
+    need, or empty for what belongs to the line above.
     """
 
     mark: str
@@ -59,6 +62,7 @@ def _examined(found: _Findings) -> bool:
     for package in _NEEDED:
         version = machine.version(package)
         found.add("ok" if version else "MISSING", f"{package} {version or '(pip install -c constraints.txt -e .)'}")
+    _look_for_extras(found)
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("triton") is None:
         return False
     works = [_try_mode("interpret", found)]
@@ -71,6 +75,15 @@ def _examined(found: _Findings) -> bool:
         found.add("ok", f"{gpu.name}, driver {gpu.driver}, compute capability {gpu.capability}")
         works.append(_try_mode("gpu", found))
     return any(works)
+
+
+def _look_for_extras(found: _Findings) -> None:
+    """Name the parts that cannot be judged because an extra is not installed; it is no fault of the machine."""
+    try:
+        for said in lacking(discover(find_root())):
+            found.add("absent", said)
+    except GradeError as refused:
+        found.add("absent", f"exercises: {refused}")
 
 
 def _try_mode(mode: Mode, found: _Findings) -> bool:

@@ -13,7 +13,7 @@ from grader.cleaning import as_json
 from grader.cli import kept, shelf
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
-from grader.cli.run import Manner, can_keep_cards, job_for, keep, progress, terminal_of
+from grader.cli.run import Manner, can_keep, job_for, keep, progress, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.processes import Processes
@@ -51,7 +51,7 @@ def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
         raise UsageError(f"there must be an exercise to grade, got none in {root}")
     seed = parse_seed(how.seed) if how.seed is not None else None
     check_target(json_target)
-    keeps = can_keep_cards(entries[0])
+    keeps = can_keep(kept.card_of(entries[0]))
     stream = sys.stderr if json_target == "-" else sys.stdout
     ended = []
     with Processes(cpu=how.cpu) as processes:
@@ -60,7 +60,7 @@ def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
                 say(f"[{i + 1}/{len(entries)}] Checking {entry.stub} …", sys.stderr)
             one = _graded(entry, processes, seed, how)
             if one.record is not None and keeps:
-                keep(entry, one.record)
+                keep(entry, one.record, kept.card_of(entry))
             print(_line(one, stream), file=stream, flush=True)
             ended.append(one)
     if json_target is not None:

@@ -39,6 +39,7 @@ class Wanted:
     into: str | None = None
     columns: tuple[str, ...] = ()
     of_judged: bool = False
+    parts_left_out_too: bool = False
     scale: bool = False
     strict: bool = False
     metadata: str | None = None
@@ -51,6 +52,8 @@ def export(source: str, wanted: Wanted) -> int:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {wanted.format!r}")
     if wanted.audience not in ("student", "instructor"):
         raise UsageError(f"--audience must be student or instructor, got {wanted.audience!r}")
+    if wanted.parts_left_out_too and not wanted.of_judged:
+        raise UsageError("--parts-left-out-too must come with --of-judged, got it alone")
     path = Path(source)
     if not path.exists():
         raise UsageError(f"an OUT_DIR or a record must exist, got {path}")
@@ -198,7 +201,12 @@ def _csv(out_dir: Path, wanted: Wanted) -> int:
 
 def _canvas(out_dir: Path, wanted: Wanted) -> int:
     known = [one.id for one in read_batch(out_dir).assignments]
-    rules = canvas.Rules(_ids(wanted.columns, known), of_judged=wanted.of_judged, scale=wanted.scale)
+    rules = canvas.Rules(
+        _ids(wanted.columns, known),
+        of_judged=wanted.of_judged,
+        parts_left_out_too=wanted.parts_left_out_too,
+        scale=wanted.scale,
+    )
     exported = _exported(Path(wanted.into)) if wanted.into is not None else None
     problems: list[tuple[str, str]] = []
     book = read(out_dir, lambda found: None if found.record else problems.append((found.path, found.problem)))

@@ -1,8 +1,13 @@
-"""What `grade` keeps in scorecards/ of a learner's work: the latest record of each exercise, and its attempts."""
+"""What `grade` keeps in scorecards/ of a learner's work: the latest record of each exercise, and its attempts.
+
+The record that stands for an exercise is of all parts of the learner's own file. Any other has a name of its own.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
+from collections.abc import Collection
 from pathlib import Path
 
 from grader.catalogue import Entry
@@ -13,16 +18,37 @@ from grader.standing import File, Standing, standing_of
 # Nothing that was tried: a file that does not load, or in which nothing is written yet, is no attempt.
 _NO_ATTEMPT = frozenset({"invalid_submission", "not_implemented", "skipped_environment", "grader_error"})
 
+# A file's name may hold anything, and be long: with four bytes a letter, this fits what a folder takes.
+_UNSAFE, _MOST_LETTERS = re.compile(r"[^\w-]+"), 50
+
 
 def card_of(entry: Entry) -> Path:
-    """Where an exercise's scorecard is kept; its record lies beside it, with .json."""
+    """Return the place of the scorecard that stands for an exercise; its record lies beside it, with .json."""
     return entry.root / "scorecards" / f"{entry.id}.html"
 
 
+def card_for(entry: Entry, path: Path, parts: Collection[str] = ()) -> Path:
+    """Return the place of the scorecard of these parts (none named: all) of a file: "ex_15-ada-vector_add.html".
+
+    Only all parts of the learner's own file give the one that stands for the exercise.
+    """
+    known = [part.name for part in entry.exercise.parts]
+    names = [] if path.resolve() == entry.stub.resolve() else [path.stem]
+    names += [name for name in known if name in parts] if set(parts) != set(known) else []
+    if not names:
+        return card_of(entry)
+    return card_of(entry).with_name(f"{entry.id}-{_UNSAFE.sub('_', '-'.join(names))[:_MOST_LETTERS]}.html")
+
+
 def record_of(entry: Entry) -> Record | None:
-    """The latest record of an exercise; None where there is none, or none that can be read."""
+    """Return the record that stands for an exercise; None where there is none, or none that can be read."""
+    return record_beside(card_of(entry))
+
+
+def record_beside(card: Path) -> Record | None:
+    """Return the record of a scorecard; None where there is none, or none that can be read."""
     try:
-        return from_json(card_of(entry).with_suffix(".json").read_text(encoding="utf-8"))
+        return from_json(card.with_suffix(".json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 

@@ -315,6 +315,10 @@ def export_command(
         typer.Option(help="canvas: an exercise's assignment, as ex_15=90412 (repeatable)"),
     ] = None,
     of_judged: Annotated[bool, typer.Option("--of-judged", help="canvas: take what was judged for the whole")] = False,
+    parts_left_out_too: Annotated[
+        bool,
+        typer.Option("--parts-left-out-too", help="with --of-judged: also where nothing of a whole part was judged"),
+    ] = False,
     scale: Annotated[bool, typer.Option("--scale", help="canvas: fit points to what a column is worth")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="junit: the dialect of the Windy Road schema")] = False,
     metadata: Annotated[Optional[str], typer.Option(help="gradescope: its submission_metadata.json")] = None,  # noqa: UP045
@@ -323,7 +327,9 @@ def export_command(
     """Write what a platform reads."""
     from grader.cli.export import Wanted, export
 
-    told = Wanted(format, out, into, tuple(column or ()), of_judged, scale, strict, metadata, audience)
+    told = Wanted(
+        format, out, into, tuple(column or ()), of_judged, parts_left_out_too, scale, strict, metadata, audience
+    )
     raise typer.Exit(export(source, told))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
-from grader.cli.kept import card_of, note_attempt
+from grader.cli.kept import card_for, note_attempt
 from grader.cli.moment import now
 from grader.cli.say import say
 from grader.errors import UsageError
@@ -71,7 +71,8 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
         raise UsageError("at most one output must be -, got several")
     for asked in outputs.targets:
         check_target(asked)
-    keeps_card = can_keep_cards(entry)
+    card = card_for(entry, path, how.parts)
+    keeps_card = can_keep(card)
     if not how.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         say(f"Checking {path.resolve()} …", sys.stderr)
@@ -83,32 +84,31 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     from grader.report import html, junit
 
     if keeps_card:
-        keep(entry, record)
+        keep(entry, record, card)
     for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
         if target is not None:
             write_or_print(target, render(record))
     show(record, sys.stderr if "-" in outputs.targets else sys.stdout)
     if keeps_card:
-        say(f"Scorecard: {card_of(entry)}", sys.stderr)
+        say(f"Scorecard: {card}", sys.stderr)
     if keeps_card and outputs.open_card:
-        say(show_in_browser(card_of(entry).resolve().as_uri()), sys.stderr)
+        say(show_in_browser(card.resolve().as_uri()), sys.stderr)
     return exit_code(record)
 
 
-def keep(entry: Entry, record: Record) -> str:
-    """Keep a record as the latest of its exercise, count the attempt, and write its scorecard; the page."""
+def keep(entry: Entry, record: Record, card: Path) -> str:
+    """Write a scorecard and its record beside it, and count the attempt; return the page."""
     from grader.report import html
 
-    page, card = html.render(record), card_of(entry)
+    page = html.render(record)
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)
     return page
 
 
-def can_keep_cards(entry: Entry) -> bool:
-    """Whether scorecards/ can be written; where it cannot, that is said, and grading goes on."""
-    card = card_of(entry)
+def can_keep(card: Path) -> bool:
+    """Tell whether a scorecard can be written; where it cannot, say so and let grading go on."""
     try:
         check_writable(card)
         check_writable(card.with_suffix(".json"))

@@ -151,7 +151,14 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
     if as_json:
         rows = [{"id": check.id, "title": check.title, "status": check.status} for check in standing.open]
         place = str(_handed(entry, copy=copy)) if standing.is_done else None
-        print(json.dumps({"id": entry.id, "state": standing.state, "solution": place, "open": rows}, indent=1))
+        told = {
+            "id": entry.id,
+            "state": standing.state,
+            "words": said(entry, standing),
+            "solution": place,
+            "open": rows,
+        }
+        print(json.dumps(told, indent=1))
     elif standing.is_done:
         print(entry.source("solution.py") if show else _handed(entry, copy=copy), end="" if show else "\n")
     else:

@@ -20,7 +20,7 @@ from grader.cli import kept, shelf
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.moment import now
-from grader.cli.run import Manner, can_keep_cards, job_for, keep, terminal_of
+from grader.cli.run import Manner, can_keep, job_for, keep, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.processes import Processes
@@ -218,7 +218,7 @@ class _Loop:
                 backup = shelf.restore(self._entry)
                 self._post(Told(f"Your file: {backup}" if backup else "It is the untouched stub already."))
             case Do("open"):
-                address = self._live.address if self._live else kept.card_of(self._entry).resolve().as_uri()
+                address = self._live.address if self._live else self._card.resolve().as_uri()
                 self._post(Told(show_in_browser(address, 0.0)))
             case _:
                 self._go_on()
@@ -238,7 +238,8 @@ class _Loop:
     def _turn_to(self, entry: Entry, path: Path) -> None:
         self._entry, self._path = entry, path
         self._entries = discover(entry.root)
-        self._keeps = can_keep_cards(entry)
+        self._card = kept.card_for(entry, path)
+        self._keeps = can_keep(self._card)
         subject = Subject(
             entry.id,
             entry.exercise.title,
@@ -247,7 +248,7 @@ class _Loop:
             tuple(one.id for one in self._entries),
             entry.solution.is_file(),
         )
-        latest = kept.record_of(entry)
+        latest = kept.record_beside(self._card)
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
@@ -273,7 +274,7 @@ class _Loop:
 
         def run(consent: Consent) -> None:
             record = self._graded(consent, entry, path, wanted.source, wanted.run, wanted.first)
-            attempts = self._kept(entry, record)
+            attempts = self._kept(entry, path, record)
             self._post(Graded(wanted.run, record, attempts, self._shelf()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
             self._processes.ready(entry)[0].beside("compile")
@@ -315,15 +316,16 @@ class _Loop:
             self._truths[entry.name] = Truth(inputs, oracle, measured=entry.measured, keep=_KNOWN_CASES)
         return self._truths[entry.name]
 
-    def _kept(self, entry: Entry, record: Record) -> int:
-        """Write the scorecard, here and to the page that is served; how many attempts there were."""
+    def _kept(self, entry: Entry, path: Path, record: Record) -> int:
+        """Write the scorecard of a file, here and to the page that is served; return how many attempts there were."""
+        card = kept.card_for(entry, path)
         if self._keeps:
-            page = keep(entry, record)
+            page = keep(entry, record, card)
         else:
             from grader.report import html
 
             page = html.render(record)
-        if self._live is not None and entry.name == self._entry.name:
+        if self._live is not None and card == self._card:
             self._live.show(page)
         return kept.attempts(entry)
 
@@ -355,7 +357,8 @@ class _Loop:
                 # A file that cannot be graded leaves the others to be graded; the list says how far each is.
                 with suppress(UsageError):
                     source = read_submission(entry.stub)
-                    self._kept(entry, self._graded(consent, entry, entry.stub, source, wanted.run))
+                    record = self._graded(consent, entry, entry.stub, source, wanted.run)
+                    self._kept(entry, entry.stub, record)
             from grader.cli.every import write_index
 
             if self._keeps:

@@ -29,6 +29,7 @@ _PREFIXES = (
 )
 _DROPPED = re.compile(r"(Current|Final) (Score|Points|Grade)|Override (Score|Grade|Status)", re.IGNORECASE)
 _ENDS_IN_ID = re.compile(r"\s\((\d+)\)\s*$")
+_FOR_LEFT_OUT = "--of-judged --parts-left-out-too takes what was judged for the whole"
 # Digits with separators: the importer would make another number of it.
 _MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
 
@@ -36,11 +37,13 @@ _MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
 @dataclass(frozen=True)
 class Rules:
     """How marks become cells. ids: Canvas' number of an exercise's assignment, by exercise. of_judged: take what could
-    be judged for the whole. scale: fit points to a column that is worth another number.
+    be judged for the whole; parts_left_out_too: also where nothing of a whole part was judged. scale: fit points to a
+    column that is worth another number.
     """
 
     ids: Mapping[str, int]
     of_judged: bool = False
+    parts_left_out_too: bool = False
     scale: bool = False
 
 
@@ -133,6 +136,9 @@ def _cell(mark: Mark, possible: float, rules: Rules, notes: _Notes) -> str:
             return ""
         if not mark.judged:
             notes.add("nothing could be judged", mark.student)
+            return ""
+        if mark.parts_left_out and not (rules.of_judged and rules.parts_left_out_too):
+            notes.add(f"nothing of {' and '.join(mark.parts_left_out)} was judged ({_FOR_LEFT_OUT})", mark.student)
             return ""
         if mark.judged < mark.max_points and not rules.of_judged:
             notes.add("not all points could be judged (--of-judged takes what was judged for the whole)", mark.student)

@@ -74,9 +74,9 @@ def classroom(record: Record) -> str:
 
 def _status(record: Record) -> str:
     match record.verdict:
-        case "pass" | "inconclusive" | "skipped_environment":
+        case "pass" | "inconclusive":
             return "pass"
-        case "invalid_submission" | "grader_error":
+        case "invalid_submission" | "grader_error" | "skipped_environment":
             return "error"
         case _:
             return "fail"

@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.export import messages
 from grader.export.document import json_of
-from grader.record import UNJUDGED, CheckResult, Picture, Record
+from grader.record import UNJUDGED, CheckResult, Picture, Record, parts_left_out
 from grader.report import picture, view
 
 # The platform reads at most 1 MB.
@@ -36,8 +36,8 @@ def _document(record: Record, pictures: bool, characters: int) -> dict[str, Any]
     said = view.block(messages.said_of_all(record), characters)
     tests = [_test(check, record, pictures, characters) for check in record.checks]
     failed = any(check.status == "grader_error" for check in record.checks)
-    if failed or not record.judged_score:
-        # Nobody's fault: the attempt is not consumed.
+    if failed or not record.judged_score or parts_left_out(record.checks):
+        # Nobody's fault: the attempt is not consumed. A share of what was judged would hide a whole part.
         return {"gradable": False, "message": said, "tests": tests}
     return {"gradable": True, "score": min(1.0, record.score / record.judged_score), "message": said, "tests": tests}
 

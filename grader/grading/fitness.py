@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-
+from grader import machine
 from grader.model.exercise import Compiles
 from grader.plan import PlannedCheck
 
 
 def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
     """Why this machine cannot judge a check, and the command that would mend it; empty where it can."""
-    for package in planned.part.needs:
-        if importlib.util.find_spec(package.module) is None:
-            return f"{package.module} is not installed: {package.command}"
+    if lacks := machine.why_not_judged(planned.part):
+        return lacks
     if planned.part.on == "gpu" and not isinstance(planned.check.rule, Compiles) and not on_gpu:
         return "this part runs on a GPU only, and none is used here"
     return ""

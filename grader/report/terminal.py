@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record, headline, verdict_of
+from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record, headline, worst_of
 from grader.report import cause_lines, efficiency, efficiency_lines, kernel_lines, kernels, speed_lines, view
 from grader.report.ink import ROOMY, WORD_WIDTH, Ends, Ink, Rows, indent, labelled, quoted, to_text
 from grader.report.status import LOOKS, in_part
@@ -125,7 +125,7 @@ def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[
     rows = Rows([])
     for part in view.parts_of(record):
         checks = tuple(check for check in record.checks if check.part == part.name)
-        symbol, word = ink.look(LOOKS[verdict_of(checks)])
+        symbol, word = ink.look(LOOKS[worst_of(checks)])
         sums = view.tally(checks)
         points = ink(f"{view.points(sums.earned)}/{view.points(sums.judged)}" if narrow else view.tally_points(sums))
         rows.add(symbol, word, ink(view.line(part.title, 200)), points)

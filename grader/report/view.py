@@ -19,7 +19,8 @@ from grader.record import (
     Record,
     Status,
     clean,
-    verdict_of,
+    parts_left_out,
+    worst_of,
 )
 from grader.report.status import LOOKS, PARTLY, Look, in_part
 
@@ -164,13 +165,13 @@ def device(env: Environment) -> str:
 
 
 def verdict_look(record: Record) -> Look:
-    """How the verdict looks: passed in part as soon as one check did not earn all its points."""
-    return _look(record.verdict, record.checks)
+    """Return how the verdict looks: passed in part where a check lacks points, or a whole part was left out."""
+    return PARTLY if _passed_without_parts(record) else _look(record.verdict, record.checks)
 
 
 def look_of_all(checks: Sequence[CheckResult]) -> Look:
     """How these checks look together."""
-    return _look(verdict_of(tuple(checks)), checks)
+    return _look(worst_of(checks), checks)
 
 
 def _look(verdict: Status, checks: Iterable[CheckResult]) -> Look:
@@ -185,12 +186,18 @@ def counted(checks: Sequence[CheckResult]) -> str:
 
 def verdict_words(record: Record) -> str:
     """The verdict as a word that never claims more than was judged and earned."""
+    if _passed_without_parts(record):
+        return "passed as far as judged here, whole parts were not judged"
     words = LOOKS[record.verdict].word
     if record.verdict == "pass" and any(map(in_part, record.checks)):
         words += ", not with all points"
     if record.verdict == "pass" and any(check.status in UNJUDGED for check in record.checks):
         words += ", as far as judged here"
     return words
+
+
+def _passed_without_parts(record: Record) -> bool:
+    return record.verdict == "skipped_environment" and record.judged_score > 0
 
 
 def moment(when: str) -> str:
@@ -326,4 +333,6 @@ def next_step(record: Record) -> Step:
     statuses = {check.status for check in record.checks}
     if statuses & {"grader_error", "inconclusive"}:
         return Step("try again, for this was not your fault", again)
+    if parts_left_out(record.checks):
+        return Step("see what this machine lacks", "grade doctor")
     return Step("pick the next exercise", "grade list")

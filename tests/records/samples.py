@@ -329,6 +329,19 @@ def failing() -> Record:
     return record(checks, (VECTOR_ADD, SOFTMAX, SUM), printed=printed)
 
 
+NO_DSL = "dsl is not installed: pip install dsl"
+
+
+def without_parts() -> Record:
+    """Nothing failed, but two of three parts could not be judged at all: a package is not installed."""
+    checks = (
+        *(check(f"{part}.{name}", name, "skipped_environment", reason=NO_DSL) for part in ("f", "g") for name in "ab"),
+        check("h.values", "Right", points=1),
+        check("h.speed", "Fast", "skipped_environment", reason=NO_GPU),
+    )
+    return record(checks, (PartInfo("f", "First"), PartInfo("g", "Second"), PartInfo("h", "Third")))
+
+
 def untouched() -> Record:
     """The stub as it was handed out."""
     parts = (VECTOR_ADD, CHAIN, SOFTMAX, SUM)
