@@ -179,6 +179,11 @@ class Probe:
         if not self.timed:
             self._storages.add(_tensors(result), known)
 
+    def forget_launch(self) -> None:
+        """Forget the latest launch: it failed, and an autotuner goes on to another configuration."""
+        if self.seen.launches:
+            self.seen.launches.pop()
+
     def findings(self) -> tuple[Finding, ...]:
         """What the guard saw since the last time."""
         return self._memory.take() if self._memory else ()

@@ -17,10 +17,14 @@ _EQUAL = [0.0] * 3
 
 
 class Tuning:
-    """How the autotuners of this process choose. `tunes`: as Triton does, by timing; off at first."""
+    """How the autotuners of this process choose. `tunes`: as Triton does, by timing; off at first.
 
-    def __init__(self) -> None:
+    passed_over: called when a configuration failed and another one is tried.
+    """
+
+    def __init__(self, passed_over: Callable[[], None] = lambda: None) -> None:
         self.tunes = False
+        self._passed_over = passed_over
         # Of each autotuner, the keys whose configuration was not found by timing; and what failed in the call at hand.
         self._untimed: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
         self._failed: list[Any] = []
@@ -73,6 +77,7 @@ class Tuning:
                     if not tried or again or not _is_passed_over(refused):
                         raise
                     self._failed += tried
+                    self._passed_over()
                 else:
                     untimed |= set(tuner.cache) - known
                     return result

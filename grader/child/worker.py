@@ -102,12 +102,12 @@ class Worker:
     def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
         self._start = start
         self._announcer = announcer
-        self._tuning = Tuning()
         self._path = str(Path(scratch, start.submission_name))
         self._device = device
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
         self._probe = Probe(self._device, interpreted=_interpreted())
+        self._tuning = Tuning(self._probe.forget_launch)
         if _interpreted():
             apply_corrections()
         # A process that only compiles needs no watching: nothing in it is judged.
