@@ -50,7 +50,8 @@ Four things to know
   write `input_precision="ieee"`; the interpreter here does the same.
 - The sides of a tile are powers of two and at least 16, also where the matrix is smaller: masks take care of the rest.
 - Configurations differ in speed only. `@triton.autotune(configs=[triton.Config({"BLOCK_M": 64, ...}, num_warps=4)],
-  key=[...])` above `@triton.jit` tries them at the first call; each is compiled for it, so keep the list short.
+  key=[...])` above `@triton.jit` tries them at the first call of a size. Only timed calls do so here: an answer takes
+  the first configuration that works, so put a good one first.
 """
 
 import torch

@@ -55,7 +55,9 @@ def command(module: str, number: int) -> tuple[str, ...]:
 
 
 def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
-    """The last line that a process wrote, or how it ended."""
+    """Return the last line that a process wrote, or how it ended."""
+    if errors.closed:
+        return "it was closed"
     errors.seek(0)
     lines = errors.read()[-2000:].decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"no output, {process.poll()=}"

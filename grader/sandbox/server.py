@@ -152,7 +152,7 @@ class ForkServer:
             with theirs:
                 answer = self._ask(wanted, (theirs.fileno(), log_write))
                 self._has_spawned = True
-        except _Gone:
+        except BaseException:
             ours.close()
             os.close(log_read)
             raise
@@ -182,6 +182,9 @@ class ForkServer:
             server._closed = True
         # All are told first: they take as long as the slowest of them.
         for server in servers:
+            # Another thread may be waiting for an answer: a shut channel wakes it, a closed one does not.
+            with contextlib.suppress(OSError):
+                server._control.shutdown(socket.SHUT_RDWR)
             server._control.close()
         for server in servers:
             server._end()

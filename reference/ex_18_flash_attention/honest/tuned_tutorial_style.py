@@ -13,10 +13,11 @@ FORWARD = [
     triton.Config({"BLOCK_M": m, "BLOCK_N": n}, num_warps=warps, num_stages=stages)
     for (m, n, warps), stages in product(FORWARD_TILES, (2, 3, 4))
 ]
-# The block that stays is the wider one.
+# The block that stays is the wider one. Two stages of 128 keys are left out: with D = 64, triton 3.6 compiles them for
+# an H200 to a wrong dk.
 BACKWARD_OF_KEYS = [
     triton.Config({"BLOCK_M": 32, "BLOCK_N": n}, num_warps=4, num_stages=stages)
-    for n, stages in product((64, 128), (2, 3))
+    for n, stages in ((64, 2), (64, 3), (128, 3))
 ]
 BACKWARD_OF_QUERIES = [
     triton.Config({"BLOCK_M": m, "BLOCK_N": 32}, num_warps=4, num_stages=stages)
