@@ -15,8 +15,8 @@ from grader.model.exercise import Limits
 from grader.protocol.messages import Loaded, Start
 from grader.sandbox import clock
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
-from grader.sandbox.outcome import CompiledTooLong
-from grader.sandbox.server import ForkServer
+from grader.sandbox.outcome import CompiledTooLong, TimedOut
+from grader.sandbox.server import ForkServer, Mode, Spawner
 from grader.sandbox.session import Session
 from tests.conftest import Grade
 
@@ -220,13 +220,32 @@ announcer("")
 """
 
 
+class OnGpu:
+    """A server whose children are taken for those that compile and launch."""
+
+    mode: Mode = "gpu"
+
+    def __init__(self, server: ForkServer) -> None:
+        self.spawn = server.spawn
+        self.reap = server.reap
+
+
+def claiming(server: Spawner) -> Session:
+    return Session(server, Start("ex.py", CLAIMS, "", ()), Limits(load_s=0.7))
+
+
 def test_a_process_that_compiles_is_waited_for_beyond_the_limit_of_a_call(server: ForkServer) -> None:
-    with Session(server, Start("ex.py", CLAIMS, "", ()), Limits(load_s=0.7)) as session:
+    with claiming(OnGpu(server)) as session:
         assert isinstance(session.load(), Loaded)
         assert session.worked_s < 1.0
 
 
 def test_and_is_ended_when_its_budget_is_spent(server: ForkServer) -> None:
-    with Session(server, Start("ex.py", CLAIMS, "", ()), Limits(load_s=0.7)) as session:
+    with claiming(OnGpu(server)) as session:
         session._compile_budget.kernel_s = 0.3
         assert session.load() == CompiledTooLong("my_kernel", 0.3)
+
+
+def test_where_nothing_is_compiled_the_claim_gains_no_time(server: ForkServer) -> None:
+    with claiming(server) as session:
+        assert session.load() == TimedOut(0.7)

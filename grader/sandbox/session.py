@@ -334,8 +334,7 @@ class Session:
         refused = self._send(dataclasses.asdict(message), () if memory_fd is None else (memory_fd,), limit_s)
         if refused is not None:
             return refused
-        answer = self._receive(limit_s, compiling_counts=isinstance(message, Compile))
-        return self._checked(answer, wanted, type(message).__name__)
+        return self._checked(self._receive(limit_s), wanted, type(message).__name__)
 
     def _send(self, message: dict[str, Any], descriptors: tuple[int, ...], limit_s: float) -> Unanswered | None:
         """Send one message within the time that its answer has; why it could not be sent, or None."""
@@ -357,7 +356,7 @@ class Session:
             return answer
         return self._garbled(f"{question} must be answered by {wanted.__name__}, got {type(answer).__name__}")
 
-    def _receive(self, limit_s: float, *, compiling_counts: bool = False) -> Answer | Unanswered:
+    def _receive(self, limit_s: float) -> Answer | Unanswered:
         """The child's next answer."""
         assert self._child is not None
         channel = self._child.spawned.channel
@@ -365,15 +364,15 @@ class Session:
         def read(deadline: float, watch: Callable[[], None]) -> Answer:
             return decode_answer(receive(channel, UNTRUSTED_BYTES, deadline=deadline, watch=watch)[0])
 
-        return self._read(read, limit_s, compiling_counts=compiling_counts)
+        return self._read(read, limit_s)
 
-    def _read(
-        self, read: Callable[[float, Callable[[], None]], R], limit_s: float, *, compiling_counts: bool = False
-    ) -> R | Unanswered:
+    def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
         """Return what `read` finds on the channel, within the time and the memory that the child has."""
         child = self._child
         assert child is not None
-        clock = CallClock(child.spawned.pid, None if compiling_counts else child.notice, self._compile_budget)
+        # Where kernels are interpreted nothing is compiled, and where they are only compiled that is what is timed.
+        notice = child.notice if self.runs_on_gpu else None
+        clock = CallClock(child.spawned.pid, notice, self._compile_budget)
         looked = time.monotonic()
         # The clock below ends the wait; this only bounds it.
         deadline = looked + _MOST_PATIENCE * limit_s + max(0.0, self._compile_budget.left_s)
