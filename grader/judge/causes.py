@@ -158,7 +158,12 @@ _INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver
 
 
 def _advice(message: str, last: Frame | None) -> str:
-    """What to do about an exception that only code for a GPU raises."""
+    """Return what to do about an exception that says little by itself, or an empty string."""
+    if message == "Assume failed":
+        return (
+            "tl.assume promises this to the compiler, and in this call it does not hold: on a GPU the kernel may then do "
+            "anything. Promise only what every call keeps: a stride, for instance, is 0 where rows are repeated."
+        )
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
     if "not supported in interpreter mode" in message:
