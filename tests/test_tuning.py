@@ -39,14 +39,21 @@ class Kernel:
         return BLOCK
 
 
+class Uncounted:
+    def noted(self) -> int:
+        return 0
+
+    def forget_from(self, count: int) -> None: ...
+
+
 TOO_LARGE = OutOfResources(300, 200, "shared memory")
 
 
 @pytest.fixture
 def tuning(monkeypatch: pytest.MonkeyPatch) -> Tuning:
-    for name in ("run", "_bench", "do_bench"):
+    for name in ("run", "_bench", "prune_configs", "do_bench"):
         monkeypatch.setattr(Autotuner, name, Autotuner.__dict__[name])
-    tuning = Tuning()
+    tuning = Tuning(Uncounted())
     tuning.install()
     return tuning
 
@@ -109,6 +116,13 @@ def test_any_other_exception_is_the_kernels_own(tuning: Tuning) -> None:
         tuner.run(1)
 
 
+def test_a_benchmark_can_be_set_after_the_kernel_was_made(tuning: Tuning) -> None:
+    tuner, _ = tuner_of(Kernel(), FASTEST_LAST)
+    tuner.do_bench = lambda kernel_call, quantiles=None: [0.0] * 3
+    with tuning.by_timing():
+        assert tuner.run(1) == 512
+
+
 def test_a_key_that_was_good_once_is_not_changed_by_a_later_failure(tuning: Tuning) -> None:
     kernel = Kernel()
     tuner, _ = tuner_of(kernel, FASTEST_LAST)
@@ -153,6 +167,54 @@ def test_where_every_static_assert_fails_the_kernel_does_not_compile_and_says_wh
     assert cause is not None
     assert "BLOCK must stay below 1024" in cause.rationale
     assert "(line 8)" in cause.rationale
+
+
+# As many people write a pruner: it makes its configurations anew.
+PRUNED = """
+def anew(configs, named, **_):
+    return [triton.Config(dict(one.kwargs), num_warps=one.num_warps) for one in configs]
+"""
+
+
+def test_a_pruner_that_makes_new_configurations_is_asked_once_a_call(graded: Grade) -> None:
+    text = TUNED.format(sizes=[4096, 1024, 512], check=STATIC)
+    pruned = text.replace('key=["n"])', 'key=["n"], prune_configs_by={"early_config_prune": anew})')
+    assert pruned != text
+    record = graded(pruned.replace("\n@triton.autotune", f"{PRUNED}\n@triton.autotune"), "vector_add")
+    assert {check.status for check in record.checks} == {"pass", "skipped_environment"}
+
+
+# Every call is the first of its kernel, those with sealed inputs too.
+MADE_ANEW = """
+import torch, triton
+import triton.language as tl
+
+def vector_add(x, y):
+    @triton.autotune([triton.Config({{"BLOCK": size}}) for size in (4096, 512)], key=["n"])
+    @triton.jit
+    def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+        {before}
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = offsets < n
+        z = tl.load(x_ptr + offsets, inside) + tl.load(y_ptr + offsets, inside)
+        {after}
+        tl.store(z_ptr + offsets, z, inside)
+
+    z = torch.empty_like(x)
+    add_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, z, x.numel())
+    return z
+"""
+
+
+def test_a_configuration_may_fail_while_only_kernels_see_the_inputs(graded: Grade) -> None:
+    record = graded(MADE_ANEW.format(before=STATIC, after=""), "vector_add")
+    assert {check.status for check in record.checks} == {"pass", "skipped_environment"}
+
+
+def test_but_not_after_it_has_read_them(graded: Grade) -> None:
+    """Which configuration is chosen would tell Python what was read."""
+    record = graded(MADE_ANEW.format(before="", after=STATIC), "vector_add")
+    assert {check.id for check in record.checks if check.status == "policy"} == {"vector_add.kernels"}
 
 
 def test_a_plain_assert_is_no_reason_to_pass_over_a_configuration(graded: Grade) -> None:

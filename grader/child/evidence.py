@@ -27,6 +27,7 @@ from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.kernel_code import Examined, examine
 from grader.child.sealing import Sealing, undisturbed
+from grader.child.tuning import is_passed_over
 from grader.protocol.messages import Finding, Launch
 
 _ALLOCATING = frozenset(
@@ -179,10 +180,13 @@ class Probe:
         if not self.timed:
             self._storages.add(_tensors(result), known)
 
-    def forget_launch(self) -> None:
-        """Forget the latest launch: it failed, and an autotuner goes on to another configuration."""
-        if self.seen.launches:
-            self.seen.launches.pop()
+    def noted(self) -> int:
+        """Return how many launches of this call were noted so far."""
+        return len(self.seen.launches)
+
+    def forget_from(self, count: int) -> None:
+        """Forget the launches beyond the first `count`: they failed, and an autotuner went on."""
+        del self.seen.launches[count:]
 
     def findings(self) -> tuple[Finding, ...]:
         """What the guard saw since the last time."""
@@ -343,9 +347,18 @@ class Probe:
             with undisturbed(), watched or nullcontext(), self.sealing.window(tensors):
                 yield
         except BaseException as raised:
+            if is_passed_over(raised) and self._has_loaded_nothing():
+                raise
             # Its frames hold what the kernel had loaded.
             self.seen.operators.setdefault("an exception in a kernel")
             raise raised.with_traceback(None) from None
+
+    def _has_loaded_nothing(self) -> bool:
+        """Tell whether the latest launch can know nothing of its inputs: compilers refuse a kernel before it runs."""
+        if self._memory is None:
+            return True
+        moved = self._memory.traffic
+        return moved is not None and moved.complete and moved.loaded_bytes == moved.unique_loaded_bytes == 0
 
     def _intruded(self, name: str) -> None:
         """Something else has started to run while memory is open."""

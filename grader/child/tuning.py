@@ -9,25 +9,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 _INVALID = [float("inf")] * 3
 _EQUAL = [0.0] * 3
 
 
+class Launches(Protocol):
+    """Whoever counts the launches of a call."""
+
+    def noted(self) -> int:
+        """Return how many were counted so far."""
+
+    def forget_from(self, count: int) -> None:
+        """Forget those beyond the first `count`."""
+
+
+@dataclass
+class _Call:
+    """One call of an autotuner that does not tune: what it may choose from, and what has failed."""
+
+    pruned: list[Any] | None = None
+    failed: list[Any] = field(default_factory=list)
+
+
 class Tuning:
     """How the autotuners of this process choose. `tunes`: as Triton does, by timing; off at first.
 
-    passed_over: called when a configuration failed and another one is tried.
+    launches: forgets the launch of a configuration that failed, once another one is tried.
     """
 
-    def __init__(self, passed_over: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, launches: Launches) -> None:
         self.tunes = False
-        self._passed_over = passed_over
-        # Of each autotuner, the keys whose configuration was not found by timing; and what failed in the call at hand.
+        self._launches = launches
+        # Of each autotuner, the keys whose configuration was not found by timing.
         self._untimed: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
-        self._failed: list[Any] = []
+        self._call = _Call()
 
     @contextmanager
     def by_timing(self) -> Iterator[None]:
@@ -44,7 +63,8 @@ class Tuning:
 
         Autotuner.run = self._around_run(Autotuner.run)
         Autotuner._bench = self._around_bench(Autotuner._bench)
-        Autotuner.do_bench = property(self._benchmark(Autotuner.__dict__["do_bench"].func))
+        Autotuner.prune_configs = self._around_pruning(Autotuner.prune_configs)
+        Autotuner.do_bench = property(self._benchmark(Autotuner.__dict__["do_bench"].func), _set_benchmark)
 
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         def chosen(tuner: Any, *args: Any, **kwargs: Any) -> Any:
@@ -61,10 +81,10 @@ class Tuning:
     def _first_that_works(
         self, run: Callable[..., Any], untimed: set[Any], tuner: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        outer, self._failed = self._failed, []
+        outer, self._call = self._call, _Call()
         # Nothing that was not timed is kept on the disk for a run that times.
         keeps, tuner.cache_results = tuner.cache_results, False
-        known = set(tuner.cache)
+        known, launched = set(tuner.cache), self._launches.noted()
         try:
             while True:
                 try:
@@ -73,22 +93,33 @@ class Tuning:
                     fresh = set(tuner.cache) - known
                     tried = [tuner.cache.pop(key) for key in fresh]
                     # Once all have failed, the first one's turn comes again.
-                    again = any(config is failed for config in tried for failed in self._failed)
-                    if not tried or again or not _is_passed_over(refused):
+                    if not tried or any(map(self._has_failed, tried)) or not is_passed_over(refused):
                         raise
-                    self._failed += tried
-                    self._passed_over()
+                    self._call.failed += tried
+                    self._launches.forget_from(launched)
                 else:
                     untimed |= set(tuner.cache) - known
                     return result
         finally:
-            self._failed, tuner.cache_results = outer, keeps
+            self._call, tuner.cache_results = outer, keeps
+
+    def _has_failed(self, config: Any) -> bool:
+        return any(config is failed for failed in self._call.failed)
+
+    def _around_pruning(self, prune: Callable[..., Any]) -> Callable[..., Any]:
+        def pruned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.tunes:
+                return prune(tuner, *args, **kwargs)
+            # Asked once a call: a pruner may make new configurations every time.
+            if self._call.pruned is None:
+                self._call.pruned = list(prune(tuner, *args, **kwargs))
+            return self._call.pruned
+
+        return pruned
 
     def _around_bench(self, bench: Callable[..., Any]) -> Callable[..., Any]:
         def valued(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
-            if any(config is failed for failed in self._failed):
-                return _INVALID
-            return bench(tuner, *args, config=config, **kwargs)
+            return _INVALID if self._has_failed(config) else bench(tuner, *args, config=config, **kwargs)
 
         return valued
 
@@ -100,11 +131,16 @@ class Tuning:
         return of
 
 
-def _is_passed_over(refused: BaseException) -> bool:
+def _set_benchmark(tuner: Any, benchmark: Any) -> None:
+    tuner._do_bench = benchmark
+
+
+def is_passed_over(refused: BaseException) -> bool:
     """Return whether an autotuner goes on after this exception of a configuration."""
     from triton.compiler.errors import CompileTimeAssertionFailure
-    from triton.runtime.errors import OutOfResources, PTXASError
+    from triton.runtime.errors import InterpreterError, OutOfResources, PTXASError
 
     skipped = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
     # The interpreter wraps what a kernel raises.
-    return isinstance(refused, skipped) or isinstance(refused.__cause__, skipped)
+    raised = refused.__cause__ if isinstance(refused, InterpreterError) else refused
+    return isinstance(raised, skipped)

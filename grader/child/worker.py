@@ -107,7 +107,7 @@ class Worker:
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
         self._probe = Probe(self._device, interpreted=_interpreted())
-        self._tuning = Tuning(self._probe.forget_launch)
+        self._tuning = Tuning(self._probe)
         if _interpreted():
             apply_corrections()
         # A process that only compiles needs no watching: nothing in it is judged.

@@ -34,9 +34,10 @@ class Scratch:
     """
 
     def __init__(self, shelf: Path | None = None) -> None:
-        # A grader that runs as root gives every submission a user of its own.
-        self.uid = 0 if os.getuid() else _FIRST_UID + secrets.randbelow(_UIDS)
+        self.uid = _some_uid()
         self._make()
+        # Whether a line of the submission may have run here.
+        self.is_used = False
         self._shelf = shelf
         self.has_kernels = shelf is not None and shelf.is_dir()
         if shelf is not None:
@@ -87,6 +88,13 @@ class Scratch:
         with contextlib.suppress(OSError):
             os.fchmod(self._descriptor, 0o700)
 
+    def replace(self) -> None:
+        """Take another folder and another user: nothing that ran in the old ones reaches the new ones."""
+        self._remove()
+        self.uid = _some_uid()
+        self._make()
+        self.is_used = False
+
     def clear(self) -> None:
         """Remove everything that the submission's processes wrote; they must have ended."""
         clearing.empty(self._descriptor)
@@ -108,6 +116,11 @@ class Scratch:
         with contextlib.suppress(OSError):
             return os.path.samestat(self.folder.lstat(), os.fstat(self._descriptor))
         return False
+
+
+def _some_uid() -> int:
+    # A grader that runs as root gives every submission a user of its own.
+    return 0 if os.getuid() else _FIRST_UID + secrets.randbelow(_UIDS)
 
 
 def sweep() -> int:

@@ -179,17 +179,17 @@ class Session:
         """
         if self._child is not None and self.loaded is not None:
             return self.loaded
-        notice_fd = _sealed_memory(NOTICE_BYTES)
-        try:
-            child = self._spawn(Notice(notice_fd))
-            refused = self._send(dataclasses.asdict(self._start), (notice_fd,), self._limits.load_s)
-        finally:
-            os.close(notice_fd)
-        ready = refused or self._receive(self._limits.load_s)
+        ready = self._begun()
+        if not isinstance(ready, Ready) and self._scratch.is_used:
+            # An earlier process of the submission may have left something in the way. In a new place nothing is.
+            self._scratch.replace()
+            ready = self._begun()
         if not isinstance(ready, Ready):
-            self.restart()
             raise GradeError(f"a fresh process must be ready for a submission, got {ready}: {self.printed.text[-200:]}")
         self.ready = ready
+        child = self._child
+        assert child is not None
+        self._scratch.is_used = True
         answer = self._receive(self._limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer
@@ -199,6 +199,19 @@ class Session:
         else:
             return self._garbled("a file was to be loaded, but something else was answered")
         return answer
+
+    def _begun(self) -> Answer | Unanswered:
+        """Start a process and tell it what it is to load; return Ready, or what it said instead and has ended."""
+        notice_fd = _sealed_memory(NOTICE_BYTES)
+        try:
+            self._spawn(Notice(notice_fd))
+            refused = self._send(dataclasses.asdict(self._start), (notice_fd,), self._limits.load_s)
+        finally:
+            os.close(notice_fd)
+        ready = refused or self._receive(self._limits.load_s)
+        if not isinstance(ready, Ready):
+            self.restart()
+        return ready
 
     def call(self, call: Call) -> Outcome:
         """Load if needed, run one call, and copy its outputs at the instant of the answer."""
@@ -299,7 +312,7 @@ class Session:
         child.drain.join(2)
         return status
 
-    def _spawn(self, notice: Notice) -> _Child:
+    def _spawn(self, notice: Notice) -> None:
         self.restart()
         self._scratch.renew()
         if self._scratch.is_filling(self._limits.scratch_bytes):
@@ -315,7 +328,6 @@ class Session:
             str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages
         )
         self._child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
-        return self._child
 
     def _exchange(
         self, message: Call | Timed | Open | Compile, wanted: type[T], limit_s: float, memory_fd: int | None = None
