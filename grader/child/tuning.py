@@ -17,7 +17,7 @@ _INVALID = [float("inf")] * 3
 _EQUAL = [0.0] * 3
 
 
-class Launches(Protocol):
+class LaunchLog(Protocol):
     """Whoever counts the launches of a call."""
 
     def noted(self) -> int:
@@ -41,7 +41,7 @@ class Tuning:
     launches: forgets the launch of a configuration that failed, once another one is tried.
     """
 
-    def __init__(self, launches: Launches) -> None:
+    def __init__(self, launches: LaunchLog) -> None:
         self.tunes = False
         self._launches = launches
         # Of each autotuner, the keys whose configuration was not found by timing.
