@@ -1,0 +1,516 @@
+"""The trace: what one call of a submission's function allocated, copied and launched, as plain data.
+
+    recorder -> grader -> replayer     Recorded, which holds a Trace (untrusted: decoded strictly, within bounds)
+
+Memory is told by numbered storages. A tensor is a window onto one: dtype, first element, shape, strides; so views need
+no steps. Numbers go on from call to call, because a submission may keep memory, and the replayer keeps it as well.
+
+On the wire a value is JSON: null, booleans, numbers and texts stand for themselves; everything else is a list that
+begins with its kind, as in ["tensor", 3] or ["tuple", [1, 2]]. docs/trace.md shows a whole trace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grader.protocol.decode import Bounds, DecodeError, decode
+from grader.protocol.messages import Form
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TensorValue:
+    """A tensor: its place in the trace's table."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class DtypeValue:
+    """A dtype of "torch" (float16) or of "triton" (fp16)."""
+
+    library: Literal["torch", "triton"]
+    name: str
+
+
+@dataclass(frozen=True)
+class EnumValue:
+    """A member of one of torch's or triton's own enumerations: a memory format, a layout, a padding."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class TupleValue:
+    """A tuple."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class ListValue:
+    """A list."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class DictValue:
+    """A dictionary, as pairs."""
+
+    items: tuple[tuple[Value, Value], ...]
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """A named tuple, or ("record") a dataclass, a class or an enumeration that only holds constants."""
+
+    kind: Literal["tuple", "record"]
+    name: str
+    fields: tuple[str, ...]
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class ConstexprValue:
+    """A tl.constexpr."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class DescriptorValue:
+    """A tensor descriptor that was made on the host (triton.tools.tensor_descriptor)."""
+
+    base: TensorValue
+    shape: tuple[Value, ...]
+    strides: tuple[Value, ...]
+    block_shape: tuple[Value, ...]
+    padding: str
+    round_f32_to_tf32: bool = False
+
+
+@dataclass(frozen=True)
+class WrapperValue:
+    """A tensor under another dtype (triton.reinterpret)."""
+
+    base: TensorValue
+    dtype: str
+
+
+@dataclass(frozen=True)
+class KernelValue:
+    """A function of the submission's text: its place in the trace's table of kernels."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class LanguageValue:
+    """Something that comes with Triton or Python, by its dotted name: a module, a builtin, a jitted function."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class UnknownValue:
+    """Something that cannot be told, and what it is. Harmless where nothing uses it."""
+
+    what: str
+
+
+Value = (
+    None
+    | bool
+    | int
+    | float
+    | str
+    | TensorValue
+    | DtypeValue
+    | EnumValue
+    | TupleValue
+    | ListValue
+    | DictValue
+    | NamedValue
+    | ConstexprValue
+    | DescriptorValue
+    | WrapperValue
+    | KernelValue
+    | LanguageValue
+    | UnknownValue
+)
+
+
+# -- steps -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Window:
+    """A tensor: which storage, and which of its elements. offset and strides are in elements of the dtype."""
+
+    storage: int
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A function of the submission's text that a launch runs, and what the global and enclosing names in it hold.
+
+    line: its first one, decorators included. kind: how it is decorated. options: those of the decorator.
+    """
+
+    name: str
+    line: int
+    kind: Literal["jit", "constexpr"]
+    names: Mapping[str, Value]
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of ATen that allocates, fills, copies or casts. results: windows onto what it returned."""
+
+    name: str
+    args: tuple[Value, ...]
+    kwargs: Mapping[str, Value]
+    results: tuple[int, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A storage whose bytes came from Python. data: zlib, in base64."""
+
+    storage: int
+    nbytes: int
+    data: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel launch. args by place, kwargs by name; options: num_warps and its kin."""
+
+    kernel: int
+    grid: tuple[int, ...]
+    args: tuple[Value, ...]
+    kwargs: Mapping[str, Value]
+    options: Mapping[str, Value]
+    line: int
+
+
+@dataclass(frozen=True)
+class Choose:
+    """A launch of an autotuned kernel: what every configuration would do, in the order of its configurations."""
+
+    alternatives: tuple[tuple[Step, ...], ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Free:
+    """Storages that nothing holds any more."""
+
+    storages: tuple[int, ...]
+
+
+Step = Operator | Constant | Launch | Choose | Free
+
+
+@dataclass(frozen=True)
+class Output:
+    """One thing that the function returned: a tensor's window (-1: none), and what it looked like."""
+
+    window: int
+    form: Form
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One call. arguments: the storage of every tensor argument, by name."""
+
+    arguments: Mapping[str, int]
+    windows: tuple[Window, ...]
+    kernels: tuple[KernelText, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that a call did and that no kernel of the submission's does, and the line that asked for it."""
+
+    name: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A function was called on decoys, and this is what it did.
+
+    deeds: what computed besides kernels. untold: what could not be recorded; then the trace is not to be replayed.
+    """
+
+    answer: Literal["recorded"]
+    trace: Mapping[str, Any]
+    deeds: tuple[Deed, ...] = ()
+    untold: tuple[Deed, ...] = ()
+
+
+# -- decoding --------------------------------------------------------------------------------------------------------
+
+# What honest calls come to is a tenth of this at most.
+MOST_STEPS = 4096
+MOST_DEPTH = 12
+MOST_CONSTANT_BYTES = 256 << 20
+_MOST_TEXT = 4096
+_MOST_ENTRIES = 4096
+_BITS = 64
+_PLAIN = Bounds(_MOST_TEXT, _MOST_ENTRIES, _BITS, math.inf)
+_DATA_CHARACTERS = 4 << 20
+
+
+def decode_trace(message: object) -> Trace:
+    """Return the trace that an untrusted message holds. Raises DecodeError."""
+    given = _fields(message, ("arguments", "windows", "kernels", "steps", "outputs"), "trace")
+    arguments = decode(dict[str, int], given["arguments"], "trace.arguments", _PLAIN)
+    windows = tuple(_window(one, f"trace.windows[{i}]") for i, one in _entries(given["windows"], "trace.windows"))
+    reader = _Reader(len(windows), len(_list(given["kernels"], "trace.kernels")))
+    kernels = tuple(reader.kernel(one, f"trace.kernels[{i}]") for i, one in _entries(given["kernels"], "trace.kernels"))
+    steps = reader.steps(given["steps"], "trace.steps", MOST_DEPTH)
+    outputs = tuple(reader.output(one, f"trace.outputs[{i}]") for i, one in _entries(given["outputs"], "trace.outputs"))
+    return Trace(arguments, windows, kernels, steps, outputs)
+
+
+def _window(value: object, where: str) -> Window:
+    storage, dtype, offset, shape, strides = _row(value, 5, where)
+    window = Window(
+        _count(storage, where), _text(dtype, where), _count(offset, where), _sizes(shape, where), _sizes(strides, where)
+    )
+    if len(window.shape) != len(window.strides):
+        raise DecodeError(f"{where} must have as many strides as axes, got {len(window.strides)}")
+    return window
+
+
+class _Reader:
+    """Decodes what may name tensors and kernels of a trace."""
+
+    def __init__(self, windows: int, kernels: int) -> None:
+        self._windows = windows
+        self._kernels = kernels
+        self._left = MOST_STEPS
+
+    def kernel(self, value: object, where: str) -> KernelText:
+        given = _fields(value, ("name", "line", "kind", "names", "options"), where)
+        if given["kind"] not in ("jit", "constexpr"):
+            raise DecodeError(f"{where}.kind must be jit or constexpr")
+        return KernelText(
+            _text(given["name"], where),
+            _count(given["line"], where),
+            given["kind"],
+            self._named(given["names"], f"{where}.names"),
+            self._named(given["options"], f"{where}.options"),
+        )
+
+    def output(self, value: object, where: str) -> Output:
+        window, form = _row(value, 2, where)
+        if not isinstance(window, int) or not -1 <= window < self._windows:
+            raise DecodeError(f"{where} must name a window")
+        return Output(window, decode(Form, form, f"{where}.form", _PLAIN))
+
+    def steps(self, value: object, where: str, depth: int) -> tuple[Step, ...]:
+        return tuple(self._step(one, f"{where}[{i}]", depth) for i, one in _entries(value, where))
+
+    def _step(self, value: object, where: str, depth: int) -> Step:
+        self._left -= 1
+        if self._left < 0 or depth < 0:
+            raise DecodeError(f"{where}: a trace must hold at most {MOST_STEPS} steps")
+        row = _list(value, where)
+        match row:
+            case ["operator", name, args, kwargs, results, line]:
+                windows = tuple(self._index(one, self._windows, where) for one in _list(results, where))
+                by_name = self._named(kwargs, where)
+                return Operator(_text(name, where), self._values(args, where), by_name, windows, _count(line, where))
+            case ["constant", storage, nbytes, data]:
+                size = _count(nbytes, where)
+                if size > MOST_CONSTANT_BYTES or not isinstance(data, str) or len(data) > _DATA_CHARACTERS:
+                    raise DecodeError(f"{where} must hold at most {MOST_CONSTANT_BYTES} bytes, got {size}")
+                return Constant(_count(storage, where), size, data)
+            case ["launch", kernel, grid, args, kwargs, options, line]:
+                return Launch(
+                    self._index(kernel, self._kernels, where),
+                    _sizes(grid, where),
+                    self._values(args, where),
+                    self._named(kwargs, where),
+                    self._named(options, where),
+                    _count(line, where),
+                )
+            case ["choose", alternatives, line]:
+                found = tuple(self.steps(one, where, depth - 1) for one in _list(alternatives, where))
+                if not found:
+                    raise DecodeError(f"{where} must hold an alternative")
+                return Choose(found, _count(line, where))
+            case ["free", storages]:
+                return Free(_sizes(storages, where))
+        raise DecodeError(f"{where} must be a step, got {str(row[:1])[:80]}")
+
+    def _named(self, value: object, where: str) -> dict[str, Value]:
+        if not isinstance(value, dict) or len(value) > _MOST_ENTRIES:
+            raise DecodeError(f"{where} must be an object of at most {_MOST_ENTRIES} names")
+        return {_text(name, where): self.value(one, f"{where}.{name[:40]}", MOST_DEPTH) for name, one in value.items()}
+
+    def _values(self, value: object, where: str, depth: int = MOST_DEPTH) -> tuple[Value, ...]:
+        return tuple(self.value(one, where, depth) for one in _list(value, where))
+
+    def value(self, value: object, where: str, depth: int) -> Value:
+        """Return one value, of at most `depth` levels."""
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int):
+            return _whole(value, where)
+        if isinstance(value, str):
+            return _text(value, where)
+        row = _list(value, where)
+        read = _KINDS.get(str(row[0]) if row else "")
+        if read is None or depth < 0:
+            raise DecodeError(f"{where} must be a value of at most {MOST_DEPTH} levels, got {str(row[:1])[:80]}")
+        return read(self, row[1:], where, depth - 1)
+
+    def _tensor(self, row: list[Any], where: str, depth: int) -> TensorValue:  # noqa: ARG002
+        return TensorValue(self._index(_row(row, 1, where)[0], self._windows, where))
+
+    def _kernel(self, row: list[Any], where: str, depth: int) -> KernelValue:  # noqa: ARG002
+        return KernelValue(self._index(_row(row, 1, where)[0], self._kernels, where))
+
+    def _float(self, row: list[Any], where: str, depth: int) -> float:  # noqa: ARG002
+        (text,) = _row(row, 1, where)
+        if text not in ("nan", "inf", "-inf"):
+            raise DecodeError(f"{where} must be nan, inf or -inf")
+        return float(text)
+
+    def _dtype(self, row: list[Any], where: str, depth: int) -> DtypeValue:  # noqa: ARG002
+        library, name = _row(row, 2, where)
+        if library not in ("torch", "triton"):
+            raise DecodeError(f"{where} must be a dtype of torch or triton")
+        return DtypeValue(library, _text(name, where))
+
+    def _enum(self, row: list[Any], where: str, depth: int) -> EnumValue:  # noqa: ARG002
+        kind, name = _row(row, 2, where)
+        return EnumValue(_text(kind, where), _text(name, where))
+
+    def _tuple(self, row: list[Any], where: str, depth: int) -> TupleValue:
+        return TupleValue(self._values(_row(row, 1, where)[0], where, depth))
+
+    def _listed(self, row: list[Any], where: str, depth: int) -> ListValue:
+        return ListValue(self._values(_row(row, 1, where)[0], where, depth))
+
+    def _dict(self, row: list[Any], where: str, depth: int) -> DictValue:
+        keys, values = (self._values(one, where, depth) for one in _row(row, 2, where))
+        if len(keys) != len(values):
+            raise DecodeError(f"{where} must have as many values as keys")
+        return DictValue(tuple(zip(keys, values, strict=True)))
+
+    def _record(self, row: list[Any], where: str, depth: int) -> NamedValue:
+        kind, name, fields, items = _row(row, 4, where)
+        names = tuple(_text(one, where) for one in _list(fields, where))
+        values = self._values(items, where, depth)
+        if kind not in ("tuple", "record") or len(names) != len(values):
+            raise DecodeError(f"{where} must be a tuple or a record with a value for every field")
+        if not all(one.isidentifier() for one in names):
+            raise DecodeError(f"{where} must have identifiers as fields")
+        return NamedValue(kind, _text(name, where), names, values)
+
+    def _constexpr(self, row: list[Any], where: str, depth: int) -> ConstexprValue:
+        return ConstexprValue(self.value(_row(row, 1, where)[0], where, depth))
+
+    def _descriptor(self, row: list[Any], where: str, depth: int) -> DescriptorValue:
+        base, shape, strides, block, padding, rounds = _row(row, 6, where)
+        tensor = TensorValue(self._index(base, self._windows, where))
+        shapes = (self._values(one, where, depth) for one in (shape, strides, block))
+        return DescriptorValue(tensor, *shapes, padding=_text(padding, where), round_f32_to_tf32=bool(rounds))
+
+    def _wrapper(self, row: list[Any], where: str, depth: int) -> WrapperValue:  # noqa: ARG002
+        base, dtype = _row(row, 2, where)
+        return WrapperValue(TensorValue(self._index(base, self._windows, where)), _text(dtype, where))
+
+    def _language(self, row: list[Any], where: str, depth: int) -> LanguageValue:  # noqa: ARG002
+        return LanguageValue(_text(_row(row, 1, where)[0], where))
+
+    def _unknown(self, row: list[Any], where: str, depth: int) -> UnknownValue:  # noqa: ARG002
+        return UnknownValue(_text(_row(row, 1, where)[0], where))
+
+    def _index(self, value: object, count: int, where: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:
+            raise DecodeError(f"{where} must name one of {count} things, got {str(value)[:40]}")
+        return value
+
+
+_KINDS: dict[str, Callable[[_Reader, list[Any], str, int], Value]] = {
+    "tensor": _Reader._tensor,
+    "kernel": _Reader._kernel,
+    "float": _Reader._float,
+    "dtype": _Reader._dtype,
+    "enum": _Reader._enum,
+    "tuple": _Reader._tuple,
+    "list": _Reader._listed,
+    "dict": _Reader._dict,
+    "record": _Reader._record,
+    "constexpr": _Reader._constexpr,
+    "descriptor": _Reader._descriptor,
+    "wrapper": _Reader._wrapper,
+    "language": _Reader._language,
+    "unknown": _Reader._unknown,
+}
+
+
+def _fields(value: object, names: tuple[str, ...], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or sorted(value) != sorted(names):
+        raise DecodeError(f"{where} must have the fields {', '.join(names)}")
+    return value
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list | tuple) or len(value) > _MOST_ENTRIES:
+        raise DecodeError(f"{where} must be a list of at most {_MOST_ENTRIES} entries")
+    return list(value)
+
+
+def _entries(value: object, where: str) -> enumerate[Any]:
+    return enumerate(_list(value, where))
+
+
+def _row(value: object, length: int, where: str) -> list[Any]:
+    row = _list(value, where)
+    if len(row) != length:
+        raise DecodeError(f"{where} must have {length} entries, got {len(row)}")
+    return row
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str) or len(value) > _MOST_TEXT:
+        raise DecodeError(f"{where} must be a text of at most {_MOST_TEXT} characters")
+    return value
+
+
+def _whole(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value.bit_length() > _BITS:
+        raise DecodeError(f"{where} must be an int of at most {_BITS} bits")
+    return value
+
+
+def _count(value: object, where: str) -> int:
+    count = _whole(value, where)
+    if count < 0:
+        raise DecodeError(f"{where} must be at least 0, got {count}")
+    return count
+
+
+def _sizes(value: object, where: str) -> tuple[int, ...]:
+    return tuple(_count(one, where) for one in _list(value, where))
