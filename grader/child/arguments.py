@@ -13,8 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from grader.child.bands import GUARD_BYTES
-
+# A block that runs over an end stays inside.
+GUARD_BYTES = 1 << 16
 # Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
 _ALIGNMENT = 256
 
@@ -64,6 +64,10 @@ class Arguments:
     def tensor(self, name: str) -> Tensor:
         """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
         return self._placed[name].writer
+
+    def buffer(self, name: str) -> Tensor:
+        """Return the bytes that a tensor argument lies in, guard bands included."""
+        return self._placed[name].buffer
 
     def decoys(self, values: Sequence[object]) -> list[tuple[Tensor, Tensor]]:
         """For sealing: every tensor, with the bytes of its whole buffer if it held these values."""

@@ -28,9 +28,9 @@ class Counted(Traced):
                 function(*arguments)
                 self._synchronise()
             counting = torch.cuda.profiler.profile() if self._device.type == "cuda" else nullcontext()
-            with self._tuning.by_timing(), self._probe.watch(timed=True) as seen, counting:
+            with self._tuning.by_timing(), self._watching.watch(timed=True) as seen, counting:
                 function(*arguments)
                 self._synchronise()
         except BaseException as raised:
-            return self._raised(raised, loading=False)
+            return self._raising.told(raised)
         return Returned("returned", (), (), (), tuple(seen.launches), ())

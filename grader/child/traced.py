@@ -16,7 +16,7 @@ from torch import Tensor
 
 from grader.child.announcing import Announcer
 from grader.child.arguments import distinct
-from grader.child.evidence import fill_uninitialised_memory
+from grader.child.watching import fill_uninitialised_memory
 from grader.child.worker import Worker, preload, serve
 from grader.protocol.messages import Call, Raised, Returned, Start
 
@@ -58,11 +58,11 @@ class Traced(Worker):
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         arguments = [alone(value, self._device) for value in self._build(call.recipe)]
         try:
-            with self._probe.watch(timed=True) as seen:
+            with self._watching.watch(timed=True) as seen:
                 function(*arguments)
                 self._synchronise()
         except BaseException as raised:
-            return self._raised(raised, loading=False)
+            return self._raising.told(raised)
         return Returned("returned", (), (), (), tuple(seen.launches), ())
 
 

@@ -27,7 +27,7 @@ from grader.plan import PlannedCheck
 from grader.protocol.messages import Loaded
 from grader.record import CheckResult, Status
 from grader.sandbox.outcome import Finished
-from grader.sandbox.session import Session
+from grader.sandbox.pair import Pair
 from grader.speed.lock import GpuLock
 
 # A part that ran out of time this often is not waited for again.
@@ -37,7 +37,7 @@ _COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
 
 
 class Answers:
-    """Of one grading. Bytes are counted in `counting`: on a GPU, a session of the interpreter beside it.
+    """Of one grading. Bytes are counted in `counting`: on a GPU, a pair of the interpreter beside it.
 
     `lock` is that of the GPU, where there is one: what is judged here leaves it to others who do the same.
     """
@@ -45,15 +45,16 @@ class Answers:
     def __init__(
         self,
         job: Job,
-        session: Session,
-        counting: Session,
+        pair: Pair,
+        counting: Pair,
         truth: Truth,
         lock: GpuLock | None,
         compilation: Compilation,
         diagnosis: Diagnosis,
     ) -> None:
         self._job = job
-        self._session = session
+        self._pair = pair
+        self._session = pair.session
         self._counting = counting
         self._truth = truth
         self._lock = lock
@@ -68,13 +69,13 @@ class Answers:
         """Judge the checks of one part, one after another, in a process of its own."""
         blocked = self._begun(part)
         timeouts: list[str] = []
-        salt = hashlib.sha256(self._job.source.encode()).digest()[0]
+        salt = hashlib.sha256(self._job.source.encode()).hexdigest()
         most_s = self._job.entry.exercise.limits.part_s
-        bench = Bench(self._session, self._truth, part, self._job.path, self._device(), salt, most_s=most_s)
-        # Technique last: its sealed calls repeat cases of every other check of the part.
+        # Technique last: it sums up what was seen in every other check of the part.
         ordered = sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels))
-        with Ahead(self._truth, part) as ahead:
-            for check, following in zip(ordered, [*ordered[1:], None], strict=True):
+        with Ahead(self._truth) as ahead:
+            bench = Bench(self._pair, self._truth, part, self._job.path, self._device(), salt, ahead, most_s=most_s)
+            for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
                 elif isinstance(check.check.rule, Compiles):
@@ -88,7 +89,6 @@ class Answers:
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
                     with self._lock.shared() if self._lock else nullcontext():
-                        ahead.turn_to((*check.cases, *(following.cases if following else ())))
                         result = self._judged(bench, check)
                         # Whoever times next wants the cores to be quiet as well.
                         ahead.turn_to(())
@@ -139,7 +139,7 @@ class Answers:
         return self._load_failure
 
     def _judged(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        counted = isinstance(planned.check.rule, WorkModel) and self._counting is not self._session
+        counted = isinstance(planned.check.rule, WorkModel) and self._counting is not self._pair
         return self._counted(bench, planned) if counted else self._check(bench, planned)
 
     def _check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
@@ -161,7 +161,7 @@ class Answers:
 
     def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""
-        counting = replace(bench, session=self._counting, device="cpu", evidence=[], passed=[])
+        counting = replace(bench, pair=self._counting, device="cpu", evidence=[])
         result = self._check(counting, planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
             return result

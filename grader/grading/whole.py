@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from time import monotonic
 
@@ -42,6 +43,7 @@ from grader.record import (
     verdict_of,
 )
 from grader.sandbox.kernels import shelf_for
+from grader.sandbox.pair import Pair
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
@@ -83,7 +85,8 @@ def grade(
     with (
         Scratch(shelf) as scratch,
         Session(server, start, limits, scratch) as session,
-        _counting(job, server, start, session) as counting,
+        _paired(job, server, start, session) as pair,
+        _counting(job, server, start, pair) as counting,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
             start, limits, [part for part, _ in parts], shelf=place_for(start, (*versions, __version__))
@@ -91,7 +94,7 @@ def grade(
     ):
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
-        answers = Answers(job, session, counting, truth, stadium.lock, compilation, diagnosis)
+        answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis)
         speed = Speed(job, session, stadium, answers)
 
         def send_compiler() -> None:
@@ -178,14 +181,26 @@ def _has_speed(plan: Plan) -> bool:
 
 
 @contextmanager
-def _counting(job: Job, server: Server, start: Start, session: Session) -> Iterator[Session]:
+def _paired(job: Job, server: Server, start: Start, session: Session) -> Iterator[Pair]:
+    """The submission's process with one that replays, in a folder and of a user of its own."""
+    limits = job.entry.exercise.limits
+    with Session(server, replace(start, role="replay"), limits) as replayer:
+        yield Pair(session, replayer)
+
+
+@contextmanager
+def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
     """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
     counted = any(isinstance(planned.check.rule, WorkModel) for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
-        yield session
+        yield pair
         return
-    with Session(server.beside("interpret"), start, job.entry.exercise.limits) as counting:
-        yield counting
+    beside = server.beside("interpret")
+    with (
+        Session(beside, start, job.entry.exercise.limits) as counting,
+        _paired(job, beside, start, counting) as counted_pair,
+    ):
+        yield counted_pair
 
 
 def _part_info(part: Part, checks: Iterable[CheckResult], compiling: Compiling) -> PartInfo:

@@ -11,19 +11,17 @@ import torch
 
 from grader.judge.truth import Truth
 from grader.model.exercise import Part
-from grader.plan import PlannedCase
 from grader.protocol.messages import Recipe
 
 
 class Ahead:
-    """Computes what a part's cases should give before it is asked for. A context manager; its thread ends with it.
+    """Computes what calls should give before it is asked for. A context manager; its thread ends with it.
 
     What goes wrong here is tried again where the case is judged, and told there.
     """
 
-    def __init__(self, truth: Truth, part: Part) -> None:
+    def __init__(self, truth: Truth) -> None:
         self._truth = truth
-        self._part = part
         # A thread that was never asked for its number of threads computes products on every core.
         self._pool = ThreadPoolExecutor(1, "truth ahead", initializer=torch.get_num_threads)
         self._wanted: list[Future[Any]] = []
@@ -36,9 +34,8 @@ class Ahead:
     ) -> None:
         self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
-    def turn_to(self, cases: Sequence[PlannedCase]) -> None:
+    def turn_to(self, calls: Sequence[tuple[Part, Recipe]]) -> None:
         """These are judged next, in this order; whatever was wanted before and is not begun is given up."""
         for earlier in self._wanted:
             earlier.cancel()
-        recipes = [Recipe(self._part.name, dict(one.case), one.seed) for one in cases]
-        self._wanted = [self._pool.submit(self._truth.expect, self._part, recipe) for recipe in recipes]
+        self._wanted = [self._pool.submit(self._truth.expect, part, recipe) for part, recipe in calls]

@@ -1,13 +1,17 @@
-"""Where a part is put to the test: runs calls, examines them, and keeps the evidence of all of them."""
+"""Where a part is put to the test: has calls recorded and replayed, examines them, and keeps the evidence of them.
+
+request -> recorded on decoys -> seed -> replayed on the true inputs -> compared with the oracle
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from grader.judge.ahead import Ahead
 from grader.judge.causes import Failure, Seen, check_device, examine
 from grader.judge.clues import sure
 from grader.judge.compare import compare, tensor_of
@@ -15,11 +19,10 @@ from grader.judge.contrast import Tried
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Part
-from grader.plan import PlannedCase
-from grader.protocol.messages import Call, Launch, Recipe, Returned, Slot
+from grader.protocol.messages import Call, Launch, Raised, Recipe, Returned, Slot
 from grader.record import clean
-from grader.sandbox.outcome import Finished, Outcome, OutOfTime
-from grader.sandbox.session import Session
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
+from grader.sandbox.pair import UNTOLD, Pair, Told, seeds_after
 
 # So many right answers are remembered, and so many elements tell that one comes again.
 _RECENT = 6
@@ -27,14 +30,39 @@ _TELLING = 4
 
 
 @dataclass(frozen=True)
+class Request:
+    """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
+
+    part: whose function is called; None: that of the bench. decoy_seed: seals the call, where it is not recorded.
+    """
+
+    case: Case
+    seed: int
+    patch_seed: int | None = None
+    storage: Literal["new", "same"] = "new"
+    carries: tuple[str, ...] = ()
+    part: Part | None = None
+    decoy_seed: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing of it depends on another call."""
+        return self.patch_seed is None and self.storage == "new" and not self.carries and self.decoy_seed is None
+
+
+@dataclass(frozen=True)
 class Trial:
-    """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one."""
+    """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one.
+
+    untold: what of it could not be recorded; its values are then those of a call in the submission's own process.
+    """
 
     recipe: Recipe
     outcome: Outcome
     expected: tuple[Expected, ...]
     failure: Failure | None
     worst: float
+    untold: tuple[str, ...] = ()
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -44,7 +72,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one returned call did: the kernels that it launched and the operations in them, the operators that it ran.
+    """What one call did: the kernels that it launched and the operations in them, what computed besides.
 
     Names alone: that of all calls is kept, and the answers themselves may be as large as a frame.
     """
@@ -53,14 +81,26 @@ class Evidence:
     kernels: tuple[str, ...]
     operations: frozenset[str]
     operators: tuple[str, ...]
+    untold: tuple[str, ...] = ()
 
 
-def _evidence(case: Case, answer: Returned) -> Evidence:
+def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
     return Evidence(
         case,
         tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in answer.launches)),
         frozenset(clean(name, 80) for launch in answer.launches for name in launch.constants),
         tuple(dict.fromkeys(clean(name, 80) for name in answer.operators)),
+    )
+
+
+def _evidence_of_trace(case: Case, told: Told, untold: tuple[str, ...]) -> Evidence:
+    deeds = [f"{clean(deed.name, 80)} (line {deed.line})" if deed.line else clean(deed.name, 80) for deed in told.deeds]
+    return Evidence(
+        case,
+        tuple(clean(name, 80) for name in told.kernels),
+        frozenset(),
+        tuple(dict.fromkeys(deeds)),
+        untold,
     )
 
 
@@ -79,21 +119,21 @@ def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:
 
 @dataclass
 class Bench:
-    """One part of one submission: a session with its process, and the truth.
+    """One part of one submission: its processes, and the truth.
 
     `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `passed` are
-    cases of the checks that passed, a few of each; `salt`, a number that follows from the submission's text, chooses
-    among them what nobody can know while writing that text. `calls_s` is how long all calls took, of at most `most_s`.
+    cases of the checks that passed, a few of each; `salt`, a text that follows from the submission's, makes planned
+    seeds into those that count. `calls_s` is how long all calls took, of at most `most_s`.
     """
 
-    session: Session
+    pair: Pair
     truth: Truth
     part: Part
     path: str
     device: str
-    salt: int
+    salt: str
+    ahead: Ahead
     evidence: list[Evidence] = field(default_factory=list)
-    passed: list[PlannedCase] = field(default_factory=list)
     tried: list[Tried] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     most_s: float = math.inf
@@ -102,44 +142,144 @@ class Bench:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """What runs inside is no evidence of how the part works on the planned cases, and none of them."""
-        evidence, passed, tried = list(self.evidence), list(self.passed), list(self.tried)
+        evidence, tried = list(self.evidence), list(self.tried)
         try:
             yield
         finally:
-            self.evidence[:], self.passed[:], self.tried[:] = evidence, passed, tried
+            self.evidence[:], self.tried[:] = evidence, tried
 
-    def try_case(
-        self,
-        case: Case,
-        seed: int,
-        *,
-        patch_seed: int | None = None,
-        storage: Literal["new", "same"] = "new",
-        decoy_seed: int | None = None,
-        carries: tuple[str, ...] = (),
-        part: Part | None = None,
-    ) -> Trial:
-        """Run the part's function on one case and examine what it returned.
+    def try_case(self, case: Case, seed: int) -> Trial:
+        """Run the part's function on one case and examine what it returned."""
+        return next(iter(self.tries([Request(case, seed)])))
 
-        With `decoy_seed` the call is sealed: only kernels see the inputs' values (grader.child.sealing). Arguments in
-        `carries` stay as the call before left them. A call of another `part` is no evidence of how this one works.
+    def repeat(self, recipe: Recipe) -> Trial:
+        """Run the part's function once more on the very inputs of an earlier trial."""
+        return next(iter(self.tries([Request(Case(recipe.case), recipe.seed)], known=True)))
+
+    def tries(self, requests: Sequence[Request], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
+        """Run the part's function on one request after another and examine what it returned.
+
+        All are recorded before the first is replayed. chained: the seeds that count depend on all of the traces, and
+        equal seeds stay equal. known: the seeds of the requests are those that count.
         """
-        part = part or self.part
-        recipe = Recipe(part.name, dict(case), seed, patch_seed)
+        recorded = [self._recorded(one) for one in self._until_one_fails(requests)]
+        tolds = [told for _, told in recorded if isinstance(told, Told)]
+        together = seeds_after(tolds, self.salt) if chained else None
+        calls: list[tuple[Request, Recipe, Told | Raised | Unanswered | None]] = []
+        for request, told in recorded:
+            recipe = self._recipe(request)
+            if isinstance(told, Told) and not known:
+                seed = together or seeds_after([told], self.salt)
+                patch = None if recipe.patch_seed is None else seed(recipe.patch_seed)
+                recipe = replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
+            calls.append((request, recipe, told))
+        self.ahead.turn_to([(request.part or self.part, recipe) for request, recipe, _ in calls])
+        left = len(tolds)
+        try:
+            for request, recipe, told in calls:
+                left -= isinstance(told, Told)
+                yield self._examined(request, recipe, told)
+        finally:
+            if left:
+                self.pair.skip()
+
+    def _until_one_fails(self, requests: Sequence[Request]) -> Iterator[Request]:
+        """Yield the requests for as long as calls can be made."""
+        self._stopped = False
+        for request in requests:
+            if self._stopped:
+                return
+            yield request
+
+    def _recorded(self, request: Request) -> tuple[Request, Told | Raised | Unanswered | None]:
+        part = request.part or self.part
+        if not part.is_replayed:
+            return request, None
+        before_s = self.pair.worked_s
+        late = self.calls_s > self.most_s
+        call = self._call(request, self._recipe(request))
+        told = OutOfTime(self.most_s) if late else self.pair.record(call)
+        self.calls_s += self.pair.worked_s - before_s
+        self._stopped = not isinstance(told, Told)
+        return request, told
+
+    def _recipe(self, request: Request) -> Recipe:
+        return Recipe((request.part or self.part).name, dict(request.case), request.seed, request.patch_seed)
+
+    def _call(self, request: Request, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
+        part = request.part or self.part
+        return Call(
+            recipe,
+            part.arguments,
+            part.mutates,
+            slots,
+            request.storage,
+            request.decoy_seed,
+            request.carries,
+            on_cpu=part.on == "cpu",
+            tensors=part.tensors,
+            chooses=part.chooses,
+        )
+
+    def _examined(self, request: Request, recipe: Recipe, told: Told | Raised | Unanswered | None) -> Trial:
+        part = request.part or self.part
         expected = self.truth.expect(part, recipe)
-        outcome = self.call(recipe, slots_for(expected), storage, decoy_seed, carries=carries, part=part)
-        if isinstance(outcome, Finished) and part is self.part:
-            self.evidence.append(_evidence(case, outcome.answer))
+        call = self._call(request, recipe, slots_for(expected))
+        untold: tuple[str, ...] = ()
+        if isinstance(told, Told):
+            outcome, untold = self._replayed(told, call)
+            if part is self.part:
+                self.evidence.append(_evidence_of_trace(request.case, told, untold))
+        elif told is None:
+            outcome = self.call(call)
+            if isinstance(outcome, Finished) and part is self.part:
+                self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
+        else:
+            outcome = told
         failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
-        device = "cpu" if part.on == "cpu" else self.device
-        failure = check_device(outcome, device) or failure
+        failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         if failure and isinstance(outcome, Finished):
             failure = self._seen(failure, Seen(recipe, outcome, expected))
         elif part is self.part:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
-        if part is self.part and patch_seed is None and storage == "new" and decoy_seed is None:
-            self.tried.append(Tried(case, failure is not None, seed))
-        return Trial(recipe, outcome, expected, failure, worst)
+        if part is self.part and request.is_plain:
+            self.tried.append(Tried(request.case, failure is not None, request.seed))
+        return Trial(recipe, outcome, expected, failure, worst, untold)
+
+    def _replayed(self, told: Told, call: Call) -> tuple[Outcome, tuple[str, ...]]:
+        """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
+        untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
+        if not (told.deeds or untold):
+            before_s = self.pair.worked_s
+            outcome = self.pair.replay(told, call)
+            self.calls_s += self.pair.worked_s - before_s
+            if not (isinstance(outcome, Raised) and outcome.kind == UNTOLD):
+                return outcome, ()
+            untold = (_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0),)
+        else:
+            self.pair.skip()
+        return self.call(call), untold
+
+    def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
+        """Run the part's function once in the submission's own process, the way the part is called."""
+        return self.call(self._call(Request(Case(recipe.case), recipe.seed), recipe, slots))
+
+    def call(self, call: Call) -> Outcome:
+        """Run a function once in the submission's own process."""
+        if self.calls_s > self.most_s:
+            return OutOfTime(self.most_s)
+        before_s = self.pair.worked_s
+        outcome = self.pair.session.call(call)
+        self.calls_s += self.pair.worked_s - before_s
+        return outcome
+
+    def is_right_by_itself(self, trial: Trial) -> bool:
+        """Whether the same call is right in the submission's own process, where whatever it does is done.
+
+        Then its kernels, which alone are replayed, do not do all of the work.
+        """
+        outcome = self.ask(trial.recipe, slots_for(trial.expected))
+        return examine(outcome, trial.expected, self.truth.inputs(trial.recipe), self.path)[0] is None
 
     def _seen(self, failure: Failure, seen: Seen) -> Failure:
         """The failure with what was seen; and whether it is the right answer to another call, of not long ago."""
@@ -148,33 +288,6 @@ class Bench:
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
         return replace(failure, seen=seen, clues=clues)
 
-    def call(
-        self,
-        recipe: Recipe,
-        slots: tuple[Slot, ...],
-        storage: Literal["new", "same"] = "new",
-        decoy_seed: int | None = None,
-        *,
-        carries: tuple[str, ...] = (),
-        part: Part | None = None,
-    ) -> Outcome:
-        """Run the part's function once, the way the part is called."""
-        part = part or self.part
-        if self.calls_s > self.most_s:
-            return OutOfTime(self.most_s)
-        call = Call(
-            recipe,
-            part.arguments,
-            part.mutates,
-            slots,
-            storage,
-            decoy_seed,
-            carries,
-            on_cpu=part.on == "cpu",
-            tensors=part.tensors,
-            chooses=part.chooses,
-        )
-        before_s = self.session.worked_s
-        outcome = self.session.call(call)
-        self.calls_s += self.session.worked_s - before_s
-        return outcome
+
+def _words(name: str, line: int) -> str:
+    return f"{clean(name, 200)} (line {line})" if line else clean(name, 200)

@@ -109,7 +109,7 @@ def counted(offers: Sequence[Offer]) -> list[float]:
 def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure:
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
-    outcome = bench.call(recipe, (Slot("int64", (), 0, 8),))
+    outcome = bench.ask(recipe, (Slot("int64", (), 0, 8),))
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, bench.path)
     offers = bench.truth.offers(part, recipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from grader.judge.bench import Bench, Evidence, Trial
+from grader.judge.bench import Bench, Evidence, Request, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.compare import compare, tensor_of
@@ -16,15 +16,35 @@ from grader.judge.work import works
 from grader.model.exercise import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
-from grader.record import Cause, Number, Status, clean, number
+from grader.record import Cause, Number, clean, number
 from grader.sandbox.outcome import Finished
 
 # Failing cases that are looked at closely: what is behind them may not show in the largest one, or not alone.
 _MOST_EXPLAINED = 4
 
 
-def decide(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one return for every rule
-    """Run the check's rule on its planned cases."""
+def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
+    """Run the check's rule on its planned cases. What kernels did not do earns nothing, be it right."""
+    before = len(bench.evidence)
+    ruling = _ruled(bench, planned)
+    if ruling.failure is None and bench.part.is_replayed and not isinstance(planned.check.rule, UsesKernels):
+        allowed = [name for check in bench.part.checks for name in _allowed(check.rule)]
+        if failure := by_evidence(bench.evidence[before:], allowed):
+            return replace(ruling, failure=_right_but(failure), failing=planned.cases[0])
+    return ruling
+
+
+def _allowed(rule: object) -> Sequence[str]:
+    return rule.allowed_operators if isinstance(rule, UsesKernels) else ()
+
+
+def _right_but(failure: Failure) -> Failure:
+    """The same failure, where everything that was returned is right."""
+    cause = failure.cause
+    return replace(failure, cause=replace(cause, rationale=f"The values are right, but: {cause.rationale}"))
+
+
+def _ruled(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one return for every rule
     match planned.check.rule:
         case Agrees():
             return agrees(bench, planned.cases)
@@ -35,7 +55,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one
         case UsesKernels(allowed_operators=allowed, operations=operations):
             return uses_kernels(bench, planned.cases, allowed, operations)
         case Launches(most=most):
-            return _first_failure(planned.cases, lambda one: launches(bench, one, most))
+            return launches(bench, planned.cases, most)
         case WorkModel() as model:
             return works(bench, planned.cases, model)
         case Regret() as band:
@@ -53,20 +73,34 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
     """Every output agrees with the oracle on every case; an exception or a death ends the check at once."""
     worst, run = 0.0, 0
     failed: list[tuple[PlannedCase, Failure]] = []
-    for one in cases:
-        trial = bench.try_case(one.case, one.seed)
+    trials = bench.tries([Request(one.case, one.seed) for one in cases])
+    for one, trial in zip(cases, trials, strict=False):
         worst, run = max(worst, trial.worst), run + 1
         if trial.failure:
-            failed.append((one, trial.failure))
-            if trial.failure.status != "fail":
+            # Once: it would be the same for the others.
+            failed.append((one, trial.failure if failed else judged_apart(bench, one, trial, trial.failure)))
+            if failed[-1][1].status != "fail":
                 break
+    trials.close()
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
     if not failed:
-        bench.passed.extend(dict.fromkeys((cases[0], cases[-1], cases[bench.salt % len(cases)])))
         return Ruling(None, metrics=metrics)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
     return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]))
+
+
+def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
+    """The failure of a replay, or what it comes to where the same call is right when all that it does is done."""
+    replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
+    if not replayed or failure.cause.mismatch is None or not bench.is_right_by_itself(trial):
+        return failure
+    return _policy(
+        "outside_kernels",
+        "Not all of the work is done by your kernels",
+        f"For {one.case.words()} the function returns the right values, but its kernels alone, launched again on other "
+        f"inputs, do not: {failure.cause.rationale}",
+    )
 
 
 def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure]:
@@ -108,12 +142,20 @@ def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
     middle changed, which a fingerprint of the ends does not see; 4. the first bytes again, elsewhere in memory.
     """
     other = _other_seed(one.seed)
-    first = bench.try_case(one.case, one.seed)
+    requests = [
+        Request(one.case, one.seed),
+        Request(one.case, other, storage="same"),
+        Request(one.case, other, patch_seed=one.seed, storage="same"),
+        Request(one.case, one.seed),
+    ]
+    trials = list(bench.tries(requests, chained=True))
+    first = trials[0]
     if first.failure:
-        return first.failure
-    second = bench.try_case(one.case, other, storage="same")
-    third = bench.try_case(one.case, other, patch_seed=one.seed, storage="same")
-    fourth = bench.try_case(one.case, one.seed)
+        return judged_apart(bench, one, first, first.failure)
+    if len(trials) < len(requests):
+        # The last one says why there are no more.
+        return trials[-1].failure
+    _, second, third, fourth = trials
     for trial, earlier, what in (
         (second, first, "the bytes behind the same pointers had changed"),
         (third, second, "the middle of the inputs had changed"),
@@ -207,21 +249,28 @@ def uses_kernels(
     bench: Bench, cases: Sequence[PlannedCase], allowed: Sequence[str], operations: Sequence[str] = ()
 ) -> Ruling:
     """The learner's kernels do the work: by what ran in all calls so far, and by calls in which only they can see."""
-    passing = list(bench.passed)
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
         if trial.failure and trial.failure.status != "fail":
             return Ruling(trial.failure, one)
         # A case that is wrong by itself is other checks' business.
-        if trial.failure is None:
-            passing.append(one)
-    failure = next((found for one in passing if (found := _sealed(bench, one))), None)
+        failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
+        if failure is None and not bench.part.is_replayed:
+            failure = _sealed(bench, one)
+        if failure is not None and failure.status != "fail":
+            break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
-    found = _by_evidence(bench.evidence, allowed) or _by_operations(bench.evidence, operations)
-    return Ruling(found or failure, evidence=evidence)
+    found = by_evidence(bench.evidence, allowed) or _by_operations(bench.evidence, operations)
+    untold = next((seen.untold[0] for seen in bench.evidence if seen.untold), "")
+    if untold and not found:
+        undecided = f"who does the work could not be recorded: {untold}"
+        return Ruling(None, evidence=evidence, undecided=undecided)
+    refused = failure if failure is not None and failure.status != "fail" else None
+    return Ruling(found or refused, evidence=evidence)
 
 
-def _by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
+def by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
+    """Return the first call in which no kernel was launched, or something else computed."""
     for seen in evidence:
         if not seen.kernels:
             return _policy(
@@ -256,14 +305,9 @@ def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failu
     return None
 
 
-def _seen_by_kernels(bench: Bench, one: PlannedCase) -> Trial:
-    """The call in which nothing but kernels can see the inputs' values."""
-    return bench.try_case(one.case, one.seed, decoy_seed=_other_seed(one.seed))
-
-
 def _sealed(bench: Bench, one: PlannedCase) -> Failure | None:
     """With the inputs' values shown to nothing but the kernels, the answer must still be right."""
-    trial = _seen_by_kernels(bench, one)
+    (trial,) = bench.tries([Request(one.case, one.seed, decoy_seed=_other_seed(one.seed))])
     if trial.failure is None or trial.failure.status == "timeout":
         # Of a call that was not over in time nobody knows who does its work.
         return trial.failure
@@ -297,18 +341,21 @@ def _listed_once(names: Iterable[str]) -> str:
 # -- launches --------------------------------------------------------------------------------------------------------
 
 
-def launches(bench: Bench, one: PlannedCase, most: int) -> Failure | None:
+def launches(bench: Bench, cases: Sequence[PlannedCase], most: int) -> Ruling:
     """No more than `most` launches in one call, and at least one; of a call that gave the right answer."""
-    trial = bench.try_case(one.case, one.seed)
-    if trial.failure:
-        return trial.failure
-    bench.passed.append(one)
-    seen = trial.launches
-    if 1 <= len(seen) <= most:
-        # There those launch that do the work.
-        seen = _seen_by_kernels(bench, one).launches
-        if len(seen) <= most:
-            return None
+    metrics: dict[str, Number] = {"cases": len(cases)}
+    for one in cases:
+        trial = bench.try_case(one.case, one.seed)
+        if trial.untold:
+            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
+        if failure := trial.failure and judged_apart(bench, one, trial, trial.failure):
+            return Ruling(failure, one, metrics=metrics)
+        if not 1 <= len(trial.launches) <= most:
+            return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)
+    return Ruling(None, metrics=metrics)
+
+
+def _wrong_number(one: PlannedCase, seen: Sequence[Launch], most: int) -> Failure:
     count = len(seen)
     title = "Too many launches" if count else "No kernel was launched"
     wanted = "one launch" if most == 1 else f"at most {most} launches"
@@ -316,8 +363,7 @@ def launches(bench: Bench, one: PlannedCase, most: int) -> Failure | None:
     help_text = (
         "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
     )
-    status: Status = "fail"
-    return Failure(status, Cause("launches", title, rationale, help_text, wanted, str(count)))
+    return Failure("fail", Cause("launches", title, rationale, help_text, wanted, str(count)))
 
 
 def _listed(seen: Sequence[Launch]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from grader.judge.bench import Bench
+from grader.judge.bench import Bench, Request
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.ruling import Ruling
@@ -26,7 +26,7 @@ class _End(NamedTuple):
 
 def stateful(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
     """Every call of every step agrees with the oracle; where another part is not there yet, nothing is decided."""
-    loaded = bench.session.load()
+    loaded = bench.pair.session.load()
     there = loaded.functions if isinstance(loaded, Loaded) else [part.name for part in rule.before]
     absent = [part.name for part in rule.before if part.name not in there]
     if absent:
@@ -51,19 +51,21 @@ def _waits_for(name: str) -> str:
 def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, float]:
     """Make the calls of one case until one is wrong; and their largest error in units of the allowed one."""
     worst = 0.0
-    carries: tuple[str, ...] = ()
-    for step in range(int(one.case[rule.steps])):
-        for part in (*rule.before, bench.part):
-            trial = bench.try_case(
-                one.case.changed(step=step),
-                one.seed,
-                storage="same" if carries else "new",
-                carries=carries,
-                part=part,
-            )
-            worst, carries = max(worst, trial.worst), rule.carries
-            if trial.failure:
-                return _End(trial.failure, step, part), worst
+    calls = [(step, part) for step in range(int(one.case[rule.steps])) for part in (*rule.before, bench.part)]
+    requests = [
+        Request(
+            one.case.changed(step=step),
+            one.seed,
+            storage="same" if place else "new",
+            carries=rule.carries if place else (),
+            part=part,
+        )
+        for place, (step, part) in enumerate(calls)
+    ]
+    for (step, part), trial in zip(calls, bench.tries(requests, chained=True), strict=False):
+        worst = max(worst, trial.worst)
+        if trial.failure:
+            return _End(trial.failure, step, part), worst
     return None, worst
 
 

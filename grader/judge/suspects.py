@@ -20,7 +20,7 @@ from grader.judge.contrast import Tried, contrasts, refuted
 from grader.judge.foreseen import foreseen_clues, foreseen_in, rounding_clues
 from grader.judge.patterns import Answer, clues_of
 from grader.judge.truth import Truth
-from grader.model.cases import Case, Domain, Size, Space
+from grader.model.cases import Domain, Size, Space
 from grader.model.causes import Contrast, Kind
 from grader.model.exercise import Part
 from grader.protocol.messages import Recipe
@@ -159,7 +159,7 @@ def again(bench: Bench, failure: Failure) -> list[Clue]:
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
         return []
     with bench.aside():
-        repeated = bench.try_case(Case(seen.recipe.case), seen.recipe.seed).failure
+        repeated = bench.repeat(seen.recipe).failure
     if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == seen.outcome.outputs:
         return []
     for (got, wrong, expected), (later, _, _) in zip(seen.answers(), repeated.seen.answers(), strict=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
@@ -85,8 +84,8 @@ class Truth:
     ) -> None:
         self._device = device
         self._keep = keep
-        self._inputs = module_from_text("inputs.py", inputs_source)
-        self._oracle = module_from_text("oracle.py", oracle_source)
+        self._inputs = tensors.module_from_text("inputs.py", inputs_source)
+        self._oracle = tensors.module_from_text("oracle.py", oracle_source)
         self._oracle.MEASURED = json.loads(measured) if measured else None  # type: ignore[attr-defined]
         self._known: dict[tuple[object, ...], _Known] = {}
         self._guard = threading.Lock()
@@ -184,13 +183,6 @@ def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
         slots.append(Slot(dtype, tuple(output.value.shape), offset, output.nbytes))
         offset += -(-output.nbytes // 64) * 64
     return tuple(slots)
-
-
-def module_from_text(name: str, source: str) -> types.ModuleType:
-    """A module made of the text of one of an exercise's files."""
-    module = types.ModuleType(name.removesuffix(".py"))
-    exec(compile(source, name, "exec"), vars(module))
-    return module
 
 
 def _function(module: types.ModuleType, name: str) -> Any:

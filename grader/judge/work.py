@@ -42,13 +42,14 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
         trial = bench.try_case(one.case, one.seed)
         if trial.failure:
             return Ruling(trial.failure, one, work=tuple(found))
+        if trial.untold:
+            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if not trial.launches:
             return Ruling(_NO_KERNEL, one, work=tuple(found))
         launches = [_plausible(launch) for launch in trial.launches]
         work = _counted(trial, launches, one, model, len(bench.part.outputs))
         if isinstance(work, str):
             return Ruling(None, one, work=tuple(found), undecided=work)
-        bench.passed.append(one)
         found.append(work)
         if failure := _too_much(work, model, launches, sum(output.nbytes for output in trial.expected)):
             return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))

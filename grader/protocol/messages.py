@@ -1,10 +1,11 @@
 """The messages between the grader and a submission's process.
 
     parent -> fork server   Spawn, Reap            (trusted both ways)
-    parent -> child         Start, then Call, Timed, Open, Compile
+    parent -> child         Start, then Record, Call, Timed, Open, Compile
     child  -> parent        Ready                      (before anything of the submission is there)
-                            Loaded, Returned, Awake, Clocked, Opened, Compiled, Raised
+                            Loaded, Recorded, Returned, Awake, Clocked, Opened, Compiled, Raised
                                                        (untrusted: decoded strictly, believed only where verified)
+    parent -> replayer      Start, then Replay         (its answers: Ready, Loaded, Returned, Raised)
     parent -> anchor        Begin, Field, Timed, Open, Reveal, Gauge   (trusted both ways; grader.speed.anchor)
 
 A timed call is a conversation: Timed without a seed -> Awake -> the seed, as one number -> numbers, as soon as the call
@@ -16,6 +17,7 @@ child copies the raw bytes of the outputs into the slots that the call names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -61,7 +63,8 @@ class Reap:
 class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
-    target: of a child that only compiles, what for: a key of grader.protocol.targets.TARGETS. packages: modules beyond
+    role: whether the child runs the submission, or only replays what another child recorded. target: of a child that
+    only compiles, what for: a key of grader.protocol.targets.TARGETS. packages: modules beyond
     torch and triton that some part needs; where one is not installed, its name stands for nothing, so that the file
     loads all the same.
     """
@@ -72,6 +75,7 @@ class Start:
     functions: tuple[str, ...]
     target: int = 0
     packages: tuple[str, ...] = ()
+    role: Literal["submission", "replay"] = "submission"
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,28 @@ class Call:
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
     op: Literal["call"] = "call"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Call one function on decoys, and say what it does (grader.protocol.trace).
+
+    call: its recipe is that of the decoys. afresh: what earlier calls made was not replayed, and is to be told anew.
+    """
+
+    call: Call
+    afresh: bool
+    op: Literal["record"] = "record"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Do what a trace says, on the inputs of the call's recipe. afresh: as in Record."""
+
+    call: Call
+    trace: Mapping[str, Any]
+    afresh: bool
+    op: Literal["replay"] = "replay"
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ begins with its kind, as in ["tensor", 3] or ["tuple", [1, 2]]. docs/trace.md sh
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from grader.protocol.decode import Bounds, DecodeError, decode
@@ -263,11 +264,56 @@ class Recorded:
     deeds: tuple[Deed, ...] = ()
     untold: tuple[Deed, ...] = ()
 
+    def message(self) -> dict[str, Any]:
+        """Return it as it travels."""
+        rows = {name: [vars(one) for one in getattr(self, name)] for name in ("deeds", "untold")}
+        return {"answer": self.answer, "trace": self.trace, **rows}
+
+
+def launches_in(steps: Sequence[Step]) -> tuple[Launch, ...]:
+    """Return the launches of these steps; of an autotuned kernel, that of its first configuration."""
+    found: list[Launch] = []
+    for step in steps:
+        match step:
+            case Launch():
+                found.append(step)
+            case Choose(alternatives):
+                found += launches_in(alternatives[0])
+    return tuple(found)
+
+
+def fingerprint(message: Mapping[str, Any]) -> bytes:
+    """Return a text that is equal for traces that do the same, whatever their storages are numbered."""
+    numbers: dict[int, int] = {}
+
+    def renumbered(storage: int) -> int:
+        return numbers.setdefault(storage, len(numbers))
+
+    def plain(steps: Sequence[Any]) -> list[Any]:
+        told: list[Any] = []
+        for step in steps:
+            match step:
+                case ["free", *_]:
+                    continue
+                case ["constant", storage, *rest]:
+                    told.append(["constant", renumbered(storage), *rest])
+                case ["choose", alternatives, line]:
+                    told.append(["choose", [plain(one) for one in alternatives], line])
+                case _:
+                    told.append(step)
+        return told
+
+    arguments = {name: renumbered(number) for name, number in message["arguments"].items()}
+    windows = [[renumbered(storage), *rest] for storage, *rest in message["windows"]]
+    rest = [message["kernels"], plain(message["steps"]), message["outputs"]]
+    return json.dumps([arguments, windows, *rest], sort_keys=True).encode()
+
 
 # -- decoding --------------------------------------------------------------------------------------------------------
 
 # What honest calls come to is a tenth of this at most.
 MOST_STEPS = 4096
+TRACE_BYTES = 8 << 20
 MOST_DEPTH = 12
 MOST_CONSTANT_BYTES = 256 << 20
 _MOST_TEXT = 4096
@@ -287,6 +333,13 @@ def decode_trace(message: object) -> Trace:
     steps = reader.steps(given["steps"], "trace.steps", MOST_DEPTH)
     outputs = tuple(reader.output(one, f"trace.outputs[{i}]") for i, one in _entries(given["outputs"], "trace.outputs"))
     return Trace(arguments, windows, kernels, steps, outputs)
+
+
+def decode_recorded(message: Mapping[str, Any]) -> tuple[Recorded, Trace]:
+    """Return what a recorder answered, and its trace. Raises DecodeError."""
+    trace = decode_trace(message.get("trace"))
+    recorded = decode(Recorded, {**message, "trace": {}}, "answer", _PLAIN)
+    return replace(recorded, trace=message["trace"]), trace
 
 
 def _window(value: object, where: str) -> Window:
@@ -433,8 +486,8 @@ class _Reader:
     def _descriptor(self, row: list[Any], where: str, depth: int) -> DescriptorValue:
         base, shape, strides, block, padding, rounds = _row(row, 6, where)
         tensor = TensorValue(self._index(base, self._windows, where))
-        shapes = (self._values(one, where, depth) for one in (shape, strides, block))
-        return DescriptorValue(tensor, *shapes, padding=_text(padding, where), round_f32_to_tf32=bool(rounds))
+        sizes, steps, tile = (self._values(one, where, depth) for one in (shape, strides, block))
+        return DescriptorValue(tensor, sizes, steps, tile, _text(padding, where), bool(rounds))
 
     def _wrapper(self, row: list[Any], where: str, depth: int) -> WrapperValue:  # noqa: ARG002
         base, dtype = _row(row, 2, where)

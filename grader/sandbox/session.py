@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from grader.errors import GradeError
@@ -40,12 +40,15 @@ from grader.protocol.messages import (
     Opened,
     Raised,
     Ready,
+    Record,
+    Replay,
     Returned,
     Start,
     Timed,
     decode_answer,
 )
 from grader.protocol.spans import MOST_SUMS
+from grader.protocol.trace import TRACE_BYTES, Recorded, Trace, decode_recorded
 from grader.sandbox import usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong, Notice
 from grader.sandbox.outcome import (
@@ -63,7 +66,6 @@ from grader.sandbox.outcome import (
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
 
-_SEALED_TAKES = 3
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 # How often what all processes of a submission take up together is looked at.
 _LOOK_S = 0.5
@@ -73,6 +75,7 @@ _MOST_PATIENCE = 10.0
 
 T = TypeVar("T", bound=Answer)
 R = TypeVar("R")
+Question = Call | Record | Replay | Timed | Open | Compile
 
 
 class Printed:
@@ -152,6 +155,8 @@ class Session:
         self.loaded: Loaded | None = None
         # How long all answers took; not the time in which the process waited for a core or compiled.
         self.worked_s = 0.0
+        # How many processes there were so far.
+        self.starts = 0
         self._compile_budget = CompileBudget()
 
     def __enter__(self) -> Session:
@@ -218,13 +223,48 @@ class Session:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
+        with self._memory_for(call) as memory_fd:
+            answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
+            return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
+
+    def record(self, wanted: Record) -> tuple[Recorded, Trace] | Raised | Unanswered:
+        """Load if needed, and have one call on decoys recorded."""
+        loaded = self.load()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        if refused := self._ask(wanted, self._limits.call_s):
+            return refused
+        assert self._child is not None
+        channel = self._child.spawned.channel
+
+        def read(deadline: float, watch: Callable[[], None]) -> tuple[Recorded, Trace] | Answer:
+            message = receive(channel, TRACE_BYTES, deadline=deadline, watch=watch)[0]
+            return decode_recorded(message) if message.get("answer") == "recorded" else decode_answer(message)
+
+        answer = self._read(read, self._limits.call_s)
+        if isinstance(answer, Raised) and answer.fatal:
+            self.restart()
+        if isinstance(answer, tuple | Raised | Unanswered):
+            return answer
+        return self._garbled(f"Record must be answered by Recorded, got {type(answer).__name__}")
+
+    def replay(self, wanted: Replay) -> Outcome:
+        """Have one call replayed, and copy its outputs at the instant of the answer."""
+        loaded = self.load()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        with self._memory_for(wanted.call) as memory_fd:
+            answer = self._exchange(wanted, Returned, self._limits.call_s, memory_fd)
+            if not isinstance(answer, Returned):
+                return answer
+            return Finished(answer, _copied_slots(wanted.call, answer, memory_fd))
+
+    @contextlib.contextmanager
+    def _memory_for(self, call: Call) -> Iterator[int]:
         size = max((slot.offset + slot.nbytes for slot in call.slots), default=0)
         memory_fd = _sealed_memory(max(size, 1))
         try:
-            # Where a generator could go on, every call that a kernel makes in a sealed call is looked at.
-            limit_s = self._limits.call_s * (_SEALED_TAKES if call.decoy_seed is not None else 1)
-            answer = self._exchange(call, Returned, limit_s, memory_fd)
-            return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
+            yield memory_fd
         finally:
             os.close(memory_fd)
 
@@ -314,6 +354,7 @@ class Session:
 
     def _spawn(self, notice: Notice) -> None:
         self.restart()
+        self.starts += 1
         self._scratch.renew()
         if self._scratch.is_filling(self._limits.scratch_bytes):
             # What an earlier process left there is not this one's fault.
@@ -330,10 +371,15 @@ class Session:
         self._child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
 
     def _exchange(
-        self, message: Call | Timed | Open | Compile, wanted: type[T], limit_s: float, memory_fd: int | None = None
+        self, message: Question, wanted: type[T], limit_s: float, memory_fd: int | None = None
     ) -> T | Raised | Unanswered:
-        """Send one message and get its answer. What earlier ones left behind is looked at first: they may have been
-        over sooner than anybody looked.
+        """Send one message and get its answer."""
+        refused = self._ask(message, limit_s, memory_fd)
+        return refused or self._checked(self._receive(limit_s), wanted, type(message).__name__)
+
+    def _ask(self, message: Question, limit_s: float, memory_fd: int | None = None) -> Unanswered | None:
+        """Send one message; why it could not be sent, or None. What earlier ones left behind is looked at first: they
+        may have been over sooner than anybody looked.
         """
         assert self._child is not None
         if not isinstance(message, Timed | Open):
@@ -343,10 +389,7 @@ class Session:
         # Answers are told apart by their order alone: one too many would pass for that to the next question.
         if has_more(self._child.spawned.channel):
             return self._garbled(_TOO_EARLY)
-        refused = self._send(dataclasses.asdict(message), () if memory_fd is None else (memory_fd,), limit_s)
-        if refused is not None:
-            return refused
-        return self._checked(self._receive(limit_s), wanted, type(message).__name__)
+        return self._send(_plain(message), () if memory_fd is None else (memory_fd,), limit_s)
 
     def _send(self, message: dict[str, Any], descriptors: tuple[int, ...], limit_s: float) -> Unanswered | None:
         """Send one message within the time that its answer has; why it could not be sent, or None."""
@@ -457,6 +500,13 @@ class Session:
     def _garbled(self, why: str) -> Garbled:
         self.restart()
         return Garbled(why)
+
+
+def _plain(message: Question) -> dict[str, Any]:
+    """Return a message as it travels. A trace is data already, and large."""
+    if isinstance(message, Replay):
+        return {**dataclasses.asdict(replace(message, trace={})), "trace": message.trace}
+    return dataclasses.asdict(message)
 
 
 def _sealed_memory(size: int) -> int:

@@ -22,9 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader import tensors
 from grader.catalogue import Entry
 from grader.child.stopwatch import Stopwatch
-from grader.judge.truth import Truth, module_from_text
+from grader.judge.truth import Truth
 from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
 from grader.protocol.decode import decode
@@ -90,7 +91,7 @@ class _Anchor:
         torch.set_num_threads(1)
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._exercise = entry.exercise
-        self._baselines = module_from_text("baselines.py", entry.source("baselines.py"))
+        self._baselines = tensors.module_from_text("baselines.py", entry.source("baselines.py"))
         # torch.compile imports the module of the function that it is given.
         sys.modules[self._baselines.__name__] = self._baselines
         self._entry = entry

@@ -92,6 +92,7 @@ BLOCKED_GEMM = Part(
     on="cpu",
     tensors="cute",
     needs=CUTLASS,
+    kernels="cute",
     tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
     checks=(
         Check(
@@ -242,6 +243,7 @@ GEMM = Part(
     outputs=("c",),
     on="gpu",
     needs=CUTLASS,
+    kernels="cute",
     tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
     checks=(
         Check(

@@ -21,7 +21,6 @@ from grader.child.interpreter.indices import WrapLoops, numbered
 from grader.child.interpreter.libdevice import provide_libdevice
 from grader.child.interpreter.numerics import correct_numerics
 from grader.child.interpreter.reductions import correct_reductions
-from grader.child.kernel_code import closure_of
 from grader.protocol.targets import TARGETS
 
 _ASSUMED = 90
@@ -133,12 +132,12 @@ def _hold_to_promises() -> None:
 def _answer_launchers() -> None:
     """Launch code asks how many programs a GPU runs at a time, for its stream, or Triton's driver for its device.
 
-    The answers are those of an H100, but for where tensors are: here they stay on the CPU, and say so.
+    The answers are those of an H100.
     """
     from triton.runtime.driver import driver
 
-    pretend(TARGETS[_ASSUMED], there=False)
-    driver.set_active(stand_in(TARGETS[_ASSUMED], "cpu"))
+    pretend(TARGETS[_ASSUMED])
+    driver.set_active(stand_in(TARGETS[_ASSUMED]))
 
 
 def _keep_closures() -> None:
@@ -158,6 +157,15 @@ def _keep_closures() -> None:
         return bound
 
     FunctionRewriter._compile_and_exec = with_closure
+
+
+def closure_of(function: types.FunctionType) -> dict[str, Any]:
+    """Return the names of an enclosing function that have a value by now."""
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            values[name] = cell.cell_contents
+    return values
 
 
 def _give_loops_numbers() -> None:

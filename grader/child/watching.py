@@ -1,0 +1,192 @@
+"""Watches a call that really runs: which kernels it launches, and which of torch's operators compute beside them.
+
+For what is not recorded and replayed: parts in the CuTe DSL, calls by the clock, and values that are told although
+their points are lost.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.child import launches
+from grader.child.sealing import Sealing
+from grader.protocol.messages import Launch
+from grader.protocol.operators import SHAPING, SUPPORTING
+
+# Ways for values to leave a tensor without an operator of ATen.
+_ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
+_OF_TORCH = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
+_QUIET = frozenset({"aten", "profiler", "debugprims", "prim"})
+_MOST_LAUNCHES = 256
+
+
+@dataclass
+class Seen:
+    """What one call did."""
+
+    launches: list[Launch] = field(default_factory=list)
+    operators: dict[str, None] = field(default_factory=dict)
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self, watching: Watching) -> None:
+        super().__init__()
+        self._watching = watching
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in _ESCAPES and not self._watching.running:
+            self._watching.seen.operators.setdefault(f"Tensor.{func.__name__}")
+        return func(*args, **(kwargs or {}))
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Saying yes would import torch's compiler at the first operator: 1.4 s for every child.
+        return False
+
+    def __init__(self, watching: Watching) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._watching = watching
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given, watching = kwargs or {}, self._watching
+        namespace, _, name = func._schema.name.partition("::")
+        if namespace == "aten" and name in SUPPORTING | SHAPING and not _moves_away(name, args, given):
+            return watching.supporting(func, args, given)
+        if namespace == "aten" and func.is_view:
+            return func(*args, **given)
+        if namespace in _OF_TORCH:
+            if namespace not in _QUIET or namespace == "aten":
+                watching.seen.operators.setdefault(f"{namespace}.{name}")
+            return func(*args, **given)
+        with self:
+            return func(*args, **given)
+
+
+def _moves_away(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
+    return name == "_to_copy" and bool(args) and kwargs.get("device") not in (None, args[0].device)
+
+
+class Watching:
+    """Watches one process. `install` once, before the submission is loaded; `seen` is of the latest call."""
+
+    def __init__(self) -> None:
+        self.seen = Seen()
+        self.running = 0
+        self.sealing = Sealing()
+        self._is_on = False
+        self._trials = 0
+
+    def install(self) -> None:
+        """Note every launch of Triton's."""
+        from triton.compiler.compiler import CompiledKernel
+        from triton.runtime.autotuner import Autotuner
+        from triton.runtime.interpreter import InterpretedFunction
+        from triton.runtime.jit import JITFunction
+
+        for kind in (JITFunction, InterpretedFunction):
+            kind.run = self._around_run(kind.run)
+        Autotuner._bench = self._around_trial(Autotuner._bench)
+        CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
+
+    @contextmanager
+    def watch(self, *, timed: bool = False) -> Iterator[Seen]:
+        """Collect what happens inside; of a timed call without what takes time."""
+        self.seen, self.running, self._trials, self._is_on = Seen(), 0, 0, True
+        try:
+            with nullcontext() if timed else _Functions(self), _Operators(self):
+                yield self.seen
+        finally:
+            self._is_on = False
+
+    def seal(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Seal the memory of what the next call gets."""
+        self.sealing.begin(decoys)
+
+    def supporting(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run an operator that allocates, fills, copies or casts; copies of sealed bytes are sealed as well."""
+        tensors = _tensors((args, tuple(kwargs.values())))
+        if not self.sealing.holds(tensors):
+            return func(*args, **kwargs)
+        with self.sealing.window(tensors):
+            result = func(*args, **kwargs)
+        self.sealing.cover(_tensors(result))
+        return result
+
+    @contextmanager
+    def around(self, name: str, operations: dict[str, int], tensors: Sequence[Tensor]) -> Iterator[None]:
+        """Run a kernel of another kind than Triton's inside: a launch, which alone sees sealed memory."""
+        self._note(Launch(name, (), operations))
+        self.running += 1
+        try:
+            with self.sealing.window(tensors):
+                yield
+        finally:
+            self.running -= 1
+
+    def noted(self) -> int:
+        """Return how many launches of this call were noted so far."""
+        return len(self.seen.launches)
+
+    def forget_from(self, count: int) -> None:
+        """Forget the launches beyond the first `count`: they failed, and an autotuner went on."""
+        del self.seen.launches[count:]
+
+    def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            if not self._is_on or warmup:
+                return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+            self._note(Launch(launches.name_of(kernel), (), {}))
+            if len(sys._current_frames()) > 1:
+                self.seen.operators.setdefault("a second Python thread")
+            with torch._C.DisableTorchFunction():
+                return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+
+        return launch
+
+    def _around_trial(self, bench: Callable[..., Any]) -> Callable[..., Any]:
+        def trial(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            # An autotuner's trials are not the learner's launches.
+            self._trials += 1
+            try:
+                return bench(autotuner, *args, **kwargs)
+            finally:
+                self._trials -= 1
+
+        return trial
+
+    def _around_compiled(self, getitem: Callable[..., Any]) -> Callable[..., Any]:
+        def with_grid(kernel: Any, grid: Any) -> Any:
+            if self._is_on:
+                self._note(Launch(launches.name_of(kernel), (), {}))
+            return getitem(kernel, grid)
+
+        return with_grid
+
+    def _note(self, launch: Launch) -> None:
+        if not self._trials and len(self.seen.launches) < _MOST_LAUNCHES:
+            self.seen.launches.append(launch)
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    if isinstance(values, Tensor):
+        return [values]
+    return [tensor for value in values for tensor in _tensors(value)] if isinstance(values, tuple | list) else []
+
+
+def fill_uninitialised_memory(*, on: bool) -> None:
+    """Let torch.empty and its kin return NaN, so that an element the submission never wrote is seen."""
+    # The public switch imports torch's compiler, which costs more than everything else a child does.
+    torch._C._set_deterministic_algorithms(on, warn_only=True)

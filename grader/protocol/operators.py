@@ -1,0 +1,27 @@
+"""ATen's operators that do no part of the work: they allocate, fill, copy or cast; for recorder and replayer."""
+
+from __future__ import annotations
+
+ALLOCATING = frozenset(
+    {
+        *("empty", "empty_like", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"),
+        *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "empty_permuted"),
+    }
+)
+
+# With views, which are no steps of a trace, these are all that torch may do beside kernels.
+SUPPORTING = ALLOCATING | frozenset(
+    {
+        *("arange", "scalar_tensor", "clone", "contiguous", "copy_", "fill", "fill_", "zero_", "_to_copy"),
+        *("cat", "stack", "constant_pad_nd", "repeat"),
+    }
+)
+
+# These change what a tensor is a window onto, or only ask; what they did shows in the windows.
+SHAPING = frozenset(
+    {
+        *("detach", "lift", "lift_fresh", "set_", "_unsafe_view", "_reshape_alias", "resize_"),
+        *("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_", "detach_"),
+        *("is_same_size", "is_pinned", "record_stream", "promote_types", "result_type", "can_cast"),
+    }
+)

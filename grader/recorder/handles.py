@@ -1,0 +1,78 @@
+"""What a launch returns: a compiled kernel, as far as launch code asks it something where nothing was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+# Of a kernel of moderate size on any GPU; launch code divides by them to find how many programs fit.
+_REGISTERS = 64
+_SHARED_BYTES = 16 << 10
+_THREADS = 1024
+
+
+class Handle:
+    """Stands for triton's CompiledKernel. relaunch: records a launch with this grid and these arguments."""
+
+    n_regs = _REGISTERS
+    n_spills = 0
+    n_max_threads = _THREADS
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        bound: Mapping[str, Any],
+        options: Mapping[str, Any],
+        relaunch: Callable[..., Any],
+        compiled: Any = None,
+    ) -> None:
+        self._names = names
+        self._bound = dict(bound)
+        self._options = dict(options)
+        self._relaunch = relaunch
+        self._compiled = compiled
+        self.name = "kernel"
+        self.asm: dict[str, str] = {}
+        self.metadata = SimpleNamespace(
+            shared=_SHARED_BYTES,
+            num_warps=options.get("num_warps", 4),
+            num_stages=options.get("num_stages", 3),
+            num_ctas=options.get("num_ctas", 1),
+            name="kernel",
+        )
+
+    def __getattribute__(self, name: str) -> Any:
+        # Where the kernel was compiled after all, its own answers are better.
+        compiled = object.__getattribute__(self, "__dict__").get("_compiled")
+        if compiled is not None and name in ("n_regs", "n_spills", "n_max_threads", "metadata", "asm", "name"):
+            compiled._init_handles()
+            return getattr(compiled, name)
+        return object.__getattribute__(self, name)
+
+    def _init_handles(self) -> None:
+        """Do nothing: there is nothing to load."""
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Return what launches the kernel on this grid, with all arguments or without those fixed at warm-up."""
+
+        def launch(*args: Any, stream: object = None) -> Any:  # noqa: ARG001
+            given = args
+            if len(args) < len(self._names):
+                rest = iter(args)
+                open_names = [name for name in self._names if name not in self._fixed()]
+                values = dict(zip(open_names, rest, strict=False))
+                given = tuple(values.get(name, self._bound.get(name)) for name in self._names)
+            return self._relaunch(given, self._options, grid)
+
+        return launch
+
+    def _fixed(self) -> set[str]:
+        return {name for name, value in self._bound.items() if not hasattr(value, "dtype")} & self._constants
+
+    _constants: frozenset[str] = frozenset()
+
+    def with_constants(self, names: frozenset[str]) -> Handle:
+        """Say which arguments are compile-time constants. Returns itself."""
+        self._constants = names
+        return self

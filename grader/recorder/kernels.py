@@ -1,0 +1,96 @@
+"""Says where the functions that a launch runs stand in the submission's text, and what the names in them hold."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from grader.recorder.storages import Untold
+
+_TRITON = str(Path(triton.__file__).parent)
+# What the decorators of kernels take and a kernel's meaning may depend on.
+_OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug")
+
+
+def is_function_of_kernels(value: Any) -> bool:
+    """Tell whether something is what triton.jit or triton.constexpr_function makes of a function."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import ConstexprFunction, JITFunction
+
+    return isinstance(value, JITFunction | InterpretedFunction | ConstexprFunction)
+
+
+def place_in_triton(value: Any) -> str:
+    """Return the dotted name of something that comes with Triton; an empty text for anything else."""
+    function = getattr(value, "fn", value) if is_function_of_kernels(value) else value
+    name, module = getattr(function, "__name__", ""), str(getattr(function, "__module__", ""))
+    if not isinstance(name, str) or not module.startswith("triton."):
+        return ""
+    if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith(_TRITON):
+        # Functions of the interpreter's corrections stand in for triton's own under their names.
+        return f"{module}.{name}" if hasattr(triton.language, name) else ""
+    return f"{module}.{name}"
+
+
+class KernelTexts:
+    """The functions that the launches of one call run, in the order in which they were met."""
+
+    def __init__(self, path: str, told: Callable[[Any], Any]) -> None:
+        self._path = path
+        self._told = told
+        self._places: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self.rows: list[dict[str, Any]] = []
+
+    def place_of(self, kernel: Any) -> int:
+        """Return a function's place; what its names lead to is met as well. Raises Untold for one of another file."""
+        if id(kernel) in self._places:
+            return self._places[id(kernel)]
+        function = kernel.fn
+        if not isinstance(function, types.FunctionType):
+            raise Untold("a kernel that is no function")
+        if function.__code__.co_filename != self._path:
+            raise Untold(f"the kernel {function.__name__} of {Path(function.__code__.co_filename).name}")
+        place = self._places[id(kernel)] = len(self.rows)
+        # An id is a name only as long as its object lives.
+        self._kept.append(kernel)
+        row: dict[str, Any] = {
+            "name": function.__name__,
+            "line": function.__code__.co_firstlineno,
+            "kind": "constexpr" if type(kernel).__name__ == "ConstexprFunction" else "jit",
+            "names": {},
+            "options": {name: self._told(value) for name, value in _options(kernel) if value},
+        }
+        self.rows.append(row)
+        row["names"] = {name: self._told(value) for name, value in _names(function).items()}
+        return place
+
+
+def _options(kernel: Any) -> Iterator[tuple[str, Any]]:
+    given = getattr(kernel, "kwargs", {})
+    for name in _OPTIONS:
+        yield name, given.get(name, getattr(kernel, name, None))
+
+
+def _names(function: types.FunctionType) -> dict[str, Any]:
+    """Return what the global and enclosing names in a function hold, those of its defaults as well."""
+    found: dict[str, Any] = {}
+    used = {name for code in _within(function.__code__) for name in code.co_names}
+    for name in sorted(used & function.__globals__.keys()):
+        found[name] = function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _within(constant)

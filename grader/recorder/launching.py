@@ -1,0 +1,133 @@
+"""Stands in front of Triton's launches and autotuners: in a recorded call nothing is launched or tuned."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from grader.recorder.handles import Handle
+
+# The names of a launch's options; whatever else is no parameter is told as it is.
+_NOT_TOLD = frozenset({"warmup", "grid"})
+_MOST_CONFIGURATIONS = 64
+
+
+class Log(Protocol):
+    """Whoever keeps what a call did."""
+
+    @property
+    def is_on(self) -> bool:
+        """Tell whether a call is being recorded in this process."""
+
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        """Keep one launch."""
+
+    def choose(self, attempts: list[Callable[[], Any]]) -> Any:
+        """Keep what every attempt does as an alternative; return what the first one returns."""
+
+    def untold(self, what: str) -> None:
+        """Keep that something happened which the trace cannot say."""
+
+
+def install(log: Log, *, on_gpu: bool) -> None:
+    """Take the place of what launches and what tunes; before the submission is loaded."""
+    from triton.compiler.compiler import CompiledKernel
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    for kind in (JITFunction, InterpretedFunction):
+        kind.run = _around_run(log, kind.run, on_gpu=on_gpu)
+    Autotuner.run = _around_tuning(log, Autotuner.run)
+    CompiledKernel.__getitem__ = _around_compiled(log, CompiledKernel.__getitem__)
+
+
+def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[..., Any]:
+    def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if not log.is_on:
+            return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+        names = tuple(kernel.arg_names)
+        by_name = {name: value for name, value in kwargs.items() if name in names}
+        options = {name: value for name, value in kwargs.items() if name not in names and name not in _NOT_TOLD}
+        bound = _defaults(kernel.fn) | dict(zip(names, args, strict=False)) | by_name
+
+        def again(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:
+            return launch(kernel, *given, grid=new_grid, warmup=False, **chosen)
+
+        compiled = run(kernel, *args, grid=grid, warmup=True, **kwargs) if warmup and on_gpu else None
+        handle = Handle(names, bound, options, again, compiled).with_constants(_constants(kernel))
+        if warmup:
+            return handle
+        for hook in list(kernel.pre_run_hooks):
+            hook(*args, **kwargs)
+        if len(args) > len(names):
+            raise TypeError(f"{kernel.fn.__name__} takes {len(names)} arguments, got {len(args)}")
+        missing = [name for name in names if name not in bound]
+        if missing:
+            raise TypeError(f"{kernel.fn.__name__} must get all of its arguments, got none for {', '.join(missing)}")
+        if grid is None:
+            raise TypeError("a launch must have a grid, as in kernel[(programs,)](…), got None")
+        log.launch(kernel, _sizes(grid(bound) if callable(grid) else grid), args, by_name, options)
+        return handle
+
+    return launch
+
+
+def _around_tuning(log: Log, run: Callable[..., Any]) -> Callable[..., Any]:
+    def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        if not log.is_on:
+            return run(tuner, *args, **kwargs)
+        if kwargs.get("warmup"):
+            return tuner.fn.run(*args, **kwargs, **tuner.configs[0].all_kwargs())
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        configs = tuner.configs
+        if len(configs) > 1:
+            configs = list(tuner.prune_configs(kwargs))[:_MOST_CONFIGURATIONS]
+        if not configs:
+            raise ValueError(f"a pruner must leave a configuration, got none of {len(tuner.configs)}")
+        nargs = tuner.nargs
+
+        def attempt(config: Any) -> Callable[[], Any]:
+            def run_one() -> Any:
+                tuner.nargs, tuner.best_config = nargs, config
+                chosen = config.all_kwargs()
+                if config.pre_hook is not None:
+                    config.pre_hook({**nargs, **kwargs, **chosen})
+                return tuner.fn.run(*args, **kwargs, **chosen)
+
+            return run_one
+
+        result = log.choose([attempt(config) for config in configs])
+        tuner.best_config, tuner.nargs = configs[0], None
+        return result
+
+    return tuned
+
+
+def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any]:
+    def with_grid(kernel: Any, grid: Any) -> Any:
+        if not log.is_on:
+            return getitem(kernel, grid)
+        # Compiled before the call, by hand: which function it was made of cannot be told.
+        return lambda *_, **__: log.untold("a launch of a kernel that was compiled earlier")
+
+    return with_grid
+
+
+def _sizes(grid: Any) -> tuple[int, ...]:
+    """Return how many programs a grid has along each of its axes."""
+    return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+
+
+def _constants(kernel: Any) -> frozenset[str]:
+    hints = getattr(kernel.fn, "__annotations__", {})
+    return frozenset(name for name, hint in hints.items() if "constexpr" in str(hint))

@@ -1,0 +1,316 @@
+"""Records one call after another: what is allocated, copied and launched, and what computes besides."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.protocol.messages import Form
+from grader.protocol.operators import SHAPING, SUPPORTING
+from grader.protocol.trace import MOST_CONSTANT_BYTES, MOST_STEPS, Deed, Recorded
+from grader.recorder import launching
+from grader.recorder.kernels import KernelTexts
+from grader.recorder.storages import Storages, Untold, content_of, window_of
+from grader.recorder.telling import Telling
+
+# Ways for values to leave a tensor without an operator of ATen.
+_ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
+_MOST_DEEDS = 64
+_MOST_CHARACTERS = 2 << 20
+# Namespaces of torch's own operators, which compute. The submission's come later, and consist of others.
+_OF_TORCH = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
+_QUIET = frozenset({"aten", "profiler", "debugprims", "prim"})
+
+
+class Call:
+    """What one call has done so far."""
+
+    def __init__(self, storages: Storages, path: str) -> None:
+        self._storages = storages
+        self._path = path
+        self.arguments: dict[str, int] = {}
+        self.windows: list[list[object]] = []
+        self._places: dict[str, int] = {}
+        self.steps: list[list[Any]] = [*_freed(storages)]
+        self.deeds: dict[tuple[str, int], None] = {}
+        self.untold: dict[tuple[str, int], None] = {}
+        self._count = 0
+        self.texts = KernelTexts(path, lambda value: self.telling.value(value, tensors=False))
+        self.telling = Telling(self.window, self.texts.place_of)
+
+    def window(self, tensor: Tensor) -> int:
+        """Return the place of a tensor's window in the trace; memory that is not known yet is told with its bytes."""
+        number = self._storages.number_of(tensor)
+        if number is None:
+            size, data = content_of(tensor, MOST_CONSTANT_BYTES, _MOST_CHARACTERS)
+            number = self._storages.add(tensor)
+            self.keep(["constant", number, size, data])
+        row = window_of(tensor, number)
+        if (place := self._places.get(str(row))) is None:
+            place = self._places[str(row)] = self._new_window(row)
+        return place
+
+    def _new_window(self, row: list[object]) -> int:
+        self.windows.append(row)
+        return len(self.windows) - 1
+
+    def keep(self, step: list[Any]) -> None:
+        """Keep one step."""
+        self._count += 1
+        if self._count > MOST_STEPS:
+            self.cannot_tell(f"more than {MOST_STEPS} steps")
+        else:
+            self.steps.append(step)
+
+    def did(self, name: str) -> None:
+        """Keep that something computed besides the kernels, and which line asked for it."""
+        if len(self.deeds) < _MOST_DEEDS:
+            self.deeds.setdefault((name[:80], self.line()))
+
+    def cannot_tell(self, what: str) -> None:
+        """Keep that something cannot be recorded."""
+        if len(self.untold) < _MOST_DEEDS:
+            self.untold.setdefault((what[:200], self.line()))
+
+    def line(self) -> int:
+        """Return the submission's line that is running, or 0."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self._path:
+                return frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return 0
+
+    def freed(self) -> None:
+        """Keep which storages nothing holds any more."""
+        self.steps += _freed(self._storages)
+
+    def told(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
+        """Return all of it. outputs: what was returned, in order."""
+        rows = []
+        with _unwatched():
+            for form, output in outputs:
+                try:
+                    window = self.window(output) if isinstance(output, Tensor) and form.kind == "tensor" else -1
+                except Untold as untold:
+                    self.cannot_tell(str(untold))
+                    window = -1
+                rows.append([window, asdict(form)])
+        trace = {
+            "arguments": self.arguments,
+            "windows": self.windows,
+            "kernels": self.texts.rows,
+            "steps": self.steps,
+            "outputs": rows,
+        }
+        deeds, untold_ = (tuple(Deed(name, line) for name, line in some) for some in (self.deeds, self.untold))
+        return Recorded("recorded", trace, deeds, untold_)
+
+    # -- operators ---------------------------------------------------------------------------------------------------
+
+    def operator(self, name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator that does no part of the work, and keep it."""
+        known = [*_tensors((args, tuple(kwargs.values())))]
+        sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
+        told: tuple[list[Any], dict[str, Any]] = [], {}
+        if name in SUPPORTING:
+            told = [self.telling.value(one) for one in args], {n: self.telling.value(v) for n, v in kwargs.items()}
+        result = func(*args, **kwargs)
+        if name in SUPPORTING:
+            self._keep_operator(name, func, told, _tensors(result))
+        for tensor in _tensors(result) if name in SHAPING else ():
+            before = sizes.get(tensor.untyped_storage()._cdata)
+            if before is not None and tensor.untyped_storage().nbytes() > before:
+                self._grown(tensor, before)
+        return result
+
+    def _keep_operator(
+        self, name: str, func: Any, told: tuple[list[Any], dict[str, Any]], results: Sequence[Tensor]
+    ) -> None:
+        self.freed()
+        for tensor in results:
+            if self._storages.number_of(tensor) is None:
+                self._storages.add(tensor)
+        overload = func._overloadname
+        self.keep(["operator", f"{name}.{overload}", *told, [self.window(one) for one in results], self.line()])
+
+    def _grown(self, tensor: Tensor, before: int) -> None:
+        """Keep that a storage grew: new memory, into which the old bytes are copied."""
+        old = self._storages.number_of(tensor)
+        size = tensor.untyped_storage().nbytes()
+        number = self._storages.add(tensor)
+        whole = self._window_of_bytes(number, size)
+        kind = {"dtype": ["dtype", "torch", "uint8"]}
+        self.keep(["operator", "empty.memory_format", [["list", [size]]], kind, [whole], self.line()])
+        if old is not None and before:
+            into, source = self._window_of_bytes(number, before), self._window_of_bytes(old, before)
+            self.keep(["operator", "copy_.default", [["tensor", into], ["tensor", source]], {}, [into], self.line()])
+
+    def _window_of_bytes(self, storage: int, size: int) -> int:
+        return self._new_window([storage, "uint8", 0, [size], [1]])
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        call = self._recorder.call
+        if call is not None and getattr(func, "__name__", "") in _ESCAPES:
+            call.did(f"Tensor.{func.__name__}")
+        return func(*args, **(kwargs or {}))
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Saying yes would import torch's compiler at the first operator: 1.4 s for every child.
+        return False
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._recorder = recorder
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given, call = kwargs or {}, self._recorder.call
+        namespace, _, name = func._schema.name.partition("::")
+        lifted = name.startswith("lift")
+        if call is None or (namespace == "aten" and func.is_view and not lifted):
+            return func(*args, **given)
+        if namespace == "aten" and name in SUPPORTING | SHAPING and not _moves_away(name, args, given):
+            return call.operator(name, func, args, given)
+        if namespace in _OF_TORCH:
+            if namespace not in _QUIET or namespace == "aten":
+                call.did(f"{namespace}.{name}")
+            return func(*args, **given)
+        # An operator of the submission's own: what it consists of is seen.
+        with self:
+            return func(*args, **given)
+
+
+def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    return name == "_to_copy" and bool(args) and kwargs.get("device") not in (None, args[0].device)
+
+
+class Recorder:
+    """Records the calls of one process. `install` once, before the submission is loaded."""
+
+    def __init__(self, path: str, device: torch.device) -> None:
+        self._path = path
+        self._device = device
+        self._storages = Storages()
+        self.call: Call | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Tell whether a call is being recorded."""
+        return self.call is not None
+
+    def install(self) -> None:
+        """Stand in front of launches, and watch operators in whatever threads the submission starts."""
+        launching.install(self, on_gpu=self._device.type == "cuda")
+        run = threading.Thread.run
+
+        def watched(thread: threading.Thread) -> None:
+            with self._modes():
+                run(thread)
+
+        threading.Thread.run = watched  # type: ignore[method-assign,assignment]
+
+    @contextmanager
+    def _modes(self) -> Iterator[None]:
+        with _Functions(self), _Operators(self):
+            yield
+
+    def forget(self) -> None:
+        """Forget all storages: what is kept from earlier calls will be told with its bytes."""
+        self._storages = Storages()
+
+    def record(self, function: Callable[[], object], arguments: Mapping[str, Tensor]) -> tuple[Call, object]:
+        """Call a function and return what it did and what it returned. arguments: the tensors that it gets, by name."""
+        call = Call(self._storages, self._path)
+        for name, tensor in arguments.items():
+            number = self._storages.number_of(tensor)
+            call.arguments[name] = self._storages.add(tensor) if number is None else number
+        with ExitStack() as stack:
+            stack.enter_context(self._modes())
+            self.call = call
+            try:
+                result = function()
+            finally:
+                self.call = None
+        return call, result
+
+    # -- what launching.Log asks for ---------------------------------------------------------------------------------
+
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        """Keep one launch."""
+        call = self.call
+        assert call is not None
+        with _unwatched():
+            told = call.telling
+            try:
+                place = call.texts.place_of(kernel)
+            except Untold as untold:
+                call.cannot_tell(str(untold))
+                return
+            rows = [told.value(one) for one in args], {name: told.value(one) for name, one in kwargs.items()}
+            chosen = {name: told.value(one, tensors=False) for name, one in options.items()}
+            call.keep(["launch", place, list(grid), *rows, chosen, call.line()])
+
+    def choose(self, attempts: list[Callable[[], Any]]) -> Any:
+        """Keep what every attempt does as an alternative; return what the first one returns."""
+        call = self.call
+        assert call is not None
+        before, alternatives, results = call.steps, [], []
+        try:
+            for attempt in attempts:
+                call.steps = []
+                results.append(attempt())
+                alternatives.append(call.steps)
+        finally:
+            call.steps = before
+        if len(alternatives) == 1:
+            call.steps += alternatives[0]
+        else:
+            call.keep(["choose", alternatives, call.line()])
+        return results[0]
+
+    def untold(self, what: str) -> None:
+        """Keep that something happened which the trace cannot say."""
+        if self.call is not None:
+            self.call.cannot_tell(what)
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """Look at tensors without being seen by the modes."""
+    with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+        yield
+
+
+def _freed(storages: Storages) -> list[list[Any]]:
+    dead = storages.forget_dead()
+    return [["free", sorted(dead)]] if dead else []
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    if isinstance(values, Tensor):
+        return [values]
+    if isinstance(values, tuple | list):
+        return [tensor for value in values for tensor in _tensors(value)]
+    return []

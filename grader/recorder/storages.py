@@ -1,0 +1,63 @@
+"""Numbers the storages that a submission's tensors lie in. Numbers go on from call to call."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+
+class Untold(Exception):
+    """Something cannot be recorded; the message says what."""
+
+
+class Storages:
+    """The storages that are known by a number."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, StorageWeakRef]] = {}
+        self._next = 0
+
+    def number_of(self, tensor: Tensor) -> int | None:
+        """Return the number of a tensor's storage, or None where it is not known."""
+        found = self._known.get(tensor.untyped_storage()._cdata)
+        return found[0] if found else None
+
+    def add(self, tensor: Tensor) -> int:
+        """Give the storage of a tensor a new number, also where it has one."""
+        storage = tensor.untyped_storage()
+        number, self._next = self._next, self._next + 1
+        # As long as there is a weak reference, no other storage gets this one's name.
+        self._known[storage._cdata] = number, StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        return number
+
+    def forget_dead(self) -> list[int]:
+        """Forget the storages that nothing holds any more. Returns their numbers."""
+        dead = {name: number for name, (number, reference) in self._known.items() if reference.expired()}  # type: ignore[no-untyped-call]
+        for name in dead:
+            del self._known[name]
+        return list(dead.values())
+
+
+def window_of(tensor: Tensor, storage: int) -> list[object]:
+    """Return a tensor as a window onto its storage, for the trace. Raises Untold."""
+    if tensor.layout != torch.strided or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
+        raise Untold("a tensor whose elements do not lie in memory as they are")
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return [storage, dtype, int(tensor.storage_offset()), [*map(int, tensor.shape)], [*map(int, tensor.stride())]]
+
+
+def content_of(tensor: Tensor, most_bytes: int, most_characters: int) -> tuple[int, str]:
+    """Return the size of a tensor's storage, and its bytes as they are now. Raises Untold where they are too many."""
+    storage = tensor.untyped_storage()
+    size = storage.nbytes()
+    if size > most_bytes:
+        raise Untold(f"{size} bytes that were made before the call")
+    raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (size,), (1,))
+    data = base64.b64encode(zlib.compress(raw.cpu().numpy().tobytes(), 1)).decode()
+    if len(data) > most_characters:
+        raise Untold(f"{size} bytes of Python's")
+    return size, data

@@ -1,0 +1,164 @@
+"""Tells Python's values as plain data for the trace. What cannot be told is named instead."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grader.recorder.kernels import is_function_of_kernels, place_in_triton
+from grader.recorder.storages import Untold
+
+_MOST_ENTRIES = 1024
+_MOST_LEVELS = 8
+_MOST_FIELDS = 64
+_BITS = 64
+
+
+class Telling:
+    """Tells values. window: of a tensor, its place in the trace. kernel: of a function of the text, its place."""
+
+    def __init__(self, window: Callable[[Tensor], int], kernel: Callable[[Any], int]) -> None:
+        self._window = window
+        self._kernel = kernel
+
+    def value(self, value: Any, *, tensors: bool = True, levels: int = _MOST_LEVELS) -> Any:
+        """Return the value for the trace; something unknown as ["unknown", what]."""
+        try:
+            return self._told(value, tensors, levels)
+        except Untold as untold:
+            return ["unknown", str(untold)[:200]]
+        except RecursionError:
+            return ["unknown", "something that holds itself"]
+
+    def _told(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911  one return for every kind
+        if value is None or type(value) is bool:
+            return value
+        if type(value) is int:
+            return _whole(value)
+        if type(value) is float:
+            return value if math.isfinite(value) else ["float", str(value)]
+        if type(value) is str:
+            return value if len(value) < 4096 else ["unknown", "a long text"]
+        if isinstance(value, Tensor):
+            return ["tensor", self._window(value)] if tensors else ["unknown", "a tensor"]
+        if levels <= 0:
+            raise Untold("something that holds too many levels")
+        if isinstance(value, tuple | list | dict):
+            return self._container(value, tensors, levels - 1)
+        return self._object(value, tensors, levels - 1)
+
+    def _container(self, value: Any, tensors: bool, levels: int) -> Any:
+        if len(value) > _MOST_ENTRIES:
+            raise Untold(f"a {type(value).__name__} of {len(value)} entries")
+        if isinstance(value, dict):
+            keys, values = self._all(dict.keys(value), tensors, levels), self._all(dict.values(value), tensors, levels)
+            return ["dict", keys, values]
+        if isinstance(value, list):
+            return ["list", self._all(list.__iter__(value), tensors, levels)]
+        items = self._all(tuple.__iter__(value), tensors, levels)
+        fields = getattr(type(value), "_fields", None)
+        if fields is not None and len(fields) == len(items):
+            return ["record", "tuple", type(value).__name__[:80], [*map(str, fields)], items]
+        return ["tuple", items]
+
+    def _all(self, values: Any, tensors: bool, levels: int) -> list[Any]:
+        return [self.value(one, tensors=tensors, levels=levels) for one in values]
+
+    def _object(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911
+        from triton.language import constexpr, dtype
+        from triton.runtime.jit import TensorWrapper
+
+        if isinstance(value, constexpr):
+            return ["constexpr", self.value(value.value, tensors=False, levels=levels)]
+        if isinstance(value, dtype):
+            return ["dtype", "triton", str(value.name)]
+        if isinstance(value, torch.dtype):
+            return ["dtype", "torch", str(value).removeprefix("torch.")]
+        if isinstance(value, torch.device | torch.memory_format | torch.layout):
+            # Where a tensor lies is the replayer's business.
+            name = "" if isinstance(value, torch.device) else str(value).removeprefix("torch.")
+            return ["enum", type(value).__name__, name]
+        if is_function_of_kernels(value) or isinstance(value, types.ModuleType | types.BuiltinFunctionType | type):
+            return self._named(value, levels)
+        if isinstance(value, TensorWrapper):
+            return ["wrapper", self._window(value.base), str(value.dtype).removeprefix("torch.")]
+        if isinstance(value, np.generic):
+            return self._told(value.item(), tensors, levels)
+        if isinstance(value, enum.Enum):
+            return self._member(value, levels)
+        if type(value).__name__ == "TensorDescriptor" and type(value).__module__ == "triton.tools.tensor_descriptor":
+            return self._descriptor(value, levels)
+        if isinstance(value, int | float | str):
+            kind = next(one for one in (int, float, str) if isinstance(value, one))
+            return self._told(kind(value), tensors, levels)
+        if dataclasses.is_dataclass(value):
+            fields = [one.name for one in dataclasses.fields(value)][:_MOST_FIELDS]
+            items = [self.value(getattr(value, name), tensors=tensors, levels=levels) for name in fields]
+            return ["record", "record", type(value).__name__[:80], fields, items]
+        if isinstance(value, types.SimpleNamespace):
+            return self._attributes("SimpleNamespace", vars(value), levels)
+        return self._named(value, levels)
+
+    def _named(self, value: Any, levels: int) -> Any:
+        """Tell what comes with Triton or Python, a function of the text, or a class that holds constants."""
+        if place := place_in_triton(value):
+            return ["language", place]
+        if isinstance(value, types.ModuleType):
+            return ["language", value.__name__[:200]]
+        if is_function_of_kernels(value):
+            return ["kernel", self._kernel(value)]
+        if isinstance(value, types.BuiltinFunctionType | type) and _is_of_python(value):
+            return ["language", f"{value.__module__}.{value.__name__}"]
+        if isinstance(value, type):
+            return self._class(value, levels)
+        raise Untold(f"{_article(type(value).__name__)}")
+
+    def _class(self, kind: type, levels: int) -> Any:
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            # Called, it makes a named tuple.
+            fields = [*map(str, kind._fields)]
+            return ["record", "class", kind.__name__[:80], fields, [None] * len(fields)]
+        if issubclass(kind, enum.Enum):
+            return self._attributes(kind.__name__, dict(kind.__members__), levels)
+        return self._attributes(kind.__name__, {n: v for n, v in vars(kind).items() if not n.startswith("_")}, levels)
+
+    def _member(self, member: enum.Enum, levels: int) -> Any:
+        if isinstance(member, int | str):
+            return self.value(int(member) if isinstance(member, int) else str(member.value))
+        items = [member.name, self.value(member.value, tensors=False, levels=levels)]
+        return ["record", "record", type(member).__name__[:80], ["name", "value"], items]
+
+    def _attributes(self, name: str, held: dict[str, Any], levels: int) -> Any:
+        fields = [one for one in held if one.isidentifier()][:_MOST_FIELDS]
+        items = [self.value(getattr(held[one], "__func__", held[one]), tensors=False, levels=levels) for one in fields]
+        return ["record", "record", name[:80], fields, items]
+
+    def _descriptor(self, value: Any, levels: int) -> Any:
+        rows = [self._all(getattr(value, name), False, levels) for name in ("shape", "strides", "block_shape")]
+        rounds = bool(getattr(value, "round_f32_to_tf32", False))
+        return ["descriptor", self._window(value.base), *rows, str(value.padding), rounds]
+
+
+def _whole(value: int) -> Any:
+    if value.bit_length() > _BITS:
+        raise Untold(f"an int of {value.bit_length()} bits")
+    return value
+
+
+def _is_of_python(value: Any) -> bool:
+    home = sys.modules.get(str(getattr(value, "__module__", "")))
+    name = getattr(home, "__name__", "")
+    return name in ("builtins", "math") and getattr(home, value.__name__, None) is value
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,95 @@
+"""The values of a trace as arguments of launches and operators: tensors among plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader.protocol.trace import (
+    DescriptorValue,
+    EnumValue,
+    ListValue,
+    NamedValue,
+    TensorValue,
+    TupleValue,
+    Value,
+    WrapperValue,
+)
+from grader.replay.memory import Unreplayable
+from grader.replay.values import plain_value
+
+_FORMATS = {
+    "memory_format": (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d),
+    "layout": (torch.strided,),
+}
+_MEMBERS = {(kind, str(one).removeprefix("torch.")): one for kind, found in _FORMATS.items() for one in found}
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Turns values into what is passed. tensor, kernel: what a number of the trace's tables stands for."""
+
+    tensor: Callable[[int], Tensor]
+    kernel: Callable[[int], Any]
+    device: torch.device
+
+    def of_operator(self, value: Value) -> Any:
+        """Return the argument of an operator of ATen. Raises Unreplayable."""
+        match value:
+            case TensorValue(index):
+                return self.tensor(index)
+            case TupleValue(items) | ListValue(items):
+                return [self.of_operator(one) for one in items]
+            case EnumValue("device"):
+                return self.device
+            case EnumValue(kind, name):
+                if (kind, name) not in _MEMBERS:
+                    raise Unreplayable(f"an operator cannot be given the {kind} {name}")
+                return _MEMBERS[kind, name]
+            case _:
+                return plain_value(value, self.kernel)
+
+    def of_launch(self, value: Value) -> Any:
+        """Return the argument of a launch. Raises Refused, Unreplayable."""
+        match value:
+            case TensorValue(index):
+                return self.tensor(index)
+            case WrapperValue(base, dtype):
+                return self._wrapped(self.tensor(base.index), dtype)
+            case DescriptorValue():
+                return self._descriptor(value)
+            case TupleValue(items) | ListValue(items):
+                return tuple(map(self.of_launch, items))
+            case NamedValue("tuple", _, fields, items) if any(map(_holds_tensor, items)):
+                empty: Any = plain_value(NamedValue("tuple", value.name, fields, (None,) * len(items)), self.kernel)
+                return type(empty)(*map(self.of_launch, items))
+            case _:
+                return plain_value(value, self.kernel)
+
+    def _wrapped(self, base: Tensor, name: str) -> Any:
+        from triton.runtime.jit import TensorWrapper
+
+        dtype = getattr(torch, name, None)
+        if not isinstance(dtype, torch.dtype):
+            raise Unreplayable(f"a tensor must be seen under a dtype of torch, got {name}")
+        return TensorWrapper(base, dtype)
+
+    def _descriptor(self, value: DescriptorValue) -> Any:
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        rows: list[Any] = [list(map(self.of_launch, one)) for one in (value.shape, value.strides, value.block_shape)]
+        rounding = (value.round_f32_to_tf32,) if value.round_f32_to_tf32 else ()
+        return TensorDescriptor(self.tensor(value.base.index), *rows, value.padding, *rounding)
+
+
+def _holds_tensor(value: Value) -> bool:
+    match value:
+        case TensorValue() | WrapperValue() | DescriptorValue():
+            return True
+        case TupleValue(items) | ListValue(items) | NamedValue(items=items):
+            return any(map(_holds_tensor, items))
+    return False

@@ -1,0 +1,136 @@
+"""The numbered storages of a trace. What a call allocated lies between guard bands, so that a store beyond it shows."""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grader.protocol.trace import Constant, Window
+
+# As wide as those of the arguments: a block that runs over an end stays inside.
+GUARD_BYTES = 1 << 16
+_MOST_GUARDED_BYTES = 4 << 20
+# Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
+_FILL = 0x7F
+_MOST_FINDINGS = 8
+
+
+class Unreplayable(Exception):
+    """A trace says something that cannot be: the submission's process told it, and not our recorder."""
+
+
+@dataclass
+class _Place:
+    """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape."""
+
+    content: Tensor
+    buffer: Tensor
+    shape: tuple[int, ...]
+
+
+class Memory:
+    """All storages that were not freed yet, from call to call."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._places: dict[int, _Place] = {}
+        self._overrun: list[str] = []
+        self._own_bytes: dict[int, int] = {}
+        self.most_bytes = 0
+
+    def begin(self) -> None:
+        """Begin a call: what is allocated from now on is its own."""
+        self._own_bytes, self.most_bytes, self._overrun = {}, 0, []
+
+    def forget(self) -> None:
+        """Forget all storages."""
+        self._places.clear()
+
+    def place_argument(self, number: int, buffer: Tensor) -> None:
+        """Give an argument's buffer, of bytes, its number."""
+        self._places[number] = _Place(buffer, buffer[:0], ())
+
+    def place_constant(self, step: Constant) -> None:
+        """Make a storage of bytes that came from Python. Raises Unreplayable."""
+        unpacker = zlib.decompressobj()
+        try:
+            raw = unpacker.decompress(b64decode(step.data, validate=True), step.nbytes + 1)
+        except (ValueError, zlib.error) as broken:
+            raise Unreplayable(f"a constant must be compressed bytes: {broken}") from broken
+        if len(raw) != step.nbytes:
+            raise Unreplayable(f"a constant must hold {step.nbytes} bytes, got {len(raw)}")
+        bytes_ = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
+        self._places[step.storage] = _Place(bytes_.to(self._device), bytes_[:0], ())
+
+    def adopt(self, number: int, fresh: Tensor) -> None:
+        """Give a tensor that an operator has just made its number, in memory with a guard band on either side."""
+        content = _whole(fresh)
+        size = content.numel()
+        buffer = content[:0]
+        if 0 < size <= _MOST_GUARDED_BYTES:
+            buffer = torch.full((size + 2 * GUARD_BYTES,), _FILL, dtype=torch.uint8, device=self._device)
+            buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(content)
+            content = _as_storage(buffer, GUARD_BYTES, size)
+        self._places[number] = _Place(content, buffer, tuple(fresh.shape))
+        self._own_bytes[number] = size
+        self.most_bytes = max(self.most_bytes, sum(self._own_bytes.values()))
+
+    def knows(self, number: int) -> bool:
+        """Tell whether a storage has this number."""
+        return number in self._places
+
+    def tensor(self, window: Window) -> Tensor:
+        """Return a window as a tensor. Raises Unreplayable for one that leaves its storage."""
+        place = self._places.get(window.storage)
+        dtype = getattr(torch, window.dtype, None)
+        if place is None or not isinstance(dtype, torch.dtype):
+            raise Unreplayable(f"a tensor must lie in a known storage, got {window}")
+        span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
+        span = 0 if 0 in window.shape else span
+        if (window.offset + span) * dtype.itemsize > place.content.numel():
+            raise Unreplayable(f"a tensor must lie within its {place.content.numel()} bytes, got {window}")
+        storage = place.content.untyped_storage()
+        return torch.empty(0, dtype=dtype, device=self._device).set_(
+            storage, window.offset, window.shape, window.strides
+        )
+
+    def free(self, numbers: tuple[int, ...]) -> None:
+        """Let go of storages; writes around them are noticed before."""
+        for number in numbers:
+            if place := self._places.pop(number, None):
+                self._look_around(place)
+            self._own_bytes.pop(number, None)
+
+    def overrun(self) -> tuple[str, ...]:
+        """Return descriptions of writes beside the call's allocations."""
+        for number in self._own_bytes:
+            self._look_around(self._places[number])
+        return tuple(self._overrun[:_MOST_FINDINGS])
+
+    def _look_around(self, place: _Place) -> None:
+        if not place.buffer.numel():
+            return
+        after, before = place.buffer[place.buffer.numel() - GUARD_BYTES :], place.buffer[:GUARD_BYTES]
+        for band, where in ((after, "after the end"), (before, "before the start")):
+            touched = (band != _FILL).nonzero().flatten()
+            if touched.numel():
+                first = int(touched[0]) if band is after else GUARD_BYTES - int(touched[-1])
+                shape = list(place.shape)
+                text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
+                self._overrun.append(f"{text}, the nearest {first} bytes away")
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """Return the whole storage of a tensor as bytes, sharing its memory."""
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+
+
+def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:
+    """Return a stretch of a buffer as bytes with a storage of their own, which does not keep the buffer alive."""
+    inside = torch._C._construct_storage_from_data_pointer(buffer.data_ptr() + start, buffer.device, size)
+    return torch.empty(0, dtype=torch.uint8, device=buffer.device).set_(inside, 0, (size,), (1,))

@@ -1,0 +1,262 @@
+"""Does what a trace says, on the true inputs: its allocations, copies and launches, one after another."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader import tensors
+from grader.child import launches
+from grader.child.announcing import Announcer, announce_compilation
+from grader.child.arguments import Arguments
+from grader.child.interpreter.corrections import apply_corrections
+from grader.child.interpreter.memory import MemoryWatch
+from grader.child.outputs import copied_out
+from grader.child.raising import Raising
+from grader.child.tuning import is_passed_over
+from grader.child.watching import fill_uninitialised_memory
+from grader.protocol import messages
+from grader.protocol.decode import decode
+from grader.protocol.messages import Answer, Call, Form, Loaded, Raised, Returned, Start
+from grader.protocol.operators import SUPPORTING
+from grader.protocol.trace import (
+    Choose,
+    Constant,
+    Free,
+    KernelText,
+    Launch,
+    Operator,
+    Step,
+    Trace,
+    decode_trace,
+)
+from grader.replay.arguments import Arguments as Values
+from grader.replay.kernels import Kernels
+from grader.replay.memory import Memory, Unreplayable
+from grader.replay.values import Refused
+
+_KEPT_RESULTS = 64
+
+
+class Replayer:
+    """One process that replays what one submission's process recorded; both keep memory from call to call."""
+
+    def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
+        self._start = start
+        self._path = str(Path(scratch, start.submission_name))
+        Path(self._path).write_text(start.submission, encoding="utf-8")
+        self._device = device
+        self._arguments = Arguments(device)
+        self._memory = Memory(device)
+        self._raising = Raising(self._path)
+        self._results: list[int] = []
+        self._watch: MemoryWatch | None = None
+        self._texts: tuple[KernelText, ...] = ()
+        self._kernels = Kernels(start.submission, self._path, ())
+        # Which configuration worked the last time, by the launch's line and the number of configurations.
+        self._chosen: dict[tuple[int, int], int] = {}
+        self._builders = tensors.module_from_text("inputs.py", start.inputs)
+        if device.type == "cuda":
+            announce_compilation(announcer)
+        else:
+            apply_corrections()
+            self._watch = MemoryWatch()
+            self._watch.install()
+        fill_uninitialised_memory(on=True)
+
+    def load(self) -> Loaded:
+        """Say that there is nothing to load: the submission's file is only read."""
+        return Loaded("loaded", (), ())
+
+    def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Answer:  # noqa: ARG002
+        """Replay one call."""
+        trace = decode_trace(message.pop("trace"))
+        replay = decode(messages.Replay, {**message, "trace": {}})
+        try:
+            return self._replayed(replay, trace, descriptors[0])
+        finally:
+            os.close(descriptors[0])
+
+    def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Returned | Raised:
+        call = replay.call
+        if replay.afresh:
+            self._memory.forget()
+            self._results.clear()
+        self._place(call, trace)
+        run = _Run(self, trace)
+        try:
+            for step in trace.steps:
+                run.step(step)
+            if self._device.type == "cuda":
+                torch.cuda.synchronize()
+            return self._returned(call, trace, run, memory_fd)
+        except Refused as refused:
+            told = self._raising.refused(refused.rule, refused.line, launched_at=run.line)
+            return told if refused.python else dataclasses.replace(told, kind="Untold")
+        except Unreplayable as unreplayable:
+            return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
+        except Exception as raised:
+            return self._raising.told(raised, findings=self._findings(), launched_at=run.line)
+
+    def _place(self, call: Call, trace: Trace) -> None:
+        recipe = call.recipe
+        builder = getattr(self._builders, recipe.part)
+        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, "cpu")
+        self._arguments.place(call.arguments, values, call.storage, call.carries)
+        self._memory.begin()
+        for name, number in trace.arguments.items():
+            self._memory.place_argument(number, self._arguments.buffer(name))
+
+    def _returned(self, call: Call, trace: Trace, run: _Run, memory_fd: int) -> Returned:
+        given = frozenset(trace.arguments.values())
+        outputs: list[tuple[Form, Tensor | None]] = []
+        for output in trace.outputs:
+            storage = trace.windows[output.window].storage if output.window >= 0 else -1
+            alias = self._alias(trace.arguments, storage) if output.form.kind == "tensor" else ""
+            tensor = self._memory.tensor(trace.windows[output.window]) if output.window >= 0 else None
+            outputs.append((dataclasses.replace(output.form, alias=alias, copied=False), tensor))
+            if storage >= 0 and storage not in given:
+                self._results = [*self._results, storage][-_KEPT_RESULTS:]
+        outputs += [(_form_of(one), one) for one in map(self._arguments.tensor, call.mutates)]
+        forms = copied_out(outputs, call.slots, memory_fd, self._device.type)
+        changed, overrun = self._arguments.disturbed(call.mutates)
+        overrun += self._memory.overrun()
+        launched, findings = tuple(run.launched), self._findings()
+        return Returned("returned", forms, changed, overrun, launched, (), findings, self._memory.most_bytes)
+
+    def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
+        for name, number in arguments.items():
+            if number == storage:
+                return f"argument {name}"
+        return "an earlier result" if storage in self._results else ""
+
+    def _findings(self) -> tuple[messages.Finding, ...]:
+        return self._watch.take() if self._watch else ()
+
+    # -- what a run asks for -----------------------------------------------------------------------------------------
+
+    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+        """Return the kernels of a trace; those of the last one where they are the same."""
+        if told != self._texts:
+            self._texts, self._kernels = told, Kernels(self._start.submission, self._path, told)
+        return self._kernels
+
+    @property
+    def memory(self) -> Memory:
+        """Return the storages of all calls."""
+        return self._memory
+
+    @property
+    def device(self) -> torch.device:
+        """Return where tensors lie."""
+        return self._device
+
+    def traffic(self) -> messages.Traffic | None:
+        """Return what the latest launch moved, where that is counted."""
+        return self._watch.traffic if self._watch else None
+
+    def first_choice(self, step: Choose) -> int:
+        """Return the configuration that worked when this line was last replayed."""
+        return self._chosen.get((step.line, len(step.alternatives)), 0)
+
+    def choose(self, step: Choose, place: int) -> None:
+        """Remember the configuration that worked."""
+        self._chosen[step.line, len(step.alternatives)] = place
+
+
+class _Run:
+    """The replay of one trace. line: of the submission, where it asked for what is running now."""
+
+    def __init__(self, replayer: Replayer, trace: Trace) -> None:
+        self._replayer = replayer
+        self._trace = trace
+        self._kernels = replayer.kernels(trace.kernels)
+        self._values = Values(self._tensor, self._kernels.kernel, replayer.device)
+        self.line = 0
+        self.launched: list[messages.Launch] = []
+
+    def step(self, step: Step) -> None:
+        """Do what one step says."""
+        match step:
+            case Operator():
+                self._operator(step)
+            case Constant():
+                self._replayer.memory.place_constant(step)
+            case Launch():
+                self._launch(step)
+            case Choose():
+                self._choose(step)
+            case Free(storages):
+                self._replayer.memory.free(storages)
+
+    def _operator(self, step: Operator) -> None:
+        name, _, overload = step.name.partition(".")
+        function = getattr(getattr(torch.ops.aten, name, None), overload, None) if name in SUPPORTING else None
+        if function is None:
+            raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
+        self.line = step.line
+        told = self._values.of_operator
+        kwargs = {name: told(value) for name, value in step.kwargs.items()}
+        results = _tensors(function(*map(told, step.args), **kwargs))
+        self.line = 0
+        memory = self._replayer.memory
+        for place, result in zip(step.results, results, strict=True):
+            window = self._trace.windows[place]
+            made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
+            if made != (window.dtype, window.shape, window.strides):
+                raise Unreplayable(f"{step.name} must make {window}, got {made}")
+            if not memory.knows(window.storage):
+                memory.adopt(window.storage, result)
+
+    def _launch(self, step: Launch) -> None:
+        self.line = step.line
+        kernel = self._kernels.kernel(step.kernel)
+        value = self._values.of_launch
+        args = tuple(map(value, step.args))
+        kwargs, options = ({name: value(one) for name, one in some.items()} for some in (step.kwargs, step.options))
+        told = messages.Launch(
+            launches.name_of(kernel), step.grid, launches.constants(kernel, launches.bound(kernel, args, kwargs))
+        )
+        self.launched.append(told)
+        try:
+            kernel.run(*args, grid=step.grid, warmup=False, **kwargs, **options)
+        finally:
+            self.launched[-1] = dataclasses.replace(told, traffic=self._replayer.traffic())
+        self.line = 0
+
+    def _choose(self, step: Choose) -> None:
+        """Do what the first configuration does that works."""
+        first = self._replayer.first_choice(step)
+        count = len(step.alternatives)
+        for place in range(first, count):
+            before = len(self.launched)
+            try:
+                for inner in step.alternatives[place]:
+                    self.step(inner)
+            except Exception as refused:
+                if not is_passed_over(refused) or place == count - 1:
+                    raise
+                del self.launched[before:]
+            else:
+                self._replayer.choose(step, place)
+                return
+
+    def _tensor(self, index: int) -> Tensor:
+        return self._replayer.memory.tensor(self._trace.windows[index])
+
+
+def _form_of(tensor: Tensor) -> Form:
+    return Form("tensor", str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type)
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    if isinstance(values, Tensor):
+        return [values]
+    return [tensor for value in values for tensor in _tensors(value)] if isinstance(values, tuple | list) else []

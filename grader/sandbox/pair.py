@@ -1,0 +1,91 @@
+"""A submission's process, which records, and the clean one that replays; both keep memory from call to call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.protocol.messages import Call, Loaded, Raised, Record, Replay
+from grader.protocol.trace import Deed, Trace, fingerprint, launches_in
+from grader.sandbox.outcome import Finished, Outcome, Unanswered
+from grader.sandbox.session import Session
+
+# The kind of a Raised by which the replayer says that Triton would take what it does not know.
+UNTOLD = "Untold"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it."""
+
+    call: Call
+    trace: Trace
+    message: Mapping[str, Any]
+    deeds: tuple[Deed, ...]
+    untold: tuple[Deed, ...]
+    afresh: bool
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Return the names of the kernels that are launched, once each."""
+        return tuple(dict.fromkeys(self.trace.kernels[launch.kernel].name for launch in launches_in(self.trace.steps)))
+
+
+class Pair:
+    """Records in one session and replays in the other."""
+
+    def __init__(self, session: Session, replayer: Session) -> None:
+        self.session = session
+        self._replayer = replayer
+        self._processes = (0, 0)
+        # Whether one of the two knows memory that the other one does not.
+        self._apart = True
+
+    @property
+    def worked_s(self) -> float:
+        """Return how long all answers of both took, in seconds."""
+        return self.session.worked_s + self._replayer.worked_s
+
+    def record(self, call: Call) -> Told | Raised | Unanswered:
+        """Have a call recorded; its recipe is that of the decoys."""
+        loaded = self.session.load()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        self._replayer.load()
+        now = self.session.starts, self._replayer.starts
+        afresh = self._apart or self._processes != now
+        answer = self.session.record(Record(call, afresh))
+        self._processes, self._apart = now, not isinstance(answer, tuple)
+        if not isinstance(answer, tuple):
+            return answer
+        recorded, trace = answer
+        return Told(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh)
+
+    def replay(self, told: Told, call: Call) -> Outcome:
+        """Replay what was told, on the inputs of the call's recipe."""
+        outcome = self._replayer.replay(Replay(call, told.message, told.afresh))
+        self._apart = self._apart or not isinstance(outcome, Finished)
+        return outcome
+
+    def skip(self) -> None:
+        """Say that something was recorded that will not be replayed."""
+        self._apart = True
+
+
+def seeds_after(tolds: Sequence[Told], salt: str) -> Callable[[int], int]:
+    """Return what makes a planned seed into the one that counts: nobody knows it before the traces are fixed.
+
+    It depends on what the traces do and on `salt`, so the same file always meets the same inputs.
+    """
+    digest = hashlib.sha256(salt.encode())
+    for told in tolds:
+        digest.update(fingerprint(told.message))
+
+    def seed(planned: int) -> int:
+        own = digest.copy()
+        own.update(str(planned).encode())
+        return int.from_bytes(own.digest()[:4], "big")
+
+    return seed
