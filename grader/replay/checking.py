@@ -1,0 +1,637 @@
+"""The allow-list for the functions of a submission's text: what is not on it is refused, with its line.
+
+In Triton's interpreter a kernel is Python, executed in the process that decides the verdict. So a tree passes only if
+each of its names and attributes is known to lead to Triton's language, to plain data or to another checked function.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.jit import ConstexprFunction, JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from grader.replay.language import MADE, Offered, offers
+from grader.replay.values import Refused, fields_of
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A name that leads to another function of the text."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Data:
+    """A name that leads to plain data."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A name that leads to what Triton does not have: a module or a function of Python's."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A name that leads to what the recorder could not tell, or that we refuse, and why."""
+
+    rule: str
+
+
+Thing = Offered | Kernel | Data | Foreign | Unknown
+Mode = Literal["jit", "constexpr"]
+
+# Those of Python's builtins that Triton's compiler knows, but for getattr, and those that constants may be made with.
+_BUILTINS: dict[Mode, frozenset[str]] = {
+    "jit": frozenset({"float", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"}),
+    "constexpr": frozenset(
+        {
+            *("abs", "all", "any", "bool", "dict", "divmod", "enumerate", "float", "hasattr", "int", "isinstance"),
+            *("len", "list", "max", "min", "pow", "range", "reversed", "round", "set", "sorted", "sum", "tuple", "zip"),
+            *("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "TypeError", "ValueError"),
+        }
+    ),
+}
+# What may stand behind `isinstance(x, …)`.
+_TYPES = frozenset({"bool", "dict", "float", "int", "list", "set", "tuple"})
+BUILTINS = _TYPES.union(*_BUILTINS.values())
+_PRINTING = frozenset({"device_print", "print", "static_print"})
+_LOOPS = frozenset({"range", "static_range"})
+# Names that mean something to Triton: its interpreter writes the first one into kernels, its compiler knows the other.
+_RESERVED = frozenset({"interpreter_semantic", "getattr"})
+_ASM = "inline_asm_elementwise"
+_MATHS = frozenset({"cupy", "jax", "math", "numpy", "torch"})
+
+# Attributes of values: what Triton's classes offer, without what builds or compiles.
+_CLASSES = (tl.tensor, tl.tensor_descriptor, tl.dtype, tl.pointer_type, tl.block_type, tl.constexpr)
+_OF_INSTANCES = frozenset(
+    {
+        *("T", "dtype", "element_ty", "name", "numel", "shape", "strides", "type", "value", "address_space"),
+        *("block_shape", "exponent_bias", "fp_mantissa_width", "int_bitwidth", "int_signedness", "itemsize"),
+        *("primitive_bitwidth", "scalar", "nbytes"),
+    }
+)
+_INSIDES = frozenset(
+    {
+        *("FP_TYPES", "KIND", "OTHER_TYPES", "SIGNEDNESS", "SINT_TYPES", "STANDARD_FP_TYPES", "UINT_TYPES"),
+        *("cache_key_part", "codegen_name", "handle", "kind", "mangle", "to_ir", "with_element_ty"),
+    }
+)
+# Methods of Python's own numbers and tables, for functions of constants.
+_OF_TABLES = frozenset({"bit_count", "bit_length", "get", "items", "keys", "values"})
+
+_STATEMENTS: dict[str, str] = {
+    "AsyncFor": "async for",
+    "AsyncFunctionDef": "function inside it",
+    "AsyncWith": "async with",
+    "Break": "break: let the loop's condition end it",
+    "ClassDef": "class inside it",
+    "Continue": "continue: write an if around the rest of the loop",
+    "Delete": "del",
+    "Dict": "dictionary: write a tuple",
+    "DictComp": "dictionary: write a tuple",
+    "FunctionDef": "function inside it: define it beside the kernel, with @triton.jit",
+    "GeneratorExp": "generator: write a loop over tl.static_range",
+    "Global": "global: pass the value as an argument",
+    "Import": "import: import at the top of the file",
+    "ImportFrom": "import: import at the top of the file",
+    "Lambda": "lambda: define a function with @triton.jit",
+    "Match": "match: write if and elif",
+    "NamedExpr": "`:=`: assign on a line of its own",
+    "Nonlocal": "nonlocal: return the value",
+    "Raise": "raise: write tl.device_assert",
+    "Set": "set: write a tuple",
+    "SetComp": "set: write a tuple",
+    "Try": "try: write an if",
+    "TryStar": "try: write an if",
+    "With": "with",
+    "Yield": "yield: store or return the value",
+    "YieldFrom": "yield: store or return the value",
+    "Await": "await",
+}
+
+
+@functools.cache
+def _safe_attributes() -> frozenset[str]:
+    names = {name for one in _CLASSES for name in dir(one) if not name.startswith("_")}
+    return frozenset(names | _OF_INSTANCES) - _INSIDES
+
+
+@functools.cache
+def _unsafe_attributes() -> frozenset[str]:
+    """Names that Python's or Triton's objects give a meaning, and that no value in a kernel may be asked for."""
+
+    def generator() -> Iterator[None]:
+        yield
+
+    running = generator()
+    trusted = tl.standard.sigmoid.fn
+    samples: tuple[Any, ...] = (
+        *(0, 0.0, 0j, "", b"", (), [], {}, set(), frozenset(), range(1), slice(1), True, None, Ellipsis, object, type),
+        *(functools.partial(len), generator, generator.__code__, running, inspect.currentframe(), len, [].append, ast),
+        *(ValueError(), property(), iter(()), map(len, ()), memoryview(b"")),
+        *(JITFunction(trusted), ConstexprFunction(trusted), interpreter.InterpretedFunction(trusted)),
+        *(interpreter.FunctionRewriter(trusted), interpreter.interpreter_builder, interpreter.interpreter_semantic),
+        *(interpreter.GridExecutor, interpreter.TensorHandle, interpreter.BlockPointerHandle, TensorDescriptor),
+        *(interpreter.TensorDescHandle, tl.core.tensor_descriptor_base, types.SimpleNamespace(data=0, attr=0, base=0)),
+        *_CLASSES,
+    )
+    names = {name for one in samples for name in dir(one)}
+    return (frozenset(names) | _INSIDES | {"data_ptr", "__self__", "padding"}) - _safe_attributes()
+
+
+@dataclass
+class Checked:
+    """What a function of the text needs.
+
+    used: what its names lead to. fields: its attributes that only a record or a named tuple can have.
+    """
+
+    used: dict[str, Thing] = field(default_factory=dict)
+    fields: list[ast.Attribute] = field(default_factory=list)
+
+
+def check(
+    function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None], *, interpreted: bool
+) -> Checked:
+    """Hold a function's tree, whose decorators, annotations and defaults are gone, to the list. Raises Refused."""
+    checker = _Checker(function, mode, resolve, interpreted=interpreted)
+    checker.body()
+    return checker.found
+
+
+class _Checker(ast.NodeVisitor):
+    """Walks one function. A node without a method of its own is refused."""
+
+    def __init__(
+        self, function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None], *, interpreted: bool
+    ) -> None:
+        self.found = Checked()
+        self._function, self._mode, self._resolve, self._interpreted = function, mode, resolve, interpreted
+        self._scopes: list[set[str]] = [set()]
+
+    def body(self) -> None:
+        """Check the parameters and the statements."""
+        given = self._function.args
+        generic: object = getattr(self._function, "type_params", None)
+        if given.kwarg or generic:
+            self._python(self._function, "has no **arguments and no type parameters: name them one by one")
+        several = [given.vararg] if given.vararg else []
+        for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, *several):
+            self._bind(one, one.arg)
+        for statement in self._function.body:
+            for target in _stored(statement):
+                self._bind(target, target.id)
+        self._visit_all(self._function.body)
+
+    # -- refusing ----------------------------------------------------------------------------------------------------
+
+    def _python(self, node: ast.AST, rule: str) -> NoReturn:
+        """Refuse what Triton has not; a function of constants is Python, which Triton takes as it is."""
+        if self._mode == "jit":
+            self._refuse(node, f"a kernel {rule}", python=True)
+        self._refuse(node, f"here a constexpr function {rule}", python=False)
+
+    def _refuse(self, node: ast.AST, rule: str, *, python: bool) -> NoReturn:
+        line = getattr(node, "lineno", self._function.lineno)
+        raise Refused(line, rule, python=python and self._mode == "jit")
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _bind(self, node: ast.AST, name: str) -> None:
+        if name.startswith("__") or name in _RESERVED:
+            self._refuse(node, f"{name} cannot be the name of a variable: call it otherwise", python=False)
+        self._scopes[-1].add(name)
+
+    def _is_local(self, name: str) -> bool:
+        return any(name in scope for scope in self._scopes)
+
+    def _thing(self, node: ast.Name) -> Thing | str:
+        """Return what a name that is no variable leads to: a builtin by its name."""
+        name = node.id
+        if name.startswith("__") or name in _RESERVED:
+            self._python(node, f"has no {name}: {_instead(name)}")
+        found = self.found.used.get(name) or self._resolve(name)
+        match found:
+            case Foreign(path):
+                self._python(node, f"has no {name} ({path} is Python's): {_instead(name)}")
+            case Unknown(rule):
+                self._refuse(node, f"`{name}`: {rule}", python=False)
+            case None if name in _BUILTINS[self._mode]:
+                return name
+            case None if _is_builtin(name):
+                self._python(node, f"has no {name}, which is Python's: {_instead(name)}")
+            case None:
+                self._refuse(node, f"it is not known what `{name}` is: pass it as an argument", python=False)
+        self.found.used[name] = found
+        return found
+
+    def _chain(self, node: ast.expr) -> Thing | str | None:
+        """Return what a name, or names behind a module, lead to; None for anything else, which is a value then."""
+        if isinstance(node, ast.Name):
+            return None if self._is_local(node.id) else self._foreign_or_thing(node, node)
+        if not isinstance(node, ast.Attribute):
+            return None
+        home = self._chain_home(node)
+        if not isinstance(home, Offered) or home.kind not in ("module", "enum"):
+            return None
+        found = home.member(node.attr)
+        if found is None:
+            rule = f"`{ast.unparse(node)}` is not of Triton's language: compute with what triton.language offers"
+            self._refuse(node, rule, python=not home.path.startswith("triton"))
+        return found
+
+    def _chain_home(self, node: ast.Attribute) -> Thing | str | None:
+        if isinstance(node.value, ast.Name) and not self._is_local(node.value.id):
+            return self._foreign_or_thing(node.value, node)
+        return self._chain(node.value)
+
+    def _foreign_or_thing(self, name: ast.Name, whole: ast.expr) -> Thing | str:
+        """As _thing, but tell of the whole: np.sum instead of np."""
+        found = self.found.used.get(name.id) or self._resolve(name.id)
+        if isinstance(found, Foreign) and isinstance(whole, ast.Attribute):
+            text = f"{name.id}.{whole.attr}"
+            known = found.path.partition(".")[0] in _MATHS
+            rule = f"{text} is Python's, and a kernel has none: {_instead(whole.attr if known else '')}"
+            self._refuse(whole, rule, python=True)
+        return self._thing(name)
+
+    # -- expressions -------------------------------------------------------------------------------------------------
+
+    def generic_visit(self, node: ast.AST) -> None:
+        """Refuse what is not on the list."""
+        kind = type(node).__name__
+        self._python(node, f"has no {_STATEMENTS.get(kind, kind)}")
+
+    def _visit(self, node: ast.AST | None) -> None:
+        if node is not None:
+            self.visit(node)
+
+    def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
+        for one in nodes:
+            self._visit(one)
+
+    def _value(self, node: ast.expr) -> None:
+        """Check what is used as a value: no module, no class."""
+        found = self._chain(node)
+        if isinstance(found, str):
+            self._python(node, f"uses {found} in no other way than to call it")
+        if isinstance(found, Offered) and found.kind in ("module", "class", "enum"):
+            self._refuse(node, f"`{ast.unparse(node)}` is no value: write what you need of it", python=True)
+        self._asm(node, found)
+
+    def _asm(self, node: ast.expr, found: Thing | str | None) -> None:
+        if self._interpreted and isinstance(found, Offered) and found.name == _ASM:
+            rule = f"{_ASM} cannot be interpreted: write the operation with triton.language, or grade on a GPU"
+            self._refuse(node, rule, python=False)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._value(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._python(node, "stores to no attribute: assign to a variable")
+        if self._chain(node) is not None:
+            self._value(node)
+            return
+        home = self._chain(node.value)
+        if isinstance(home, Offered) and home.kind != "data":
+            self._refuse(node, f"`{ast.unparse(node)}`: a kernel uses functions only to call them", python=True)
+        if isinstance(home, Kernel | str):
+            self._python(node, f"has no `{ast.unparse(node)}`: functions are there to be called")
+        if self._field_of_data(node):
+            return
+        self._visit(node.value)
+        self._attribute(node)
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        name = node.attr
+        if name.startswith("_") or name.endswith("_"):
+            self._python(node, f"has no `.{name}`: use what triton.language offers")
+        if name in _safe_attributes() or (self._mode == "constexpr" and name in _OF_TABLES):
+            return
+        if name in _unsafe_attributes():
+            self._python(node, f"has no `.{name}`: use what tl.tensor offers; a field of yours needs another name")
+        self.found.fields.append(node)
+
+    def _field_of_data(self, node: ast.Attribute) -> bool:
+        """Tell whether this is a field of a record that is known by name, at any depth."""
+        parts: list[str] = []
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute):
+            parts.insert(0, inner.attr)
+            inner = inner.value
+        home = self._chain(inner) if isinstance(inner, ast.Name) else None
+        if not isinstance(home, Data):
+            return False
+        value = home.value
+        for part in parts:
+            value = value.value if isinstance(value, tl.constexpr) else value
+            if part not in fields_of(value):
+                return False
+            value = fields_of(value)[part]
+        self.found.fields.append(node)
+        self.found.fields.extend(one for one in ast.walk(node.value) if isinstance(one, ast.Attribute))
+        return True
+
+    def visit_Call(self, node: ast.Call) -> None:
+        plain = node.args[: self._called(node)]
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self._python(node, "has no **arguments: name them one by one")
+            if keyword.arg.startswith("_"):
+                self._python(node, f"passes no argument called {keyword.arg}")
+            self._visit(keyword.value)
+        for one in plain:
+            self._visit(one.value if isinstance(one, ast.Starred) else one)
+
+    def _called(self, node: ast.Call) -> int | None:
+        """Check what is called. Returns how many of the arguments are values, None for all."""
+        function = node.func
+        if not isinstance(function, ast.Name | ast.Attribute | ast.Subscript):
+            self._refuse(node, "what a call returns is not called: give it a name first", python=False)
+        found = self._chain(function)
+        if found is None:
+            self._visit(function)
+        elif isinstance(found, str):
+            return self._builtin(node, found)
+        elif isinstance(found, Offered):
+            self._asm(function, found)
+            if found.kind in ("module", "enum") or (found.kind == "class" and found.name not in MADE):
+                text = ast.unparse(function)
+                self._refuse(node, f"`{text}` is not to be called: use what triton.language offers", python=False)
+            if found.name in _PRINTING:
+                self._printed(node)
+        return None
+
+    def _builtin(self, node: ast.Call, name: str) -> int | None:
+        if name in _PRINTING:
+            self._printed(node)
+        if name == "isinstance":
+            match node:
+                case ast.Call(args=[_, kind], keywords=[]):
+                    self._type(kind)
+                    return 1
+            self._python(node, "asks isinstance for a value and a type")
+        if name == "hasattr":
+            match node.args:
+                case [_, ast.Constant(value=str())]:
+                    return None
+            self._python(node, "asks hasattr for a name in quotes")
+        return None
+
+    def _printed(self, node: ast.Call) -> None:
+        if any(one.arg == "file" for one in node.keywords):
+            self._python(node, "prints to no file")
+
+    def _type(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Tuple):
+            for one in node.elts:
+                self._type(one)
+            return
+        if isinstance(node, ast.Name) and not self._is_local(node.id) and node.id in _TYPES:
+            return
+        found = self._chain(node)
+        if not isinstance(found, Offered) or found.kind != "class":
+            self._refuse(node, "isinstance asks for a type of triton.language, int or float", python=False)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if (
+            node.value is not None
+            and node.value is not Ellipsis
+            and not isinstance(node.value, bool | int | float | str)
+        ):
+            self._python(node, f"has no {type(node.value).__name__}: write numbers")
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        if isinstance(node.op, ast.MatMult):
+            self._python(node, "has no `@`: write tl.dot")
+        if isinstance(node.op, ast.Mod) and (_is_text(node.left)):
+            self._python(node, "formats no text with `%`: write an f-string")
+        self._visit_all((node.left, node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        self._visit(node.operand)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self._visit_all(node.values)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        if self._mode == "jit" and len(node.ops) > 1:
+            self._python(node, "compares two values at a time: write (a < b) & (b < c)")
+        if self._mode == "jit" and isinstance(node.ops[0], ast.In | ast.NotIn):
+            self._python(node, "has no `in`: compare with ==")
+        self._visit_all((node.left, *node.comparators))
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self._visit_all((node.test, node.body, node.orelse))
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._python(node, "stores to no element: write tl.store, or choose with tl.where")
+        if isinstance(self._chain(node.value), Kernel | Offered | str):
+            self._python(node, "launches no kernel: call the function without [grid]")
+        self._visit_all((node.value, node.slice))
+
+    def visit_Slice(self, node: ast.Slice) -> None:
+        self._visit_all((node.lower, node.upper, node.step))
+
+    def visit_Tuple(self, node: ast.Tuple) -> None:
+        self._visit_all(node.elts)
+
+    def visit_List(self, node: ast.List) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._python(node, "assigns to no list: write a, b = …")
+        self._visit_all(node.elts)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        for one in node.values:
+            if isinstance(one, ast.FormattedValue):
+                self._visit(one.value)
+                if one.format_spec is not None:
+                    self._refuse(
+                        one, "an f-string in a kernel has no format after the colon: leave it out", python=False
+                    )
+
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        if self._mode == "jit" and (len(node.generators) > 1 or node.generators[0].ifs):
+            self._python(node, "has one loop and no if in a comprehension: write a loop over tl.static_range")
+        self._comprehension(node.generators, (node.elt,))
+
+    def _comprehension(self, generators: list[ast.comprehension], results: tuple[ast.expr, ...]) -> None:
+        self._visit(generators[0].iter)
+        with self._scope():
+            for place, one in enumerate(generators):
+                if one.is_async:
+                    self._python(one.iter, "has no async")
+                if place:
+                    self._visit(one.iter)
+                self._targets(one.target)
+                self._visit_all(one.ifs)
+            self._visit_all(results)
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        self._scopes.append(set())
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def _targets(self, target: ast.expr) -> None:
+        """Bind the names of a comprehension, which are its own in Python, but not for Triton's compiler."""
+        if isinstance(target, ast.Tuple) and self._mode == "constexpr":
+            for one in target.elts:
+                self._targets(one)
+            return
+        if not isinstance(target, ast.Name):
+            self._python(target, "assigns to names in a comprehension")
+        if self._resolve(target.id) is not None or _is_builtin(target.id):
+            self._refuse(
+                target, f"{target.id} means something else outside of this list: call it otherwise", python=False
+            )
+        self._bind(target, target.id)
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        self._visit(node.value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if self._mode == "jit" and len(node.targets) > 1:
+            self._python(node, "assigns to one variable at a time: write two lines")
+        for one in node.targets:
+            self._target(one)
+        self._visit(node.value)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.op, ast.MatMult):
+            self._python(node, "has no `@`: write tl.dot")
+        self._target(node.target)
+        self._visit(node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._target(node.target)
+        self._visit(node.value)
+
+    def _target(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Tuple):
+            for one in node.elts:
+                self._target(one)
+        elif not isinstance(node, ast.Name):
+            self._visit(node)
+            self._python(node, "assigns to variables")
+
+    def visit_Return(self, node: ast.Return) -> None:
+        self._visit(node.value)
+
+    def visit_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    def visit_If(self, node: ast.If) -> None:
+        self._visit(node.test)
+        self._visit_all((*node.body, *node.orelse))
+
+    def visit_While(self, node: ast.While) -> None:
+        self._visit(node.test)
+        self._visit_all((*node.body, *node.orelse))
+
+    def visit_For(self, node: ast.For) -> None:
+        if self._mode == "jit":
+            found = self._chain(node.iter.func) if isinstance(node.iter, ast.Call) else None
+            name = found.name if isinstance(found, Offered) else found if isinstance(found, str) else ""
+            if name not in _LOOPS:
+                self._python(node, "loops over range, tl.range or tl.static_range")
+            if not isinstance(node.target, ast.Name):
+                self._python(node, "loops with one variable")
+        self._target(node.target)
+        self._visit(node.iter)
+        self._visit_all((*node.body, *node.orelse))
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self._visit_all((node.test, node.msg))
+
+    # -- what only functions of constants may ------------------------------------------------------------------------
+
+    def _constants_only(self, node: ast.AST) -> None:
+        if self._mode == "jit":
+            self._python(node, f"has no {_STATEMENTS.get(type(node).__name__, type(node).__name__)}")
+
+    def visit_Break(self, node: ast.Break) -> None:
+        self._constants_only(node)
+
+    def visit_Continue(self, node: ast.Continue) -> None:
+        self._constants_only(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self._constants_only(node)
+        if not isinstance(node.exc, ast.Call) or node.cause is not None:
+            self._python(node, "raises an exception with a message")
+        self._visit(node.exc)
+
+    def visit_Set(self, node: ast.Set) -> None:
+        self._constants_only(node)
+        self._visit_all(node.elts)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        self._constants_only(node)
+        if None in node.keys:
+            self._python(node, "has no ** in a dictionary")
+        self._visit_all((*node.keys, *node.values))
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self._constants_only(node)
+        self._comprehension(node.generators, (node.elt,))
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        self._constants_only(node)
+        self._comprehension(node.generators, (node.elt,))
+
+    def visit_DictComp(self, node: ast.DictComp) -> None:
+        self._constants_only(node)
+        self._comprehension(node.generators, (node.key, node.value))
+
+
+def _stored(node: ast.AST) -> Iterator[ast.Name]:
+    """Yield the names that a statement binds in its function: not those of a comprehension, which are its own."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            yield node
+    elif isinstance(node, ast.comprehension):
+        # Its targets are its own.
+        for part in (node.iter, *node.ifs):
+            yield from _stored(part)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _stored(child)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_builtin(name: str) -> bool:
+    return hasattr(builtins, name)
+
+
+def _instead(name: str) -> str:
+    """Say what to write instead of a function of Python's."""
+    if name and name in offers()["triton.language"]:
+        return f"write tl.{name}"
+    return "compute with what triton.language offers"

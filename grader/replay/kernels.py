@@ -1,0 +1,515 @@
+"""Kernels out of a submission's text, without a line of it being executed.
+
+A kernel is the function that stands at a line of the text. Its tree, without decorators, annotations and defaults, is
+held to the allow-list of grader.replay.checking, and then that very tree is what runs: Triton is given it in the place
+of the text that it would read and parse again. What a trace says of a kernel is a claim. The functions of the text
+alone are ever run, and its names lead to plain data, to Triton's language or to other functions of the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import dis
+import hashlib
+import inspect
+import linecache
+import re
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+from triton.runtime.jit import constexpr_function
+
+from grader.protocol.trace import KernelText, KernelValue, LanguageValue, UnknownValue, Value
+from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thing, Unknown, check
+from grader.replay.language import Offered, find, offers
+from grader.replay.values import Refused, described, fields_of, plain_value
+
+__all__ = ["Kernels", "Refused"]
+
+# No text can say these names.
+_LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
+_OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
+_OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
+_NEVER = ("BUILD_CLASS", "DELETE_", "IMPORT", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_SUBSCR", "_WITH")
+_TYPE_TEXT = re.compile(r"[*a-z0-9_ ]{1,40}")
+
+Function = ast.FunctionDef
+
+
+class Kernels:
+    """The kernels that a trace names, built out of the text.
+
+    source, path: the submission's text, and the file name for its lines. told: what the trace says of its kernels.
+    """
+
+    def __init__(self, source: str, path: str, told: Sequence[KernelText]) -> None:
+        self._path, self._told = path, tuple(told)
+        self._interpreted = bool(triton.knobs.runtime.interpret)
+        self._built: dict[int, Any] = {}
+        self._failed: dict[int, Refused] = {}
+        self._lines = re.split("\r\n|\r|\n", source)
+        self._tree = _parsed(source)
+        self._functions = {(name, line): found for name, line, found in _functions(self._tree)}
+        self._imports = dict(_imports(self._tree))
+        # Before the interpreter puts its own functions in the places of the language's.
+        offers()
+        linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self._lines], path)
+
+    def kernel(self, index: int) -> Any:
+        """Return a function as triton.jit or triton.constexpr_function makes it. Raises Refused."""
+        if index in self._failed:
+            raise self._failed[index]
+        known = set(self._built)
+        try:
+            return self._kernel(index)
+        except Refused as refused:
+            self._failed[index] = refused
+        except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
+            rule = f"the function cannot be compiled: {error}"[:300]
+            self._failed[index] = Refused(self._told[index].line, rule, python=False)
+        for one in set(self._built) - known:
+            # Functions that call each other are not run if one of them is refused.
+            del self._built[one]
+        raise self._failed[index]
+
+    def _kernel(self, index: int) -> Any:
+        if index not in self._built:
+            self._build(index)
+        return self._built[index]
+
+    def _build(self, index: int) -> None:
+        told = self._told[index]
+        place, function = self._functions.get((told.name, told.line), ("", None))
+        if function is None:
+            raise Refused(told.line, f"no function {told.name} begins here: define kernels in the file", python=False)
+        names = _Names(told, self._imports, self._tree, self._kernel)
+        tree = copy.deepcopy(function)
+        annotations = _take_annotations(tree, names)
+        defaults = _take_defaults(tree, names)
+        found = check(tree, told.kind, names.thing, interpreted=self._interpreted)
+        if self._interpreted:
+            tree = _Fields(found).visit(tree)
+        namespace: dict[str, Any] = {
+            _LANGUAGE: tl,
+            _FIELD: _field_of,
+            _CONSTEXPR: tl.constexpr,
+            "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
+            "__name__": "submission",
+        }
+        if self._interpreted:
+            namespace["interpreter_semantic"] = interpreter_semantic
+        make = _Maker(tree, self._path, namespace, defaults, annotations, place)
+        fn = make.function(ast.Module([copy.deepcopy(tree)], []))
+        kernel = self._made(told, fn, make)
+        self._built[index] = kernel
+        for name, thing in found.used.items():
+            namespace[name] = self._object(thing)
+
+    def _object(self, thing: Thing) -> Any:
+        match thing:
+            case Kernel(index):
+                return self._kernel(index)
+            case Offered(value=value) | Data(value):
+                return value
+        raise AssertionError(thing)
+
+    def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker) -> Any:
+        text = self._text(make.tree)
+        if told.kind == "constexpr":
+            return _with_tree(lambda: constexpr_function(fn), make, text)
+        options = {
+            name: plain_value(value, self._kernel)
+            for name, value in told.options.items()
+            if name in _OPTIONS and value is not None
+        }
+        for name in ("do_not_specialize", "do_not_specialize_on_alignment"):
+            if name in options and not _is_list_of_names(options[name]):
+                raise Refused(told.line, f"{name} must be a list of names or places", python=True)
+        if not self._interpreted:
+            return _guarded(_with_tree(lambda: triton.jit(fn, **options), make, text))
+        kernel = triton.jit(fn, **options)
+        kernel.rewriter = _CheckedRewriter(fn, make)
+        return _guarded(kernel)
+
+    def _text(self, tree: Function) -> list[str]:
+        """Return the function's lines, for messages: the tree is what is compiled."""
+        lines = [one[tree.col_offset :] for one in self._lines[tree.lineno - 1 : tree.end_lineno]]
+        if not re.match(r"def\s+\w+\s*\(", lines[0] if lines else ""):
+            lines = ast.unparse(tree).splitlines()
+        return [f"{one}\n" for one in lines]
+
+
+# -- the text --------------------------------------------------------------------------------------------------------
+
+
+def _parsed(source: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except SyntaxError as error:
+        raise Refused(error.lineno or 0, f"the file is not Python: {error.msg}", python=True) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Refused(0, f"the file cannot be read: {error}"[:300], python=True) from None
+
+
+def _functions(tree: ast.AST, place: str = "") -> Iterator[tuple[str, int, tuple[str, Function]]]:
+    """Yield every function by name and first line, with what Python calls it."""
+    waiting: list[tuple[ast.AST, str]] = [(tree, place)]
+    while waiting:
+        node, inside = waiting.pop()
+        for one in ast.iter_child_nodes(node):
+            within = inside
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                within = f"{inside}{one.name}." + ("" if isinstance(one, ast.ClassDef) else "<locals>.")
+            if isinstance(one, ast.FunctionDef):
+                for line in {one.lineno, min([one.lineno, *(line.lineno for line in one.decorator_list)])}:
+                    yield one.name, line, (f"{inside}{one.name}", one)
+            waiting.append((one, within))
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield what imports call things, and their dotted names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                yield (one.asname, one.name) if one.asname else (one.name.partition(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                yield one.asname or one.name, f"{node.module}.{one.name}"
+
+
+class _Names:
+    """What the names of one function lead to: as the trace says, else as the file's imports do."""
+
+    def __init__(
+        self, told: KernelText, imports: Mapping[str, str], tree: ast.Module, kernel_of: Callable[[int], object]
+    ) -> None:
+        self._told, self._imports, self._tree, self._kernel_of = told, imports, tree, kernel_of
+        self._found: dict[str, Thing | None] = {}
+
+    def thing(self, name: str) -> Thing | None:
+        """Return what a name leads to, None for one that nobody knows."""
+        if name not in self._found:
+            self._found[name] = self._look_up(name)
+        return self._found[name]
+
+    def _look_up(self, name: str) -> Thing | None:
+        if name in self._told.names:
+            return _thing(self._told.names[name], self._kernel_of)
+        return _imported(self._imports[name]) if name in self._imports else None
+
+    def chain(self, node: ast.expr) -> Thing | None:
+        """Return what a dotted name leads to."""
+        if isinstance(node, ast.Name):
+            return self.thing(node.id)
+        if isinstance(node, ast.Attribute):
+            home = self.chain(node.value)
+            return home.member(node.attr) if isinstance(home, Offered) else None
+        return None
+
+    def constant(self, name: str) -> ast.expr | None:
+        """Return what the file assigns to a name, if it does so once, at its top level."""
+        found = [
+            node.value
+            for node in self._tree.body
+            if isinstance(node, ast.Assign)
+            and any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
+        ]
+        return found[0] if len(found) == 1 else None
+
+
+def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
+    if isinstance(value, KernelValue):
+        return Kernel(value.index)
+    if isinstance(value, LanguageValue):
+        return _imported(value.path)
+    if isinstance(value, UnknownValue):
+        return Unknown(f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300])
+    try:
+        return Data(plain_value(value, kernel_of))
+    except Refused as refused:
+        if refused.line:
+            raise
+        return Unknown(refused.rule)
+
+
+def _imported(path: str) -> Thing:
+    found = find(path)
+    if found is not None:
+        return found
+    if path.partition(".")[0] == "triton":
+        return Unknown(f"{path} is not known to us: use what triton.language offers"[:300])
+    return Foreign(path[:100])
+
+
+# -- what runs when a function is defined -----------------------------------------------------------------------------
+
+
+def _take_annotations(tree: Function, names: _Names) -> dict[str, Any]:
+    """Take the decorators and annotations out of a function. Returns those that Triton reads: constexpr and dtypes."""
+    annotations = {}
+    tree.decorator_list, tree.returns, tree.type_comment = [], None, None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            found = _annotation(node.annotation, names)
+            if found is not None:
+                annotations[node.arg] = found
+            node.annotation, node.type_comment = None, None
+        if isinstance(node, ast.AnnAssign) and not isinstance(node.target, ast.Name):
+            raise Refused(node.lineno, "a kernel annotates variables only", python=True)
+    # In place, because a loop's body may hold them as well.
+    return annotations if _Annotated(names).visit(tree) else {}
+
+
+class _Annotated(ast.NodeTransformer):
+    """Makes `x: int = 1` into `x = 1`, and keeps constexpr under a name of ours."""
+
+    def __init__(self, names: _Names) -> None:
+        self._names = names
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is None:
+            raise Refused(node.lineno, "a variable in a kernel needs a value: write `x = …`", python=True)
+        if _annotation(node.annotation, self._names) is tl.constexpr:
+            node.annotation = ast.copy_location(ast.Name(_CONSTEXPR, ast.Load()), node.annotation)
+            node.simple = 1
+            return node
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+def _annotation(node: ast.expr | None, names: _Names) -> Any:
+    """Return what Triton makes of an annotation; None for what it does not care about."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value.strip()
+        if re.fullmatch(r"[\w.]+", text) and not text.endswith("constexpr"):
+            known = find(f"triton.language.{text.rpartition('.')[2]}")
+            return known.value if known and _is_type(known.value) else _type_text(text)
+        return tl.constexpr if text.endswith("constexpr") else _type_text(text)
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return None
+    found = names.chain(node)
+    if isinstance(found, Offered) and _is_type(found.value):
+        return found.value
+    # `tl` may be called otherwise, where only annotations say it.
+    return tl.constexpr if ast.unparse(node).rpartition(".")[2] == "constexpr" else None
+
+
+def _is_type(value: Any) -> bool:
+    return value is tl.constexpr or value is tl.const or isinstance(value, tl.dtype)
+
+
+def _type_text(text: str) -> str | None:
+    return (
+        text if _TYPE_TEXT.fullmatch(text) and (text.removeprefix("const ").startswith("*") or text.isalnum()) else None
+    )
+
+
+def _take_defaults(tree: Function, names: _Names) -> dict[str, object]:
+    """Take the defaults out of a function. Returns them as values."""
+    given = [*tree.args.posonlyargs, *tree.args.args]
+    late = given[len(given) - len(tree.args.defaults) :]
+    pairs = [
+        *zip(late, tree.args.defaults, strict=True),
+        *zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True),
+    ]
+    tree.args.defaults = []
+    tree.args.kw_defaults = [None for _ in tree.args.kw_defaults]
+    return {one.arg: _default(value, names) for one, value in pairs if value is not None}
+
+
+def _default(node: ast.expr, names: _Names, depth: int = 4) -> object:
+    """Return the value of a default, which is data or something of Triton's language."""
+    match node:
+        case ast.Constant(value=value) if value is None or isinstance(value, bool | int | float | str):
+            return value
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as value)):
+            return -value if isinstance(node.op, ast.USub) else value
+        case ast.Tuple(elts=items) if depth:
+            return tuple(_default(one, names, depth - 1) for one in items)
+        case ast.Call(func=function, args=[held], keywords=[]) if (
+            depth and _annotation(function, names) is tl.constexpr
+        ):
+            return tl.constexpr(_default(held, names, depth - 1))
+        case ast.Name() | ast.Attribute():
+            found = names.chain(node)
+            if isinstance(found, Data) or (isinstance(found, Offered) and found.kind in ("data", "function")):
+                return found.value
+            known = names.constant(node.id) if isinstance(node, ast.Name) and found is None else None
+            if known is not None and depth:
+                return _default(known, names, depth - 1)
+    rule = f"the default `{ast.unparse(node)[:80]}` is not known: write a number, or pass the argument"
+    raise Refused(node.lineno, rule, python=False)
+
+
+# -- what runs -------------------------------------------------------------------------------------------------------
+
+
+class _Fields(ast.NodeTransformer):
+    """Asks for attributes that no value of Triton's has where they belong: fields of records and named tuples."""
+
+    def __init__(self, found: Checked) -> None:
+        self._fields = {id(one) for one in found.fields}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        ours = id(node) in self._fields
+        self.generic_visit(node)
+        if not ours:
+            return node
+        call = ast.Call(ast.Name(_FIELD, ast.Load()), [node.value, ast.Constant(node.attr)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def _field_of(value: Any, name: str) -> object:
+    """Return a field of a record or a named tuple."""
+    known = fields_of(value.value if type(value) is tl.constexpr else value)
+    if name not in known:
+        raise AttributeError(f"a {type(value).__name__} has no {name}")
+    return known[name]
+
+
+class _Maker:
+    """Makes Python functions of one checked tree, without executing what defines them."""
+
+    def __init__(
+        self,
+        tree: Function,
+        path: str,
+        namespace: dict[str, Any],
+        defaults: Mapping[str, object],
+        annotations: Mapping[str, Any],
+        place: str,
+    ) -> None:
+        self.tree, self.path, self.defaults = tree, path, defaults
+        self._namespace, self._annotations, self._place = namespace, annotations, place
+        self._attributes = {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)} | _OF_THE_REWRITER
+        self._names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+
+    def function(self, module: ast.Module) -> types.FunctionType:
+        """Return the function of a module that holds its definition alone."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled = compile(module, self.path, "exec", dont_inherit=True)
+        (code,) = (one for one in compiled.co_consts if isinstance(one, types.CodeType))
+        self._look_again(code)
+        given = self.tree.args
+        by_place = [one.arg for one in (*given.posonlyargs, *given.args) if one.arg in self.defaults]
+        by_name = {one.arg: self.defaults[one.arg] for one in given.kwonlyargs if one.arg in self.defaults}
+        function = types.FunctionType(
+            code, self._namespace, code.co_name, tuple(self.defaults[one] for one in by_place)
+        )
+        function.__kwdefaults__ = by_name or None
+        function.__annotations__ = dict(self._annotations)
+        function.__qualname__ = self._place
+        return function
+
+    def _look_again(self, code: types.CodeType) -> None:
+        """Hold what was compiled to the list once more, as far as byte code tells."""
+        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _CONSTEXPR, "interpreter_semantic"}
+        language = offers()[_LANGUAGE]
+        for one in (code, *_codes_in(code)):
+            for step in dis.get_instructions(one):
+                name, what = step.opname, str(step.argval)
+                wrong = any(never in name for never in _NEVER)
+                wrong |= name in ("LOAD_GLOBAL", "LOAD_NAME") and what not in known
+                wrong |= name in ("LOAD_ATTR", "LOAD_METHOD") and not (what in self._attributes or what in language)
+                if wrong:
+                    raise Refused(one.co_firstlineno, f"the function compiles to {name} {what}"[:200], python=False)
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield one
+            yield from _codes_in(one)
+
+
+class _CheckedRewriter(FunctionRewriter):  # type: ignore[misc]
+    """Gives the interpreter the checked tree, where it would look for a text of its own."""
+
+    def __init__(self, fn: types.FunctionType, make: _Maker) -> None:
+        super().__init__(fn)
+        self._make = make
+
+    def rewrite_ast(self) -> types.FunctionType:
+        """Return the function as the interpreter runs it."""
+        self.filename, self.def_file_lineno = self._make.path, 1
+        # What parses a text returns a tree as it is.
+        return self._make.function(self._transform_ast(ast.Module([copy.deepcopy(self._make.tree)], [])))
+
+
+def _with_tree(build: Callable[[], Any], make: _Maker, text: list[str]) -> Any:
+    """Build what reads a function's text; then give it the tree, and a name for the tree in its cache's key."""
+    with _source(text, make.tree.lineno):
+        built = build()
+    tree = copy.deepcopy(make.tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
+            node.col_offset = max(0, node.col_offset - make.tree.col_offset)
+    ast.increment_lineno(tree, 1 - tree.lineno)
+    digest = hashlib.sha256(f"{ast.dump(tree)} {make.defaults!r}".encode()).hexdigest()
+    built._unsafe_update_src(f"{''.join(text)}# {digest}\n")
+    built.parse = lambda: ast.Module([copy.deepcopy(tree)], [])
+    return built
+
+
+@contextmanager
+def _source(text: list[str], line: int) -> Iterator[None]:
+    known = inspect.getsourcelines
+    inspect.getsourcelines = lambda object: (list(text), line)  # noqa: A006
+    try:
+        yield
+    finally:
+        inspect.getsourcelines = known
+
+
+def _is_list_of_names(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(one, int | str) for one in value)
+
+
+# -- launching -------------------------------------------------------------------------------------------------------
+
+_launching: list[bool] = []
+
+
+def _guarded(kernel: Any) -> Any:
+    """Let a kernel launch no kernel, and reach tensors through pointers alone: else torch would compute within it."""
+    names = [*inspect.signature(kernel.fn).parameters]
+    constants = {name for name, one in kernel.fn.__annotations__.items() if one is tl.constexpr}
+
+    def run(*args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        if _launching:
+            raise Refused(0, "a kernel launches no kernel: call it without [grid]", python=True)
+        for name, value in (*zip(names, args, strict=False), *options.items()):
+            if _is_misplaced(value, constant=name in constants):
+                raise Refused(0, f"{name} holds a tensor that Triton makes no pointer of: pass it alone", python=True)
+        _launching.append(True)
+        try:
+            return type(kernel).run(kernel, *args, grid=grid, warmup=warmup, **options)
+        finally:
+            _launching.pop()
+
+    kernel.run = run
+    return kernel
+
+
+def _is_misplaced(value: Any, *, constant: bool) -> bool:
+    """Tell whether an argument holds a tensor elsewhere than in itself or in a tuple."""
+    if value is None or isinstance(value, int | float | str):
+        return False
+    if isinstance(value, tuple):
+        return any(_is_misplaced(one, constant=constant) for one in value)
+    if isinstance(value, tl.constexpr):
+        return _is_misplaced(value.value, constant=True)
+    held = [*value.values()] if isinstance(value, dict) else [*fields_of(value).values()]
+    if isinstance(value, list) or held:
+        return any(_is_misplaced(one, constant=True) for one in (value if isinstance(value, list) else held))
+    return constant and (hasattr(value, "data_ptr") or hasattr(value, "block_shape"))

@@ -1,0 +1,110 @@
+"""The parts of Triton's language that a kernel may name: modules, functions, classes and constants, from a fixed list.
+
+A dotted name is followed through listed modules alone, because Triton's modules also hold Python's own
+(`tl.core.builtins`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import triton
+import triton.language as tl
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import ConstexprFunction, JITFunction
+
+_LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+_MODULES = (
+    *("math", "triton", "triton.language", "triton.language.core", "triton.language.extra"),
+    *("triton.language.extra.cuda", "triton.language.math", "triton.language.random", "triton.language.standard"),
+    *("triton.language.target_info", *_LIBDEVICE),
+)
+# Classes that a kernel may name; of these, MADE are those that it may also call.
+_CLASSES = (
+    *("block_type", "condition", "const", "constexpr", "dtype", "pointer_type", "range", "static_range", "tensor"),
+    *("tensor_descriptor", "tensor_descriptor_base", "tuple"),
+)
+MADE = frozenset({"block_type", "condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple"})
+# It links a library of the caller's choice.
+_BARRED = frozenset({"extern_elementwise"})
+_FOLDER = str(Path(triton.__file__).parent)
+
+
+@dataclass(frozen=True)
+class Offered:
+    """Something that kernels may name. path: where it was found."""
+
+    kind: Literal["module", "function", "class", "enum", "data"]
+    path: str
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition(".")[2]
+
+    def member(self, name: str) -> Offered | None:
+        """Return what a module or an enumeration offers under a name."""
+        if self.kind == "module":
+            return offers()[self.path].get(name)
+        if self.kind == "enum" and name in getattr(self.value, "__members__", ()):
+            return Offered("data", f"{self.path}.{name}", self.value.__members__[name])
+        return None
+
+
+def find(path: str) -> Offered | None:
+    """Return what a dotted name leads to, or None where it is not of the language."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        home = ".".join(parts[:length])
+        if home in _MODULES:
+            found: Offered | None = Offered("module", home, import_module(home))
+            for part in parts[length:]:
+                found = found and found.member(part)
+            return found
+    return None
+
+
+@cache
+def offers() -> Mapping[str, Mapping[str, Offered]]:
+    """Return what each module offers. Asked before the first kernel runs: the interpreter then puts in its own."""
+    return {name: _offered_by(import_module(name)) for name in _MODULES}
+
+
+def _offered_by(module: ModuleType) -> dict[str, Offered]:
+    found = {}
+    for name, value in vars(module).items():
+        kind = _kind(module, name, value)
+        if kind and not name.startswith("_") and not name.endswith("_"):
+            path = value.__name__ if kind == "module" else f"{module.__name__}.{name}"
+            found[name] = Offered(kind, path, value)
+    return found
+
+
+def _kind(module: ModuleType, name: str, value: Any) -> Literal["module", "function", "class", "enum", "data"] | None:
+    if isinstance(value, ModuleType):
+        return "module" if value.__name__ in _MODULES and sys.modules.get(value.__name__) is value else None
+    if module is math:
+        return "data" if type(value) is float else "function" if inspect.isbuiltin(value) else None
+    if value is tl.PropagateNan:
+        return "enum"
+    if isinstance(value, type):
+        return "class" if any(value is getattr(tl.core, one) for one in _CLASSES) else None
+    if isinstance(value, tl.dtype) or type(value) in (int, float, tl.constexpr):
+        return "data"
+    return "function" if name not in _BARRED and _is_function(module, value) else None
+
+
+def _is_function(module: ModuleType, value: Any) -> bool:
+    if isinstance(value, JITFunction | InterpretedFunction | ConstexprFunction):
+        return bool(value.fn.__code__.co_filename.startswith(_FOLDER))
+    return tl.core.is_builtin(value) or (module.__name__ in _LIBDEVICE and inspect.isfunction(value))

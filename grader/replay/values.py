@@ -1,0 +1,163 @@
+"""Values of a trace as Python objects: plain data, kernels and names of Triton's language, and nothing that acts."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NoReturn
+
+import torch
+import triton.language as tl
+
+from grader.protocol.trace import (
+    ConstexprValue,
+    DictValue,
+    DtypeValue,
+    KernelValue,
+    LanguageValue,
+    ListValue,
+    NamedValue,
+    TupleValue,
+    UnknownValue,
+    Value,
+)
+from grader.replay.language import find
+
+# Triton asks whatever it is given for these.
+_TAKEN = frozenset({"data_ptr", "fn", "handle", "tma_desc_cpu_ptr", "untyped_storage"})
+_DTYPES: dict[str, dict[str, object]] = {
+    "triton": {
+        **{one.name: one for one in vars(tl.core).values() if type(one) is tl.dtype},
+        **{name: one for name, one in vars(tl).items() if type(one) is tl.dtype},
+    },
+    "torch": {name: one for name, one in vars(torch).items() if type(one) is torch.dtype},
+}
+
+
+class Refused(Exception):
+    """A function of the text that is not run.
+
+    line: where, 0 where that is not known. rule: what is wrong, and what to write instead. python: whether Triton's
+    compiler would refuse it too.
+    """
+
+    def __init__(self, line: int, rule: str, *, python: bool) -> None:
+        super().__init__(line, rule, python)
+        self.line, self.rule, self.python = line, rule, python
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.rule}" if self.line else self.rule
+
+
+class Record:
+    """A dataclass, class or enumeration of a submission's that holds constants: its fields, and nothing else."""
+
+    __slots__ = ("__fields", "__name")
+
+    def __init__(self, name: str, fields: dict[str, object]) -> None:
+        object.__setattr__(self, "_Record__name", name)
+        object.__setattr__(self, "_Record__fields", fields)
+
+    def __getattr__(self, name: str) -> object:
+        fields = fields_of(self)
+        if name not in fields:
+            raise AttributeError(f"{self.__name} has no field {name}")
+        return fields[name]
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{self.__name} cannot be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self.__name} cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and repr(self) == repr(other) and fields_of(self) == fields_of(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"{self.__name}({', '.join(f'{name}={value!r}' for name, value in fields_of(self).items())})"
+
+
+def fields_of(value: object) -> dict[str, object]:
+    """Return the fields of a record or a named tuple, none for anything else."""
+    if type(value) is Record:
+        fields: dict[str, object] = object.__getattribute__(value, "_Record__fields")
+        return fields
+    if isinstance(value, tuple):
+        return dict(zip(getattr(type(value), "_fields", ()), value, strict=False))
+    return {}
+
+
+def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
+    """Return the object that a value tells. kernel_of: the kernel of a number. Raises Refused for all but plain data.
+
+    Lists become tuples, as Triton makes them when a kernel is launched.
+    """
+    match value:
+        case None | bool() | int() | float() | str():
+            found: object = value
+        case TupleValue(items) | ListValue(items):
+            found = tuple(plain_value(one, kernel_of) for one in items)
+        case DictValue(items):
+            found = dict(_pairs(items, kernel_of))
+        case ConstexprValue(held):
+            found = tl.constexpr(plain_value(held, kernel_of))
+        case NamedValue():
+            found = _named(value, kernel_of)
+        case KernelValue(index):
+            found = kernel_of(index)
+        case DtypeValue(library, name) if name in _DTYPES[library]:
+            found = _DTYPES[library][name]
+        case LanguageValue(path) if (offered := find(path)) and offered.kind in ("function", "data"):
+            found = offered.value
+        case _:
+            rule = f"a kernel cannot use {described(value)}: give it numbers, texts, dtypes or kernels"
+            raise Refused(0, rule, python=False)
+    return found
+
+
+def described(value: Value) -> str:
+    """Say what a value is, in a few words."""
+    match value:
+        case UnknownValue(what) | LanguageValue(what):
+            return what
+        case DtypeValue(library, name):
+            return f"the dtype {name} of {library}"
+    return f"a {type(value).__name__.removesuffix('Value').lower()}"
+
+
+def _pairs(
+    items: tuple[tuple[Value, Value], ...], kernel_of: Callable[[int], object]
+) -> Iterator[tuple[object, object]]:
+    for key, one in items:
+        known = plain_value(key, kernel_of)
+        try:
+            hash(known)
+        except TypeError:
+            raise Refused(0, "a key of a dictionary must be a number or a text", python=False) from None
+        yield known, plain_value(one, kernel_of)
+
+
+def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
+    for name in (value.name, *value.fields):
+        if not name.isidentifier():
+            raise Refused(0, f"{name!r} is no name", python=False)
+    for name in value.fields:
+        if name in _TAKEN or name.startswith("_") or name.endswith("_"):
+            raise Refused(0, f"a field cannot be called {name}: call it otherwise", python=False)
+    items = [plain_value(one, kernel_of) for one in value.items]
+    if value.kind == "record":
+        return Record(value.name, dict(zip(value.fields, items, strict=True)))
+    try:
+        return _tuple_class(value.name, value.fields)(*items)
+    except ValueError as error:
+        raise Refused(0, f"{value.name} is no named tuple: {error}", python=False) from None
+
+
+@cache
+def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
+    # One class for one shape: Triton compares the types of tuples. namedtuple checks the names.
+    return namedtuple(name, fields)
