@@ -92,6 +92,8 @@ _INSIDES = frozenset(
         *("cache_key_part", "codegen_name", "handle", "kind", "mangle", "to_ir", "with_element_ty"),
     }
 )
+# What a configuration may well call its fields, though Python's or Triton's objects have them too.
+_HARMLESS = frozenset({"count", "debug", "index", "kind", "version"})
 # Methods of Python's own numbers and tables, for functions of constants.
 _OF_TABLES = frozenset({"bit_count", "bit_length", "get", "items", "keys", "values"})
 
@@ -134,25 +136,24 @@ def _safe_attributes() -> frozenset[str]:
 
 @functools.cache
 def _unsafe_attributes() -> frozenset[str]:
-    """Names that Python's or Triton's objects give a meaning, and that no value in a kernel may be asked for."""
+    """Names by which functions, frames and tables of Python's, or Triton's kernels, would act or let themselves be seen.
+
+    While a kernel is compiled, an attribute of a function that it was given is Python's. The interpreter is safe from
+    that anyhow: what no value of Triton's has is there a field of a record, or an error.
+    """
 
     def generator() -> Iterator[None]:
         yield
 
-    running = generator()
     trusted = tl.standard.sigmoid.fn
     samples: tuple[Any, ...] = (
-        *(0, 0.0, 0j, "", b"", (), [], {}, set(), frozenset(), range(1), slice(1), True, None, Ellipsis, object, type),
-        *(functools.partial(len), generator, generator.__code__, running, inspect.currentframe(), len, [].append, ast),
-        *(ValueError(), property(), iter(()), map(len, ()), memoryview(b"")),
+        *([], {}, set(), object, type, ast, len, [].append, ValueError(), property(), functools.partial(len)),
+        *(generator, generator.__code__, generator(), inspect.currentframe(), TensorDescriptor),
         *(JITFunction(trusted), ConstexprFunction(trusted), interpreter.InterpretedFunction(trusted)),
         *(interpreter.FunctionRewriter(trusted), interpreter.interpreter_builder, interpreter.interpreter_semantic),
-        *(interpreter.GridExecutor, interpreter.TensorHandle, interpreter.BlockPointerHandle, TensorDescriptor),
-        *(interpreter.TensorDescHandle, tl.core.tensor_descriptor_base, types.SimpleNamespace(data=0, attr=0, base=0)),
-        *_CLASSES,
     )
-    names = {name for one in samples for name in dir(one)}
-    return (frozenset(names) | _INSIDES | {"data_ptr", "__self__", "padding"}) - _safe_attributes()
+    names = {name for one in samples for name in dir(one)} | {"data_ptr", "format", "format_map"}
+    return frozenset(names | _INSIDES) - _safe_attributes() - _HARMLESS
 
 
 @dataclass
