@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan

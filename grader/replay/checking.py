@@ -92,6 +92,8 @@ _INSIDES = frozenset(
         *("cache_key_part", "codegen_name", "handle", "kind", "mangle", "to_ir", "with_element_ty"),
     }
 )
+# What a configuration may well call its fields, though Python's or Triton's objects have them too.
+_HARMLESS = frozenset({"count", "debug", "index", "kind", "version"})
 # Methods of Python's own numbers and tables, for functions of constants.
 _OF_TABLES = frozenset({"bit_count", "bit_length", "get", "items", "keys", "values"})
 
@@ -134,25 +136,24 @@ def _safe_attributes() -> frozenset[str]:
 
 @functools.cache
 def _unsafe_attributes() -> frozenset[str]:
-    """Names that Python's or Triton's objects give a meaning, and that no value in a kernel may be asked for."""
+    """Names by which functions, frames and tables of Python's, or Triton's kernels, would act or let themselves be seen.
+
+    While a kernel is compiled, an attribute of a function that it was given is Python's. The interpreter is safe from
+    that anyhow: what no value of Triton's has is there a field of a record, or an error.
+    """
 
     def generator() -> Iterator[None]:
         yield
 
-    running = generator()
     trusted = tl.standard.sigmoid.fn
     samples: tuple[Any, ...] = (
-        *(0, 0.0, 0j, "", b"", (), [], {}, set(), frozenset(), range(1), slice(1), True, None, Ellipsis, object, type),
-        *(functools.partial(len), generator, generator.__code__, running, inspect.currentframe(), len, [].append, ast),
-        *(ValueError(), property(), iter(()), map(len, ()), memoryview(b"")),
+        *([], {}, set(), object, type, ast, len, [].append, ValueError(), property(), functools.partial(len)),
+        *(generator, generator.__code__, generator(), inspect.currentframe(), TensorDescriptor),
         *(JITFunction(trusted), ConstexprFunction(trusted), interpreter.InterpretedFunction(trusted)),
         *(interpreter.FunctionRewriter(trusted), interpreter.interpreter_builder, interpreter.interpreter_semantic),
-        *(interpreter.GridExecutor, interpreter.TensorHandle, interpreter.BlockPointerHandle, TensorDescriptor),
-        *(interpreter.TensorDescHandle, tl.tensor_descriptor_base, types.SimpleNamespace(data=0, attr=0, base=0)),
-        *_CLASSES,
     )
-    names = {name for one in samples for name in dir(one)}
-    return (frozenset(names) | _INSIDES | {"data_ptr", "__self__", "padding"}) - _safe_attributes()
+    names = {name for one in samples for name in dir(one)} | {"data_ptr", "format", "format_map"}
+    return frozenset(names | _INSIDES) - _safe_attributes() - _HARMLESS
 
 
 @dataclass
@@ -175,8 +176,8 @@ def check(
     return checker.found
 
 
-class _Checker:
-    """Walks one function. Its methods are called like the nodes; a node without one is refused."""
+class _Checker(ast.NodeVisitor):
+    """Walks one function. A node without a method of its own is refused."""
 
     def __init__(
         self, function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None], *, interpreted: bool
@@ -188,7 +189,8 @@ class _Checker:
     def body(self) -> None:
         """Check the parameters and the statements."""
         given = self._function.args
-        if given.kwarg or getattr(self._function, "type_params", ()):
+        generic: object = getattr(self._function, "type_params", None)
+        if given.kwarg or generic:
             self._python(self._function, "has no **arguments and no type parameters: name them one by one")
         several = [given.vararg] if given.vararg else []
         for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, *several):
@@ -272,14 +274,14 @@ class _Checker:
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
-    def _visit(self, node: ast.AST | None) -> None:
-        if node is None:
-            return
+    def generic_visit(self, node: ast.AST) -> None:
+        """Refuse what is not on the list."""
         kind = type(node).__name__
-        visit = getattr(self, f"_on_{kind}", None)
-        if visit is None:
-            self._python(node, f"has no {_STATEMENTS.get(kind, kind)}")
-        visit(node)
+        self._python(node, f"has no {_STATEMENTS.get(kind, kind)}")
+
+    def _visit(self, node: ast.AST | None) -> None:
+        if node is not None:
+            self.visit(node)
 
     def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
         for one in nodes:
@@ -299,11 +301,11 @@ class _Checker:
             rule = f"{_ASM} cannot be interpreted: write the operation with triton.language, or grade on a GPU"
             self._refuse(node, rule, python=False)
 
-    def _on_Name(self, node: ast.Name) -> None:
+    def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self._value(node)
 
-    def _on_Attribute(self, node: ast.Attribute) -> None:
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._python(node, "stores to no attribute: assign to a variable")
         if self._chain(node) is not None:
@@ -349,7 +351,7 @@ class _Checker:
         self.found.fields.extend(one for one in ast.walk(node.value) if isinstance(one, ast.Attribute))
         return True
 
-    def _on_Call(self, node: ast.Call) -> None:
+    def visit_Call(self, node: ast.Call) -> None:
         plain = node.args[: self._called(node)]
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -410,7 +412,7 @@ class _Checker:
         if not isinstance(found, Offered) or found.kind != "class":
             self._refuse(node, "isinstance asks for a type of triton.language, int or float", python=False)
 
-    def _on_Constant(self, node: ast.Constant) -> None:
+    def visit_Constant(self, node: ast.Constant) -> None:
         if (
             node.value is not None
             and node.value is not Ellipsis
@@ -418,48 +420,48 @@ class _Checker:
         ):
             self._python(node, f"has no {type(node.value).__name__}: write numbers")
 
-    def _on_BinOp(self, node: ast.BinOp) -> None:
+    def visit_BinOp(self, node: ast.BinOp) -> None:
         if isinstance(node.op, ast.MatMult):
             self._python(node, "has no `@`: write tl.dot")
         if isinstance(node.op, ast.Mod) and (_is_text(node.left)):
             self._python(node, "formats no text with `%`: write an f-string")
         self._visit_all((node.left, node.right))
 
-    def _on_UnaryOp(self, node: ast.UnaryOp) -> None:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         self._visit(node.operand)
 
-    def _on_BoolOp(self, node: ast.BoolOp) -> None:
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
         self._visit_all(node.values)
 
-    def _on_Compare(self, node: ast.Compare) -> None:
+    def visit_Compare(self, node: ast.Compare) -> None:
         if self._mode == "jit" and len(node.ops) > 1:
             self._python(node, "compares two values at a time: write (a < b) & (b < c)")
         if self._mode == "jit" and isinstance(node.ops[0], ast.In | ast.NotIn):
             self._python(node, "has no `in`: compare with ==")
         self._visit_all((node.left, *node.comparators))
 
-    def _on_IfExp(self, node: ast.IfExp) -> None:
+    def visit_IfExp(self, node: ast.IfExp) -> None:
         self._visit_all((node.test, node.body, node.orelse))
 
-    def _on_Subscript(self, node: ast.Subscript) -> None:
+    def visit_Subscript(self, node: ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._python(node, "stores to no element: write tl.store, or choose with tl.where")
         if isinstance(self._chain(node.value), Kernel | Offered | str):
             self._python(node, "launches no kernel: call the function without [grid]")
         self._visit_all((node.value, node.slice))
 
-    def _on_Slice(self, node: ast.Slice) -> None:
+    def visit_Slice(self, node: ast.Slice) -> None:
         self._visit_all((node.lower, node.upper, node.step))
 
-    def _on_Tuple(self, node: ast.Tuple) -> None:
+    def visit_Tuple(self, node: ast.Tuple) -> None:
         self._visit_all(node.elts)
 
-    def _on_List(self, node: ast.List) -> None:
+    def visit_List(self, node: ast.List) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._python(node, "assigns to no list: write a, b = …")
         self._visit_all(node.elts)
 
-    def _on_JoinedStr(self, node: ast.JoinedStr) -> None:
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         for one in node.values:
             if isinstance(one, ast.FormattedValue):
                 self._visit(one.value)
@@ -468,7 +470,7 @@ class _Checker:
                         one, "an f-string in a kernel has no format after the colon: leave it out", python=False
                     )
 
-    def _on_ListComp(self, node: ast.ListComp) -> None:
+    def visit_ListComp(self, node: ast.ListComp) -> None:
         if self._mode == "jit" and (len(node.generators) > 1 or node.generators[0].ifs):
             self._python(node, "has one loop and no if in a comprehension: write a loop over tl.static_range")
         self._comprehension(node.generators, (node.elt,))
@@ -509,23 +511,23 @@ class _Checker:
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _on_Expr(self, node: ast.Expr) -> None:
+    def visit_Expr(self, node: ast.Expr) -> None:
         self._visit(node.value)
 
-    def _on_Assign(self, node: ast.Assign) -> None:
+    def visit_Assign(self, node: ast.Assign) -> None:
         if self._mode == "jit" and len(node.targets) > 1:
             self._python(node, "assigns to one variable at a time: write two lines")
         for one in node.targets:
             self._target(one)
         self._visit(node.value)
 
-    def _on_AugAssign(self, node: ast.AugAssign) -> None:
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.op, ast.MatMult):
             self._python(node, "has no `@`: write tl.dot")
         self._target(node.target)
         self._visit(node.value)
 
-    def _on_AnnAssign(self, node: ast.AnnAssign) -> None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._target(node.target)
         self._visit(node.value)
 
@@ -537,21 +539,21 @@ class _Checker:
             self._visit(node)
             self._python(node, "assigns to variables")
 
-    def _on_Return(self, node: ast.Return) -> None:
+    def visit_Return(self, node: ast.Return) -> None:
         self._visit(node.value)
 
-    def _on_Pass(self, node: ast.Pass) -> None:
+    def visit_Pass(self, node: ast.Pass) -> None:
         pass
 
-    def _on_If(self, node: ast.If) -> None:
+    def visit_If(self, node: ast.If) -> None:
         self._visit(node.test)
         self._visit_all((*node.body, *node.orelse))
 
-    def _on_While(self, node: ast.While) -> None:
+    def visit_While(self, node: ast.While) -> None:
         self._visit(node.test)
         self._visit_all((*node.body, *node.orelse))
 
-    def _on_For(self, node: ast.For) -> None:
+    def visit_For(self, node: ast.For) -> None:
         if self._mode == "jit":
             found = self._chain(node.iter.func) if isinstance(node.iter, ast.Call) else None
             name = found.name if isinstance(found, Offered) else found if isinstance(found, str) else ""
@@ -563,7 +565,7 @@ class _Checker:
         self._visit(node.iter)
         self._visit_all((*node.body, *node.orelse))
 
-    def _on_Assert(self, node: ast.Assert) -> None:
+    def visit_Assert(self, node: ast.Assert) -> None:
         self._visit_all((node.test, node.msg))
 
     # -- what only functions of constants may ------------------------------------------------------------------------
@@ -572,37 +574,37 @@ class _Checker:
         if self._mode == "jit":
             self._python(node, f"has no {_STATEMENTS.get(type(node).__name__, type(node).__name__)}")
 
-    def _on_Break(self, node: ast.Break) -> None:
+    def visit_Break(self, node: ast.Break) -> None:
         self._constants_only(node)
 
-    def _on_Continue(self, node: ast.Continue) -> None:
+    def visit_Continue(self, node: ast.Continue) -> None:
         self._constants_only(node)
 
-    def _on_Raise(self, node: ast.Raise) -> None:
+    def visit_Raise(self, node: ast.Raise) -> None:
         self._constants_only(node)
         if not isinstance(node.exc, ast.Call) or node.cause is not None:
             self._python(node, "raises an exception with a message")
         self._visit(node.exc)
 
-    def _on_Set(self, node: ast.Set) -> None:
+    def visit_Set(self, node: ast.Set) -> None:
         self._constants_only(node)
         self._visit_all(node.elts)
 
-    def _on_Dict(self, node: ast.Dict) -> None:
+    def visit_Dict(self, node: ast.Dict) -> None:
         self._constants_only(node)
         if None in node.keys:
             self._python(node, "has no ** in a dictionary")
         self._visit_all((*node.keys, *node.values))
 
-    def _on_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         self._constants_only(node)
         self._comprehension(node.generators, (node.elt,))
 
-    def _on_SetComp(self, node: ast.SetComp) -> None:
+    def visit_SetComp(self, node: ast.SetComp) -> None:
         self._constants_only(node)
         self._comprehension(node.generators, (node.elt,))
 
-    def _on_DictComp(self, node: ast.DictComp) -> None:
+    def visit_DictComp(self, node: ast.DictComp) -> None:
         self._constants_only(node)
         self._comprehension(node.generators, (node.key, node.value))
 
@@ -614,11 +616,11 @@ def _stored(node: ast.AST) -> Iterator[ast.Name]:
             yield node
     elif isinstance(node, ast.comprehension):
         # Its targets are its own.
-        for one in (node.iter, *node.ifs):
-            yield from _stored(one)
+        for part in (node.iter, *node.ifs):
+            yield from _stored(part)
     else:
-        for one in ast.iter_child_nodes(node):
-            yield from _stored(one)
+        for child in ast.iter_child_nodes(node):
+            yield from _stored(child)
 
 
 def _is_text(node: ast.expr) -> bool:

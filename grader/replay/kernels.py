@@ -464,7 +464,7 @@ def _with_tree(build: Callable[[], Any], make: _Maker, text: list[str]) -> Any:
 @contextmanager
 def _source(text: list[str], line: int) -> Iterator[None]:
     known = inspect.getsourcelines
-    inspect.getsourcelines = lambda object: (list(text), line)
+    inspect.getsourcelines = lambda object: (list(text), line)  # noqa: A006
     try:
         yield
     finally:

@@ -26,11 +26,13 @@ from grader.replay.language import find
 
 # Triton asks whatever it is given for these.
 _TAKEN = frozenset({"data_ptr", "fn", "handle", "tma_desc_cpu_ptr", "untyped_storage"})
-_TRITON_DTYPES = {
-    **{one.name: one for one in vars(tl.core).values() if type(one) is tl.dtype},
-    **{name: one for name, one in vars(tl).items() if type(one) is tl.dtype},
+_DTYPES: dict[str, dict[str, object]] = {
+    "triton": {
+        **{one.name: one for one in vars(tl.core).values() if type(one) is tl.dtype},
+        **{name: one for name, one in vars(tl).items() if type(one) is tl.dtype},
+    },
+    "torch": {name: one for name, one in vars(torch).items() if type(one) is torch.dtype},
 }
-_TORCH_DTYPES = {name: one for name, one in vars(torch).items() if type(one) is torch.dtype}
 
 
 class Refused(Exception):
@@ -94,28 +96,27 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
 
     Lists become tuples, as Triton makes them when a kernel is launched.
     """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
     match value:
+        case None | bool() | int() | float() | str():
+            found: object = value
         case TupleValue(items) | ListValue(items):
-            return tuple(plain_value(one, kernel_of) for one in items)
+            found = tuple(plain_value(one, kernel_of) for one in items)
         case DictValue(items):
-            return dict(_pairs(items, kernel_of))
+            found = dict(_pairs(items, kernel_of))
         case ConstexprValue(held):
-            return tl.constexpr(plain_value(held, kernel_of))
+            found = tl.constexpr(plain_value(held, kernel_of))
         case NamedValue():
-            return _named(value, kernel_of)
-        case DtypeValue(library, name):
-            found = (_TRITON_DTYPES if library == "triton" else _TORCH_DTYPES).get(name)
-            if found is not None:
-                return found
+            found = _named(value, kernel_of)
         case KernelValue(index):
-            return kernel_of(index)
-        case LanguageValue(path):
-            offered = find(path)
-            if offered is not None and offered.kind in ("function", "data"):
-                return offered.value
-    raise Refused(0, f"a kernel cannot use {described(value)}: give it numbers, texts, dtypes or kernels", python=False)
+            found = kernel_of(index)
+        case DtypeValue(library, name) if name in _DTYPES[library]:
+            found = _DTYPES[library][name]
+        case LanguageValue(path) if (offered := find(path)) and offered.kind in ("function", "data"):
+            found = offered.value
+        case _:
+            rule = f"a kernel cannot use {described(value)}: give it numbers, texts, dtypes or kernels"
+            raise Refused(0, rule, python=False)
+    return found
 
 
 def described(value: Value) -> str:

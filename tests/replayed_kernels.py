@@ -1,0 +1,718 @@
+"""What tests/test_replay_kernels.py runs in processes of their own, interpreting and compiling."""
+
+from __future__ import annotations
+
+import ast
+import os
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from grader.protocol.trace import (
+    ConstexprValue,
+    DtypeValue,
+    KernelText,
+    KernelValue,
+    LanguageValue,
+    NamedValue,
+    TensorValue,
+    TupleValue,
+    UnknownValue,
+    Value,
+)
+from grader.replay.kernels import Kernels, Refused
+from grader.replay.values import plain_value
+from tests.claimed import claims_of, defines_kernels
+from tests.conftest import ROOT
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+interpreted_only = pytest.mark.skipif(not INTERPRETED, reason="it runs in the interpreter")
+compiled_only = pytest.mark.skipif(INTERPRETED, reason="it is for the compiler")
+
+TL = {"tl": LanguageValue("triton.language"), "triton": LanguageValue("triton")}
+HELPER = "@triton.jit\ndef helper(x):\n    return x + 1\n\n\n"
+PATH = "/submission/solution.py"
+
+
+def built(source: str, names: Mapping[str, Value] | None = None, kind: Any = "jit", **options: Value) -> Any:
+    """Build the last function of a text, and with it `helper`, kernel number 1."""
+    text = textwrap.dedent(source)
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    last = max(found, key=lambda node: node.lineno)
+    line = min([last.lineno, *(one.lineno for one in last.decorator_list)])
+    told = [
+        KernelText(last.name, line, kind, {**TL, **(names or {})}, options),
+        KernelText("helper", 1, "jit", TL),
+    ]
+    return Kernels(text, PATH, told).kernel(0)
+
+
+def body(*lines: str, arguments: str = "x, n, f") -> str:
+    """Return a kernel of these lines, the first of which is the text's line 8."""
+    return f"{HELPER}@triton.jit\ndef kernel({arguments}):\n" + "".join(f"    {one}\n" for one in lines)
+
+
+def refusal(
+    *lines: str, names: Mapping[str, Value] | None = None, kind: str = "jit", arguments: str = "x, n, f"
+) -> Refused:
+    with pytest.raises(Refused) as caught:
+        built(body(*lines, arguments=arguments), names, kind)
+    return caught.value
+
+
+# -- refused ---------------------------------------------------------------------------------------------------------
+
+PYTHON = [
+    "import os",
+    "from os import system",
+    "global g",
+    "del x",
+    "y = lambda: 1",
+    "y = (lambda: 1)()",
+    "class A: pass",
+    "def inner(): pass",
+    "async def inner(): pass",
+    "try:\n        pass\n    except ValueError:\n        pass",
+    "with f(): pass",
+    "with open('x') as y: pass",
+    "yield 1",
+    "y = yield",
+    "y = await f",
+    "raise ValueError",
+    "y = (z := 1)",
+    "y = {1: 2}",
+    "y = {1, 2}",
+    "y = {a: 1 for a in n}",
+    "y = {a for a in n}",
+    "y = sum(a for a in n)",
+    "match x:\n        case 1: pass",
+    "y = b'bytes'",
+    "y = 1j",
+    "x.y = 1",
+    "x.y += 1",
+    "x[0] = 1",
+    "x[0] += 1",
+    "x.y: int = 1",
+    "for x.y in range(3): pass",
+    "for x[0] in range(3): pass",
+    "[a, b] = n",
+    "a = b = 1",
+    "(a, *b) = n",
+    "for a, b in range(3): pass",
+    "for a in n: pass",
+    "for a in list(n): pass",
+    "while True: break",
+    "while True: continue",
+    "y = x @ n",
+    "x @= n",
+    "y = 1 < n < 3",
+    "y = x in n",
+    "y = [a for a in n if a]",
+    "y = [a + b for a in n for b in n]",
+    "y = [f.y for f.y in n]",
+    "y = f(**n)",
+    "y = [*n]",
+    "y = eval('1')",
+    "exec('1')",
+    "y = open('/etc/passwd')",
+    "y = __import__('os')",
+    "y = __builtins__",
+    "y = globals()",
+    "y = vars(tl)",
+    "y = dir(tl)",
+    "y = type(x)",
+    "y = getattr(x, 'handle')",
+    "setattr(x, 'y', 1)",
+    "y = compile",
+    "y = super()",
+    "y = object",
+    "y = abs(x)",
+    "y = sum(n)",
+    "y = sorted(n)",
+    "y = map(f, n)",
+    "y = zip(n, n)",
+    "y = int",
+    "y = [len, print]",
+    "f(print)",
+    "y = print.__self__",
+    "y = int.from_bytes",
+    "y = hasattr(x, n)",
+    "y = hasattr(x, 'a' + 'b')",
+    "y = isinstance(x)",
+    "y = isinstance(*n)",
+    "y = x.__class__",
+    "y = x.__class__.__mro__",
+    "y = x._semantic",
+    "y = x.y_",
+    "y = f.__globals__",
+    "y = f.fn",
+    "y = f.fn.__globals__['os']",
+    "y = f.run",
+    "f.run(x, grid=(1,), warmup=False)",
+    "y = f.rewriter",
+    "y = f.kwargs",
+    "y = f.pre_run_hooks",
+    "y = f.device_caches",
+    "y = f.func",
+    "y = f.gi_frame",
+    "y = f.f_globals",
+    "y = f.co_consts",
+    "y = f.tb_frame",
+    "y = f.mro()",
+    "y = x.handle",
+    "y = x.handle.data",
+    "y = x.dtype.to_ir(f)",
+    "y = x.data_ptr()",
+    "y = '{0}'.format(f)",
+    "y = 'a'.format_map(f)",
+    "y = '%s' % f",
+    "y = f'%s' % f",
+    "y = n.append(1)",
+    "y = n.update(n)",
+    "y = n.pop()",
+    "y = helper.fn",
+    "y = helper.value",
+    "y = helper[(1,)]",
+    "helper[(1,)](x)",
+    "y = tl.load.__globals__",
+    "y = tl.load.fn",
+    "y = tl.sum.fn.__globals__",
+    "y = tl.sum[(1,)](x)",
+    "y = tl.tensor.handle",
+    "y = tl.__builtins__",
+    "y = tl",
+    "y = tl.core",
+    "y = tl.core.tensor",
+    "f(tl)",
+    "f(tl.tensor)",
+    "f(a=tl.math)",
+    "y = tl.dtype.SIGNEDNESS",
+    "y = tl.dtype",
+    "y = tl.PropagateNan",
+    "tl.static_print('a', file=f)",
+    "print('a', file=f)",
+    "tl.load(x, _semantic=f)",
+    "f(_generator=x)",
+]
+
+OURS = [
+    "y = tl.core.builtins.exec('1')",
+    "y = tl.core.builtins",
+    "y = tl.core.inspect",
+    "y = tl.core.knobs",
+    "y = tl.core.ir",
+    "y = tl.core.typing",
+    "y = tl.core.extern_elementwise('a', 'b', [], {}, True)",
+    "y = tl.core.dispatch",
+    "y = tl.core.wraps(f)",
+    "y = tl.core.builtin(f)",
+    "y = tl.core.partial(f)",
+    "y = tl.core._unwrap_if_constexpr(x)",
+    "y = tl.core.must_use_result",
+    "y = tl.str_to_ty('a', x)",
+    "y = tl.extra.pkgutil",
+    "y = tl.extra.module",
+    "y = tl.extra.hip",
+    "y = tl.semantic.builtins",
+    "y = tl.semantic.TritonSemantic",
+    "y = tl.random.tl.core.builtins",
+    "y = tl.standard._log2(x)",
+    "y = tl.target_info.knobs",
+    "y = tl.target_info.current_target()",
+    "y = triton.jit(f)",
+    "y = triton.compile(f)",
+    "y = triton.runtime",
+    "y = triton.knobs",
+    "y = triton.testing.do_bench(f)",
+    "y = triton.language.core.builtins",
+    "y = triton._C",
+    "y = triton.cdiv.fn",
+    "y = tl.tensor(f, n)",
+    "y = tl.slice(1, 2, 3)",
+    "y = tl.tensor_descriptor(f)",
+    "y = tl.PropagateNan(1)",
+    "y = tl.PropagateNan.from_bytes",
+    "y = isinstance(x, f)",
+    "y = isinstance(x, tl)",
+    "y = isinstance(x, (int, f))",
+    "y = isinstance(x, type)",
+    "y = f(x)(n)",
+    "y = (f if x else helper)(n)",
+    "y = f'{x:{n}}'",
+    "y = f'{x:10}'",
+    "y = f'{x.__class__}'",
+    "y = f'{x.handle!r}'",
+    "y = unheard_of",
+    "unheard_of(x)",
+    "y = interpreter_semantic",
+    "interpreter_semantic = f",
+    "getattr = f",
+    "__builtins__ = f",
+    "__x = 1",
+    "y = [tl for tl in n]",
+    "y = [tl.core for tl in n]",
+    "y = [np for np in n]; z = np.sum(x)",
+    "y = [print for print in n]",
+    "y = np",
+    "y = TensorHandle(x, n)",
+    "y = inspect.getsource(f)",
+    "y = partial(f)",
+    "y = InterpreterBuilder()",
+]
+
+
+@pytest.mark.parametrize("line", PYTHON + OURS)
+def test_what_is_not_on_the_list_is_refused_with_its_line(line: str) -> None:
+    refused = refusal("a = 1", line)
+    assert refused.line in (9, 10)
+    assert "\n" not in refused.rule
+
+
+@pytest.mark.parametrize("line", PYTHON)
+def test_what_tritons_compiler_refuses_is_called_python(line: str) -> None:
+    if "tl.load.fn" not in line:
+        assert refusal(line).python
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("np", LanguageValue("numpy")),
+        ("np", LanguageValue("builtins")),
+        ("np", LanguageValue("os")),
+        ("np", LanguageValue("triton.runtime.interpreter")),
+        ("np", LanguageValue("triton.language.core.builtins")),
+        ("np", LanguageValue("triton.language.semantic")),
+        ("np", LanguageValue("triton.language.core.builtins.exec")),
+        ("np", LanguageValue("triton.language.math.sqrt.__globals__")),
+        ("np", LanguageValue("grader.replay.kernels")),
+        ("np", LanguageValue("")),
+        ("np", LanguageValue(".")),
+        ("np", LanguageValue("triton..language")),
+        ("np", LanguageValue("triton.language.")),
+        ("np", UnknownValue("a module")),
+        ("np", TensorValue(0)),
+        ("np", NamedValue("record", "R", ("handle",), (1,))),
+        ("np", NamedValue("record", "R", ("__class__",), (1,))),
+        ("np", NamedValue("tuple", "R", ("class",), (1,))),
+        ("np", NamedValue("tuple", "R", ("_asdict",), (1,))),
+        ("np", NamedValue("tuple", "R'); import os; ('", ("a",), (1,))),
+        ("np", DtypeValue("torch", "Tensor")),
+        ("np", DtypeValue("triton", "tensor")),
+        ("np", TupleValue((LanguageValue("triton.language"),))),
+        ("np", ConstexprValue(LanguageValue("triton.language.core.tensor"))),
+    ],
+)
+def test_a_name_that_leads_elsewhere_is_refused_where_it_is_used(name: str, value: Value) -> None:
+    refused = refusal("a = 1", f"y = {name}.sum(x)", names={name: value})
+    assert refused.line == 9
+    built(body("a = 1"), {name: value})
+
+
+def test_numpy_is_told_with_what_to_write() -> None:
+    refused = refusal("y = np.sum(x)", names={"np": LanguageValue("numpy")})
+    assert refused.rule == "np.sum is Python's, and a kernel has none: write tl.sum"
+    assert refused.python
+
+
+def test_an_import_says_what_a_name_means_where_the_trace_does_not() -> None:
+    with pytest.raises(Refused, match="np.sum is Python's"):
+        built("import numpy as np\n" + body("y = np.sum(x)"))
+    built("from triton.language import load as fetch\n" + body("y = fetch(x)"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "x=open",
+        "x=eval('1')",
+        "x=print('ran')",
+        "x=[]",
+        "x={}",
+        "x=lambda: 1",
+        "x=(y := 1)",
+        "x=tl.core.builtins.exec",
+        "x=tl",
+        "x=tl.tensor",
+        "x=f'{open}'",
+        "x=helper",
+        "x=unheard_of",
+        "*, x=open",
+        "**x",
+        "__x",
+        "interpreter_semantic",
+        "getattr",
+    ],
+)
+def test_defaults_and_parameters_that_would_act_are_refused(arguments: str) -> None:
+    assert refusal("pass", arguments=arguments).line == 7
+
+
+def test_nothing_that_stands_around_a_function_is_executed(capsys: pytest.CaptureFixture[str]) -> None:
+    source = """
+        print("module")
+
+        @print("decorator")
+        @triton.jit
+        def kernel(x: print("annotation"), C: tl.constexpr = 4, *, k: print("late") = 1) -> print("returned"):
+            y: print("inner") = x
+            z: tl.constexpr = C
+    """
+    kernel = built(source)
+    if INTERPRETED:
+        kernel.rewrite()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_function_that_a_kernel_calls_passes_the_same_list() -> None:
+    source = "@triton.jit\ndef helper(x):\n    return open(x)\n\n\n@triton.jit\ndef kernel(x):\n    return helper(x)\n"
+    with pytest.raises(Refused) as caught:
+        built(source, {"helper": KernelValue(1)})
+    assert caught.value.line == 3
+
+
+def test_functions_that_call_each_other_are_not_run_if_one_is_refused() -> None:
+    source = "@triton.jit\ndef a(x):\n    return b(x)\n@triton.jit\ndef b(x):\n    y = a(x)\n    return open(x)\n"
+    told = [KernelText("a", 1, "jit", {"b": KernelValue(1)}), KernelText("b", 4, "jit", {"a": KernelValue(0)})]
+    kernels = Kernels(source, PATH, told)
+    for index in (0, 1, 0, 1):
+        with pytest.raises(Refused):
+            kernels.kernel(index)
+
+
+def test_functions_may_call_each_other() -> None:
+    source = "@triton.jit\ndef a(x):\n    return b(x)\n@triton.jit\ndef b(x):\n    return a(x)\n"
+    told = [KernelText("a", 1, "jit", {"b": KernelValue(1)}), KernelText("b", 4, "jit", {"a": KernelValue(0)})]
+    kernels = Kernels(source, PATH, told)
+    assert kernels.kernel(0).fn.__globals__["b"] is kernels.kernel(1)
+
+
+@pytest.mark.parametrize(("name", "line"), [("kernel", 1), ("other", 6), ("kernel", 0), ("open", 6), ("kernel", 10**9)])
+def test_a_place_where_no_function_begins_is_refused(name: str, line: int) -> None:
+    with pytest.raises(Refused, match="begins here"):
+        Kernels(body("pass"), PATH, [KernelText(name, line, "jit", TL)]).kernel(0)
+
+
+@pytest.mark.parametrize("source", ["def f(:", "\0", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1", "\ud800 = 1"])
+def test_a_text_that_is_not_python_is_refused(source: str) -> None:
+    with pytest.raises(Refused):
+        Kernels(source, PATH, [])
+
+
+def test_a_function_too_deep_to_check_is_refused() -> None:
+    with pytest.raises(Refused):
+        built(body("y = " + "+".join(["x"] * 20_000)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return open(a)",
+        "return a.__class__",
+        "return a.handle",
+        "return eval('1')",
+        "return getattr(a, 'handle')",
+        "return (lambda: 1)()",
+        "return '{0.a}'.format(a)",
+        "import os",
+        "global g",
+        "try:\n        pass\n    finally:\n        pass",
+        "a[0] = 1",
+        "a.append(1)",
+        "return np.sum(a)",
+        "return [np for np in a], np.sum(a)",
+        "return type(a)",
+        "return a.handle.data",
+        "raise SystemExit(1)",
+        "raise BaseException",
+        "return str.format",
+        "return map(open, a)",
+        "return math.__loader__",
+        "def inner(): pass",
+        "return {**a}",
+        "return a.fn",
+    ],
+)
+def test_a_function_of_constants_passes_a_list_of_its_own(line: str) -> None:
+    names = {"np": LanguageValue("numpy"), "math": LanguageValue("math")}
+    refused = refusal(line, names=names, kind="constexpr", arguments="a")
+    assert refused.line == 8
+    assert not refused.python
+
+
+# -- accepted --------------------------------------------------------------------------------------------------------
+
+ACCEPTED = [
+    "y = tl.load(x + tl.arange(0, 4), mask=tl.arange(0, 4) < n, other=0.0).to(tl.float32)",
+    "y = tl.sum(x, axis=0) + x.sum(0) + tl.math.exp(x) + x.dtype.element_ty",
+    "y = tl.extra.cuda.libdevice.tanh(x)",
+    "y = x[:, None] * n[None, ...]",
+    "a, b = x, n\n    (a, (b, c)) = n",
+    "for i in range(0, n, 2):\n        x += i",
+    "for i in tl.range(n, num_stages=2):\n        x += i\n    for j in tl.static_range(3):\n        x += j",
+    "while x < n:\n        x += 1",
+    "if x is None:\n        return\n    elif not n:\n        pass\n    else:\n        x = -n",
+    "y = x if n else n",
+    "y: tl.constexpr = 3\n    z: int = 4\n    u: open('x') = 5",
+    "tl.static_assert(n > 1, f'n must be {n} or {n * 2!r}')",
+    "tl.device_print('x', x)\n    print('x', x)",
+    "assert x, 'no x'",
+    "y = tl.full((4, 4), float('-inf'), tl.float32)",
+    "y = tl.zeros([4, 4], dtype=tl.float32)",
+    "y = [a + 1 for a in n]",
+    "y = isinstance(x, tl.tensor) and isinstance(n, (int, tl.constexpr))",
+    "y = hasattr(x, 'dtype')",
+    "y = helper(x) + f(x) + f[0](helper, x)",
+    "y = f(*n)",
+    "y = tl.reduce(x, 0, helper)",
+    "y = n.size + n.first.block + n.count",
+    "y = x.to(tl.pointer_type(tl.float32)).dtype.primitive_bitwidth",
+    "y = tl.minimum(x, n, propagate_nan=tl.PropagateNan.ALL)",
+    "y = triton.cdiv(n, 4) + triton.language.cdiv(n, 4) + tl.core.float32.primitive_bitwidth",
+    "tl = 1\n    y = tl + 1",
+    "open = 1\n    y = open + 1",
+    "sum = tl.sum(x)\n    input = sum",
+    "'''A docstring: def f().'''\n    pass",
+    "y = math.pi + math.log2(n)",
+    "y = config.block * config.inner.kind * pair.first",
+    "y = OP(x)",
+    "y = exp2(x) + load(x)",
+]
+
+
+@pytest.mark.parametrize("line", ACCEPTED)
+def test_what_triton_has_is_accepted(line: str) -> None:
+    inner = NamedValue("record", "Inner", ("kind",), (3,))
+    names: dict[str, Value] = {
+        "helper": KernelValue(1),
+        "math": LanguageValue("math"),
+        "config": NamedValue("record", "Config", ("block", "inner"), (16, inner)),
+        "pair": NamedValue("tuple", "Pair", ("first", "second"), (1, 2)),
+        "OP": ConstexprValue(KernelValue(1)),
+        "exp2": LanguageValue("triton.language.math.exp2"),
+        "load": LanguageValue("triton.language.core.load"),
+        "unused": UnknownValue("a socket"),
+    }
+    kernel = built(body(*line.split("\n    ")) if "\n        " not in line else body(line), names)
+    if INTERPRETED:
+        kernel.rewrite()
+
+
+def test_inline_assembly_is_refused_where_it_cannot_be_interpreted() -> None:
+    line = "y = tl.inline_asm_elementwise('mov $0, $1;', '=r,r', [x], tl.int32, True, 1)"
+    if INTERPRETED:
+        refused = refusal(line)
+        assert not refused.python
+        assert "cannot be interpreted" in refused.rule
+    else:
+        built(body(line))
+
+
+def test_a_function_of_constants_computes() -> None:
+    source = (
+        HELPER + "@triton.constexpr_function\ndef table(n, m=2):\n    if n < 0:\n        raise ValueError('no')\n"
+        "    return sum([TABLE[k] * m for k in range(n)]) + math.gcd(4, 6)\n"
+    )
+    function = built(source, {"TABLE": TupleValue((1, 2, 3)), "math": LanguageValue("math")}, kind="constexpr")
+    assert function(3) == 14
+
+
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [
+        ("4", 4),
+        ("-1.5", -1.5),
+        ("None", None),
+        ("'a'", "a"),
+        ("tl.constexpr(3)", tl.constexpr(3)),
+        ("tl.float32", tl.float32),
+        ("SIZE", 7),
+        ("TOLD", 8),
+        ("(1, (2, 3))", (1, (2, 3))),
+    ],
+)
+def test_a_default_is_what_the_text_says(default: str, value: object) -> None:
+    kernel = built("SIZE = 7\n" + body("pass", arguments=f"x, y={default}"), {"TOLD": 8})
+    (found,) = kernel.fn.__defaults__
+    assert repr(found) == repr(value)
+
+
+def test_constants_are_known_by_any_spelling_of_their_annotation() -> None:
+    source = body(
+        "pass", arguments="a: tl.constexpr, b: 'tl.constexpr', c: constexpr, d: tl.int64, e: int, f: open('x')"
+    )
+    kernel = built("from triton.language import constexpr\n" + source)
+    told = kernel.fn.__annotations__
+    assert {name for name, one in told.items() if one is tl.constexpr} == {"a", "b", "c"}
+    assert told["d"] is tl.int64
+    assert "e" not in told
+    assert "f" not in told
+
+
+def test_the_options_of_a_decorator_are_kept_if_they_are_known() -> None:
+    kernel = built(body("pass"), do_not_specialize=TupleValue(("n",)), repr="x", launch_metadata=KernelValue(1))
+    options = kernel.kwargs if INTERPRETED else vars(kernel)
+    assert options["do_not_specialize"] == ("n",)
+    assert options["launch_metadata"] is None
+
+
+def test_a_record_is_its_fields_and_cannot_be_changed() -> None:
+    told = NamedValue("record", "Config", ("block", "kind"), (16, "wide"))
+    one: Any = plain_value(told, lambda _: None)
+    assert (one.block, one.kind, repr(one)) == (16, "wide", "Config(block=16, kind='wide')")
+    assert one == plain_value(told, lambda _: None)
+    assert hash(one) == hash(plain_value(told, lambda _: None))
+    with pytest.raises(AttributeError):
+        one.block = 3
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "",
+        "\f\n",
+        "# -*- coding: latin-1 -*-\n",
+        "'''\ndef kernel(x):\n'''\n",
+        "x = '\\\n'\n",
+        "\r\n\r",
+        "\u2028x = 1\n",
+    ],
+)
+def test_what_runs_is_what_was_checked_whatever_the_text_looks_like(opening: str) -> None:
+    source = opening + "if 1:\n\tdef kernel(x, \\\n  n): return (x +\n n) ; y = 'def kernel(x): open(x)'\n"
+    tree = ast.parse(source)
+    (function,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    kernel = Kernels(source, PATH, [KernelText("kernel", function.lineno, "jit", TL)]).kernel(0)
+    assert kernel.fn(2, 3) == 5
+    if INTERPRETED:
+        assert kernel.rewrite().__code__.co_firstlineno == function.lineno
+    else:
+        assert ast.unparse(kernel.parse()).endswith("y = 'def kernel(x): open(x)'")
+
+
+def test_letters_that_look_alike_are_the_same_name() -> None:
+    assert refusal("ｅｖａｌ('1')").python
+    assert refusal("y = x.__ｃlass__").python
+
+
+# -- files of the tree -----------------------------------------------------------------------------------------------
+
+FILES = sorted(
+    path
+    for pattern in ("reference/*/solution.py", "reference/*/honest/*.py", "reference/*/wrong/*.py")
+    for path in ROOT.glob(pattern)
+    if "ex_17" not in str(path)
+) + sorted(path for room in ("controls", "guard") for path in (ROOT / "tests" / "submissions" / room).glob("*.py"))
+
+
+@interpreted_only
+@pytest.mark.parametrize(
+    "path", [one for one in FILES if defines_kernels(one)], ids=lambda one: "/".join(one.parts[-3:])
+)
+def test_the_kernels_of_our_files_are_accepted(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [str(path)])
+    monkeypatch.setattr("sys.excepthook", None)
+    claims = claims_of(path)
+    kernels = Kernels(path.read_text("utf-8"), str(path), claims.told)
+    for index in range(len(claims.told)):
+        kernels.kernel(index)
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+ADD = """
+    SIZE = 4
+
+    @triton.jit
+    def plus(a, b):
+        return a + b
+
+    @triton.jit
+    def add(pair, out, n, BLOCK: tl.constexpr, OP: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(pair.first + at, mask=at < n, other=0.0)
+        for i in range(1):
+            x = OP(x, tl.load(pair[1] + at, mask=at < n, other=0.0))
+        tl.store(out + at, x, mask=at < n)
+"""
+
+
+@interpreted_only
+def test_a_kernel_runs_in_the_interpreter_with_named_tuples_and_functions_as_arguments() -> None:
+    source = textwrap.dedent(ADD)
+    told = [KernelText("add", 8, "jit", TL), KernelText("plus", 4, "jit", TL)]
+    kernels = Kernels(source, PATH, told)
+    pair: Any = plain_value(NamedValue("tuple", "Pair", ("first", "second"), (0, 0)), lambda _: None)
+    x, y, out = torch.ones(7), torch.arange(7.0), torch.zeros(7)
+    kernels.kernel(0)[(2,)](type(pair)(x, y), out, 7, BLOCK=4, OP=kernels.kernel(1))
+    assert torch.equal(out, x + y)
+
+
+@interpreted_only
+def test_an_error_in_a_kernel_points_at_the_line_of_the_text() -> None:
+    source = body("a = 1", "", "y = x + tl.load(f)", "z = y.unheard", arguments="x, f")
+    kernel = built(source)
+    with pytest.raises(Exception, match="no unheard|InterpreterError") as caught:
+        kernel[(1,)](1, torch.ones(1))
+    seen: BaseException | None = caught.value
+    lines = []
+    while seen is not None:
+        trace = seen.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == PATH:
+                lines.append(trace.tb_lineno)
+            trace = trace.tb_next
+        seen = seen.__cause__
+    assert lines[-1] == 11
+
+
+@interpreted_only
+@pytest.mark.parametrize("line", ["f[(1,)](x)", "y = f[0]\n    y = helper(f[(1,)], x)"])
+def test_a_kernel_that_it_was_given_cannot_be_launched(line: str) -> None:
+    kernel = built(body("tl.store(x, 1.0)", "f[(1,)](x)", arguments="x, f: tl.constexpr"))
+    inner = built(body("tl.store(x, 2.0)", arguments="x"))
+    x = torch.zeros(1)
+    with pytest.raises(Exception, match="launches no kernel"):
+        kernel[(1,)](x, inner)
+
+
+@interpreted_only
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: (x,), lambda x: {"a": x}, lambda x: tl.constexpr(x)])
+def test_a_constant_holds_no_tensor(wrap: Any) -> None:
+    kernel = built(body("y = C.sum()", arguments="C: tl.constexpr"))
+    with pytest.raises(Refused, match="holds a tensor"):
+        kernel[(1,)](wrap(torch.ones(1)))
+
+
+@interpreted_only
+@pytest.mark.parametrize("attribute", ["size", "first.size", "count", "index", "kind", "data"])
+def test_a_field_is_asked_of_records_alone(attribute: str) -> None:
+    kernel = built(body(f"y = C.{attribute}", arguments="C: tl.constexpr"))
+    for given in ("text", 3, (1, 2), tl.float32, tl.constexpr("text")):
+        with pytest.raises(Exception, match="has no"):
+            kernel[(1,)](given)
+
+
+@compiled_only
+def test_a_kernel_compiles_from_its_tree() -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    source = body("y = helper(tl.load(x))", "tl.store(x, y * C)", arguments="x, C: tl.constexpr = 4")
+    kernel = built(source, {"helper": KernelValue(1)})
+    made = ASTSource(kernel, {"x": "*fp32", "C": "constexpr"}, {(1,): 4})
+    compiled = triton.compile(made, target=GPUTarget("cuda", 90, 32))
+    assert f"{PATH.rpartition('/')[2]}" in compiled.asm["ttir"]
+    assert ":8:" in compiled.asm["ttir"]
+
+
+@compiled_only
+def test_trees_that_differ_are_compiled_apart() -> None:
+    texts = [body("tl.store(x, C)", arguments=f"x, C: tl.constexpr = {value}") for value in ("SIZE", "SIZE")]
+    keys = {built(f"SIZE = {size}\n" + text).cache_key for size, text in zip((3, 4), texts, strict=True)}
+    assert len(keys) == 2
