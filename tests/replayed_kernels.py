@@ -519,6 +519,14 @@ def test_a_function_of_constants_computes() -> None:
     assert function(3) == 14
 
 
+def test_a_function_of_constants_asks_records_alone_for_fields() -> None:
+    function = built(body("return a.block", arguments="a"), kind="constexpr")
+    assert function(plain_value(NamedValue("record", "R", ("block",), (16,)), lambda _: None)) == 16
+    for given in ("text", torch.ones(1), [], function):
+        with pytest.raises(AttributeError, match="has no block"):
+            function(given)
+
+
 @pytest.mark.parametrize(
     ("default", "value"),
     [
