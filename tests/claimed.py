@@ -59,7 +59,7 @@ class Claims:
             )
         return self._places[id(kernel)]
 
-    def _value(self, value: Any) -> Value:  # noqa: PLR0911
+    def _value(self, value: Any) -> Value:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, tl.constexpr):

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from grader.child.interpreter.corrections import apply_corrections
 from grader.protocol.trace import (
     ConstexprValue,
     DtypeValue,
@@ -31,6 +32,9 @@ from tests.claimed import claims_of, defines_kernels
 from tests.conftest import ROOT
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+if INTERPRETED:
+    # As in the replayer; and some files ask for a GPU's properties when they are imported.
+    apply_corrections()
 interpreted_only = pytest.mark.skipif(not INTERPRETED, reason="it runs in the interpreter")
 compiled_only = pytest.mark.skipif(INTERPRETED, reason="it is for the compiler")
 
@@ -42,8 +46,7 @@ PATH = "/submission/solution.py"
 def built(source: str, names: Mapping[str, Value] | None = None, kind: Any = "jit", **options: Value) -> Any:
     """Build the last function of a text, and with it `helper`, kernel number 1."""
     text = textwrap.dedent(source)
-    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    last = max(found, key=lambda node: node.lineno)
+    last = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)][-1]
     line = min([last.lineno, *(one.lineno for one in last.decorator_list)])
     told = [
         KernelText(last.name, line, kind, {**TL, **(names or {})}, options),
@@ -61,7 +64,7 @@ def refusal(
     *lines: str, names: Mapping[str, Value] | None = None, kind: str = "jit", arguments: str = "x, n, f"
 ) -> Refused:
     with pytest.raises(Refused) as caught:
-        built(body(*lines, arguments=arguments), names, kind)
+        built(body(*lines, arguments=arguments), {"helper": KernelValue(1), **(names or {})}, kind)
     return caught.value
 
 
@@ -162,7 +165,6 @@ PYTHON = [
     "y = f.gi_frame",
     "y = f.f_globals",
     "y = f.co_consts",
-    "y = f.tb_frame",
     "y = f.mro()",
     "y = x.handle",
     "y = x.handle.data",
@@ -223,7 +225,6 @@ OURS = [
     "y = tl.random.tl.core.builtins",
     "y = tl.standard._log2(x)",
     "y = tl.target_info.knobs",
-    "y = tl.target_info.current_target()",
     "y = triton.jit(f)",
     "y = triton.compile(f)",
     "y = triton.runtime",
@@ -321,7 +322,7 @@ def test_numpy_is_told_with_what_to_write() -> None:
 
 
 def test_an_import_says_what_a_name_means_where_the_trace_does_not() -> None:
-    with pytest.raises(Refused, match="np.sum is Python's"):
+    with pytest.raises(Refused, match=r"np\.sum is Python's"):
         built("import numpy as np\n" + body("y = np.sum(x)"))
     built("from triton.language import load as fetch\n" + body("y = fetch(x)"))
 
@@ -406,7 +407,7 @@ def test_a_text_that_is_not_python_is_refused(source: str) -> None:
 
 def test_a_function_too_deep_to_check_is_refused() -> None:
     with pytest.raises(Refused):
-        built(body("y = " + "+".join(["x"] * 20_000)))
+        Kernels(body("y = " + "+".join(["x"] * 20_000)), PATH, [KernelText("kernel", 6, "jit", TL)]).kernel(0)
 
 
 @pytest.mark.parametrize(
@@ -522,6 +523,14 @@ def test_a_function_of_constants_computes() -> None:
     assert function(3) == 14
 
 
+def test_a_function_of_constants_asks_records_alone_for_fields() -> None:
+    function = built(body("return a.block", arguments="a"), kind="constexpr")
+    assert function(plain_value(NamedValue("record", "R", ("block",), (16,)), lambda _: None)) == 16
+    for given in ("text", torch.ones(1), [], function):
+        with pytest.raises(AttributeError, match="has no block"):
+            function(given)
+
+
 @pytest.mark.parametrize(
     ("default", "value"),
     [
@@ -580,7 +589,7 @@ def test_a_record_is_its_fields_and_cannot_be_changed() -> None:
         "'''\ndef kernel(x):\n'''\n",
         "x = '\\\n'\n",
         "\r\n\r",
-        "\u2028x = 1\n",
+        "# \u2028 \x85 \x0b \x1c\n",
     ],
 )
 def test_what_runs_is_what_was_checked_whatever_the_text_looks_like(opening: str) -> None:
@@ -657,7 +666,7 @@ def test_a_kernel_runs_in_the_interpreter_with_named_tuples_and_functions_as_arg
 def test_an_error_in_a_kernel_points_at_the_line_of_the_text() -> None:
     source = body("a = 1", "", "y = x + tl.load(f)", "z = y.unheard", arguments="x, f")
     kernel = built(source)
-    with pytest.raises(Exception, match="no unheard|InterpreterError") as caught:
+    with pytest.raises(Exception, match="unheard") as caught:
         kernel[(1,)](1, torch.ones(1))
     seen: BaseException | None = caught.value
     lines = []
@@ -682,7 +691,7 @@ def test_a_kernel_that_it_was_given_cannot_be_launched(line: str) -> None:
 
 
 @interpreted_only
-@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: (x,), lambda x: {"a": x}, lambda x: tl.constexpr(x)])
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: (x,), lambda x: {"a": x}, tl.constexpr])
 def test_a_constant_holds_no_tensor(wrap: Any) -> None:
     kernel = built(body("y = C.sum()", arguments="C: tl.constexpr"))
     with pytest.raises(Refused, match="holds a tensor"):

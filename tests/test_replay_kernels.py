@@ -1,4 +1,4 @@
-"""Kernels are built out of the text alone: what the list takes runs as it stands, everything else is refused by line."""
+"""Kernels are built out of the text alone: what the list takes runs as it stands, the rest is refused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ _CHECKS = ROOT / "tests" / "replayed_kernels.py"
 def test_the_list_holds(mode: str) -> None:
     """Run tests/replayed_kernels.py, where triton interprets or compiles. Neither needs a GPU."""
     environment = {**os.environ, "TRITON_INTERPRET": "1" if mode == "interpreted" else "0"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(_CHECKS)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", str(_CHECKS)]
     ran = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]

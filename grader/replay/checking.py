@@ -10,7 +10,6 @@ import ast
 import builtins
 import functools
 import inspect
-import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -136,7 +135,7 @@ def _safe_attributes() -> frozenset[str]:
 
 @functools.cache
 def _unsafe_attributes() -> frozenset[str]:
-    """Names by which functions, frames and tables of Python's, or Triton's kernels, would act or let themselves be seen.
+    """Return the names by which Python's functions, frames and tables, or Triton's kernels, act or show what they hold.
 
     While a kernel is compiled, an attribute of a function that it was given is Python's. The interpreter is safe from
     that anyhow: what no value of Triton's has is there a field of a record, or an error.
@@ -254,7 +253,7 @@ class _Checker(ast.NodeVisitor):
         found = home.member(node.attr)
         if found is None:
             rule = f"`{ast.unparse(node)}` is not of Triton's language: compute with what triton.language offers"
-            self._refuse(node, rule, python=not home.path.startswith("triton"))
+            self._refuse(node, rule, python=not home.path.startswith("triton") or node.attr.startswith("__"))
         return found
 
     def _chain_home(self, node: ast.Attribute) -> Thing | str | None:
@@ -366,6 +365,7 @@ class _Checker(ast.NodeVisitor):
         """Check what is called. Returns how many of the arguments are values, None for all."""
         function = node.func
         if not isinstance(function, ast.Name | ast.Attribute | ast.Subscript):
+            self._visit(function)
             self._refuse(node, "what a call returns is not called: give it a name first", python=False)
         found = self._chain(function)
         if found is None:

@@ -95,7 +95,9 @@ class Kernels:
         annotations = _take_annotations(tree, names)
         defaults = _take_defaults(tree, names)
         found = check(tree, told.kind, names.thing, interpreted=self._interpreted)
-        if self._interpreted:
+        plain = copy.deepcopy(tree)
+        if self._interpreted or told.kind == "constexpr":
+            # What runs as Python asks for its fields through us; a compiler has to see them as they are.
             tree = _Fields(found).visit(tree)
         namespace: dict[str, Any] = {
             _LANGUAGE: tl,
@@ -108,7 +110,7 @@ class Kernels:
             namespace["interpreter_semantic"] = interpreter_semantic
         make = _Maker(tree, self._path, namespace, defaults, annotations, place)
         fn = make.function(ast.Module([copy.deepcopy(tree)], []))
-        kernel = self._made(told, fn, make)
+        kernel = self._made(told, fn, make, plain)
         self._built[index] = kernel
         for name, thing in found.used.items():
             namespace[name] = self._object(thing)
@@ -121,10 +123,10 @@ class Kernels:
                 return value
         raise AssertionError(thing)
 
-    def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker) -> Any:
-        text = self._text(make.tree)
+    def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker, plain: Function) -> Any:
+        text = self._text(plain)
         if told.kind == "constexpr":
-            return _with_tree(lambda: constexpr_function(fn), make, text)
+            return _with_tree(lambda: constexpr_function(fn), plain, make.defaults, text)
         options = {
             name: plain_value(value, self._kernel)
             for name, value in told.options.items()
@@ -134,7 +136,7 @@ class Kernels:
             if name in options and not _is_list_of_names(options[name]):
                 raise Refused(told.line, f"{name} must be a list of names or places", python=True)
         if not self._interpreted:
-            return _guarded(_with_tree(lambda: triton.jit(fn, **options), make, text))
+            return _guarded(_with_tree(lambda: triton.jit(fn, **options), plain, make.defaults, text))
         kernel = triton.jit(fn, **options)
         kernel.rewriter = _CheckedRewriter(fn, make)
         return _guarded(kernel)
@@ -446,16 +448,16 @@ class _CheckedRewriter(FunctionRewriter):  # type: ignore[misc]
         return self._make.function(self._transform_ast(ast.Module([copy.deepcopy(self._make.tree)], [])))
 
 
-def _with_tree(build: Callable[[], Any], make: _Maker, text: list[str]) -> Any:
+def _with_tree(build: Callable[[], Any], plain: Function, defaults: Mapping[str, object], text: list[str]) -> Any:
     """Build what reads a function's text; then give it the tree, and a name for the tree in its cache's key."""
-    with _source(text, make.tree.lineno):
+    with _source(text, plain.lineno):
         built = build()
-    tree = copy.deepcopy(make.tree)
+    tree = copy.deepcopy(plain)
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
-            node.col_offset = max(0, node.col_offset - make.tree.col_offset)
+            node.col_offset = max(0, node.col_offset - plain.col_offset)
     ast.increment_lineno(tree, 1 - tree.lineno)
-    digest = hashlib.sha256(f"{ast.dump(tree)} {make.defaults!r}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{ast.dump(tree)} {defaults!r}".encode()).hexdigest()
     built._unsafe_update_src(f"{''.join(text)}# {digest}\n")
     built.parse = lambda: ast.Module([copy.deepcopy(tree)], [])
     return built

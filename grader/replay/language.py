@@ -92,7 +92,9 @@ def _offered_by(module: ModuleType) -> dict[str, Offered]:
 
 def _kind(module: ModuleType, name: str, value: Any) -> Literal["module", "function", "class", "enum", "data"] | None:
     if isinstance(value, ModuleType):
-        return "module" if value.__name__ in _MODULES and sys.modules.get(value.__name__) is value else None
+        # Triton loads its extra.cuda twice.
+        known = sys.modules[value.__name__] if value.__name__ in _MODULES else None
+        return "module" if known and getattr(known, "__file__", "") == getattr(value, "__file__", "") else None
     if module is math:
         return "data" if type(value) is float else "function" if inspect.isbuiltin(value) else None
     if value is tl.PropagateNan:
