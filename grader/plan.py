@@ -226,6 +226,15 @@ def parse_token(text: str) -> ReplayToken:
     return ReplayToken(match["exercise"], match["check"], case, int(match["seed"], 16))
 
 
+def parse_case(space: Space, text: str) -> dict[str, Value]:
+    """Return the axes that a text such as "N=65,dtype=float16" names. Raises UsageError."""
+    named = dict(_parse_axis(axis) for axis in text.split(",") if axis)
+    for name in named:
+        if name not in space.axes:
+            raise UsageError(f"an axis must be one of {', '.join(space.axes)}, got {name!r}")
+    return {name: _resolve(space, name, value) for name, value in named.items()}
+
+
 def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True) -> Plan:
     """The plan that runs the token's one case.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from grader.protocol.messages import Traffic
@@ -26,7 +27,7 @@ def together(some: Traffic | None, more: Traffic) -> Traffic:
     )
 
 
-def bound(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The kernel's parameters by name, defaults included, as a grid function gets them."""
     given = dict(zip(getattr(kernel, "arg_names", ()), args, strict=False)) | kwargs
     return _defaults(kernel.fn) | given
@@ -42,14 +43,20 @@ def sizes(grid: Any) -> tuple[int, ...]:
     return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
 
 
+def constant_names(kernel: Any) -> frozenset[str]:
+    """Return the names of a kernel's compile-time arguments."""
+    hints = getattr(kernel.fn, "__annotations__", {})
+    return frozenset(name for name, hint in hints.items() if "constexpr" in str(hint))
+
+
 def constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
     """The integers among a launch's compile-time arguments: block sizes."""
-    hints = getattr(kernel.fn, "__annotations__", {})
+    known = constant_names(kernel)
     plain = {name: getattr(value, "value", value) for name, value in bound.items()}
     return {
         name: value
         for name, value in plain.items()
-        if isinstance(value, int) and not isinstance(value, bool) and "constexpr" in str(hints.get(name, ""))
+        if isinstance(value, int) and not isinstance(value, bool) and name in known
         if abs(value) < _LARGEST_CONSTANT
     }
 

@@ -132,6 +132,7 @@ class Worker:
         self._cute = self._with_cute()
         fill_uninitialised_memory(on=True)
         cutedsl.stand_in_for_missing(start.packages)
+        self._decoys = Arguments(self._device)
         self._cpu_arguments = Arguments(torch.device("cpu"))
         self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
@@ -255,12 +256,15 @@ class Worker:
         if wanted.afresh:
             self._recorder.forget()
         values = self._build(call.recipe)
-        arguments = self._arguments.place(call.arguments, values, call.storage, call.carries)
+        arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
         given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
         fill_uninitialised_memory(on=False)
         try:
             with self._pretending():
                 recording, result = self._recorder.record(lambda: function(*arguments), given)
+            # No kernel has run: whatever wrote there is none.
+            for name in self._decoys.disturbed(call.mutates)[0]:
+                recording.did(f"a write to {name}")
             return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:
             return self._raising.told(raised)

@@ -191,6 +191,19 @@ def profile_command(
     raise typer.Exit(profile(exercise, submission, tuple(part or ()), json, quiet=quiet))
 
 
+@app.command("trace", help="What one call allocates, copies and launches, step by step; no kernel runs.")
+def trace_command(
+    exercise: Exercise,
+    submission: Submission = None,
+    part: Annotated[Optional[str], typer.Option(help="the function to call (the first one, if not given)")] = None,  # noqa: UP045
+    case: Annotated[Optional[str], typer.Option(help='sizes and dtypes, as in "M=64,N=65"')] = None,  # noqa: UP045
+) -> None:
+    """Print what a submission's function does on its inputs."""
+    from grader.cli.trace import trace
+
+    raise typer.Exit(trace(exercise, submission, part, case))
+
+
 @app.command("sanitize", help="Accesses outside tensors, and races, in every planned call; with and without a GPU.")
 def sanitize_command(
     exercise: Exercise,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby
 from time import monotonic
 
@@ -85,7 +84,7 @@ def grade(
     with (
         Scratch(shelf) as scratch,
         Session(server, start, limits, scratch) as session,
-        _paired(job, server, start, session) as pair,
+        _paired(job, server, session) as pair,
         _counting(job, server, start, pair) as counting,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
@@ -181,10 +180,10 @@ def _has_speed(plan: Plan) -> bool:
 
 
 @contextmanager
-def _paired(job: Job, server: Server, start: Start, session: Session) -> Iterator[Pair]:
+def _paired(job: Job, server: Server, session: Session) -> Iterator[Pair]:
     """The submission's process with one that replays, in a folder and of a user of its own."""
     limits = job.entry.exercise.limits
-    with Session(server, replace(start, role="replay"), limits) as replayer:
+    with Session(server, job.entry.replaying(job.source), limits) as replayer:
         yield Pair(session, replayer)
 
 
@@ -198,7 +197,7 @@ def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pa
     beside = server.beside("interpret")
     with (
         Session(beside, start, job.entry.exercise.limits) as counting,
-        _paired(job, beside, start, counting) as counted_pair,
+        _paired(job, beside, counting) as counted_pair,
     ):
         yield counted_pair
 

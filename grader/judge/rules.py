@@ -29,8 +29,11 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     ruling = _ruled(bench, planned)
     if ruling.failure is None and bench.part.is_replayed and not isinstance(planned.check.rule, UsesKernels):
         allowed = [name for check in bench.part.checks for name in _allowed(check.rule)]
-        if failure := by_evidence(bench.evidence[before:], allowed):
+        seen = bench.evidence[before:]
+        if failure := by_evidence(seen, allowed):
             return replace(ruling, failure=_right_but(failure), failing=planned.cases[0])
+        if untold := next((one.untold[0] for one in seen if one.untold), ""):
+            return replace(ruling, undecided=f"the values are right, but who computes them is not known: {untold}")
     return ruling
 
 

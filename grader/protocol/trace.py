@@ -309,6 +309,9 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
     return json.dumps([arguments, windows, *rest], sort_keys=True).encode()
 
 
+# How the name of a kernel begins whose text is not the submission's.
+FROM_ELSEWHERE = "the kernel "
+
 # -- decoding --------------------------------------------------------------------------------------------------------
 
 # What honest calls come to is a tenth of this at most.

@@ -10,6 +10,7 @@ from typing import Any
 
 import triton
 
+from grader.protocol.trace import FROM_ELSEWHERE
 from grader.recorder.storages import Untold
 
 _TRITON = str(Path(triton.__file__).parent)
@@ -29,7 +30,7 @@ def place_in_triton(value: Any) -> str:
     """Return the dotted name of something that comes with Triton; an empty text for anything else."""
     function = getattr(value, "fn", value) if is_function_of_kernels(value) else value
     name, module = getattr(function, "__name__", ""), str(getattr(function, "__module__", ""))
-    if not isinstance(name, str) or not module.startswith("triton."):
+    if not isinstance(name, str) or module.partition(".")[0] != "triton":
         return ""
     if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith(_TRITON):
         # Functions of the interpreter's corrections stand in for triton's own under their names.
@@ -55,7 +56,7 @@ class KernelTexts:
         if not isinstance(function, types.FunctionType):
             raise Untold("a kernel that is no function")
         if function.__code__.co_filename != self._path:
-            raise Untold(f"the kernel {function.__name__} of {Path(function.__code__.co_filename).name}")
+            raise Untold(f"{FROM_ELSEWHERE}{function.__name__} of {Path(function.__code__.co_filename).name}")
         place = self._places[id(kernel)] = len(self.rows)
         # An id is a name only as long as its object lives.
         self._kept.append(kernel)

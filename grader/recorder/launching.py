@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from grader.child import launches
 from grader.recorder.handles import Handle
 
 # The names of a launch's options; whatever else is no parameter is told as it is.
@@ -50,6 +51,8 @@ def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[
     def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+        # An object could say now this and now that.
+        warmup = bool(warmup)
         names = tuple(kernel.arg_names)
         by_name = {name: value for name, value in kwargs.items() if name in names}
         options = {name: value for name, value in kwargs.items() if name not in names and name not in _NOT_TOLD}
@@ -59,7 +62,7 @@ def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[
             return launch(kernel, *given, grid=new_grid, warmup=False, **chosen)
 
         compiled = run(kernel, *args, grid=grid, warmup=True, **kwargs) if warmup and on_gpu else None
-        handle = Handle(names, bound, options, again, compiled).with_constants(_constants(kernel))
+        handle = Handle(names, bound, options, again, compiled).with_constants(launches.constant_names(kernel))
         if warmup:
             return handle
         for hook in list(kernel.pre_run_hooks):
@@ -126,8 +129,3 @@ def _sizes(grid: Any) -> tuple[int, ...]:
 def _defaults(function: Any) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
     return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
-
-
-def _constants(kernel: Any) -> frozenset[str]:
-    hints = getattr(kernel.fn, "__annotations__", {})
-    return frozenset(name for name, hint in hints.items() if "constexpr" in str(hint))

@@ -47,9 +47,13 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A name that leads to what the recorder could not tell, or that we refuse, and why."""
+    """A name that leads to what the recorder could not tell, or that we refuse, and why.
+
+    python: whether Triton's compiler would refuse it too.
+    """
 
     rule: str
+    python: bool = False
 
 
 Thing = Offered | Kernel | Data | Foreign | Unknown
@@ -230,8 +234,8 @@ class _Checker(ast.NodeVisitor):
         match found:
             case Foreign(path):
                 self._python(node, f"has no {name} ({path} is Python's): {_instead(name)}")
-            case Unknown(rule):
-                self._refuse(node, f"`{name}`: {rule}", python=False)
+            case Unknown(rule, python):
+                self._refuse(node, f"`{name}`: {rule}", python=python)
             case None if name in _BUILTINS[self._mode]:
                 return name
             case None if _is_builtin(name):
@@ -253,7 +257,8 @@ class _Checker(ast.NodeVisitor):
         found = home.member(node.attr)
         if found is None:
             rule = f"`{ast.unparse(node)}` is not of Triton's language: compute with what triton.language offers"
-            self._refuse(node, rule, python=not home.path.startswith("triton") or node.attr.startswith("__"))
+            offered = home.path.startswith("triton.") and hasattr(home.value, node.attr)
+            self._refuse(node, rule, python=not offered or node.attr.startswith("__"))
         return found
 
     def _chain_home(self, node: ast.Attribute) -> Thing | str | None:

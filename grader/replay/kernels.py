@@ -27,7 +27,7 @@ import triton.language as tl
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 from triton.runtime.jit import constexpr_function
 
-from grader.protocol.trace import KernelText, KernelValue, LanguageValue, UnknownValue, Value
+from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
 from grader.replay.values import Refused, described, fields_of, plain_value
@@ -235,7 +235,8 @@ def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
     if isinstance(value, LanguageValue):
         return _imported(value.path)
     if isinstance(value, UnknownValue):
-        return Unknown(f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300])
+        rule = f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"
+        return Unknown(rule[:300], python=not value.what.startswith(FROM_ELSEWHERE))
     try:
         return Data(plain_value(value, kernel_of))
     except Refused as refused:

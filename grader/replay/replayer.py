@@ -219,8 +219,17 @@ class _Run:
         self.line = step.line
         kernel = self._kernels.kernel(step.kernel)
         value = self._values.of_launch
-        args = tuple(map(value, step.args))
-        kwargs, options = ({name: value(one) for name, one in some.items()} for some in (step.kwargs, step.options))
+        names = list(kernel.arg_names)
+        open_names = set(names) - launches.constant_names(kernel)
+        named = [*zip(names, step.args, strict=False), *step.kwargs.items()]
+        try:
+            given = {name: value(one) for name, one in named if name in open_names}
+        except Refused as refused:
+            # A compiler knows no type for it.
+            raise Refused(refused.line, refused.rule, python=True) from None
+        given |= {name: value(one) for name, one in named if name not in open_names}
+        args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
+        options = {name: value(one) for name, one in step.options.items()}
         told = messages.Launch(
             launches.name_of(kernel), step.grid, launches.constants(kernel, launches.bound(kernel, args, kwargs))
         )

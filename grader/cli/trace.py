@@ -1,0 +1,80 @@
+"""`grade trace`: what one call of a submission's function allocates, copies and launches, in words."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from grader.catalogue import Entry, find_root, resolve
+from grader.cli.files import read_submission
+from grader.cli.say import say
+from grader.errors import SpecError, UsageError
+from grader.judge.causes import why_not_finished
+from grader.model.exercise import Part
+from grader.plan import PlannedCase, default_seed, draw, parse_case
+from grader.protocol.messages import Call, Recipe
+from grader.report.trace_lines import trace_lines
+from grader.sandbox.pair import Pair, Told
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+
+
+def trace(wanted: str, submission: str | None, part: str | None, case: str | None) -> int:
+    """Print a trace; the exit code: 0 if the call was recorded, 1 if not, 3 if the function is not written yet.
+
+    part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; those that are not given are
+    the part's first case's. Raises UsageError.
+    """
+    entry, path = resolve(find_root(), wanted)
+    path = Path(submission) if submission is not None else path
+    source = read_submission(path)
+    chosen = _part_of(entry, part)
+    one = _case_of(entry, chosen, case)
+    start = entry.start(source)
+    with (
+        closing(ForkServer("interpret")) as server,
+        Session(server, start, entry.exercise.limits) as session,
+        Session(server, entry.replaying(source), entry.exercise.limits) as replayer,
+    ):
+        recipe = Recipe(chosen.name, dict(one.case), one.seed)
+        told = Pair(session, replayer).record(Call(recipe, chosen.arguments, chosen.mutates, ()))
+    if not isinstance(told, Told):
+        failure = why_not_finished(told, str(path))
+        say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
+        return 3 if failure.status == "not_implemented" else 1
+    say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
+    for line in trace_lines(told.trace):
+        say(line, sys.stdout)
+    for deed in told.deeds:
+        say(f"beside the kernels: {deed.name} (line {deed.line})", sys.stdout)
+    for deed in told.untold:
+        say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
+    return 0
+
+
+def _part_of(entry: Entry, name: str | None) -> Part:
+    recorded = [part for part in entry.exercise.parts if part.is_replayed]
+    known = ", ".join(part.name for part in recorded)
+    if not recorded:
+        raise UsageError(f"an exercise must have parts in Triton to be traced, got {entry.id}")
+    for part in recorded:
+        if name in (None, part.name):
+            return part
+    raise UsageError(f"a part must be one of {known}, got {name!r}")
+
+
+def _case_of(entry: Entry, part: Part, text: str | None) -> PlannedCase:
+    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part.name}))
+    planned = [one for one in plan.checks if one.cases and one.space is not None]
+    first = planned[0].cases[0]
+    if text is None:
+        return first
+    refused: SpecError | None = None
+    for one in planned:
+        assert one.space is not None
+        try:
+            return PlannedCase(one.space.case(**{**one.cases[0].case, **parse_case(one.space, text)}), first.seed)
+        except SpecError as outside:
+            refused = refused or outside
+    raise UsageError(f"{part.name} must have a check with such a case: {refused}")
