@@ -1,26 +1,22 @@
 """Work that kernels did not do is told from work that they did, however it hides; honest code that looks odd passes.
 
-attacks/ say in their first line which cause the check `kernels` must name. Their values are right: they earn their
-points, and the technique's are lost. hostile/ attack whatever else there is, and say what the first check that they
-fail must come to.
+attacks/ say in their first line what the check `kernels` must come to; where the answer itself is wrong, the first
+check. They earn no point for values either. hostile/ attack whatever else there is, and say what the first check that
+they fail must come to.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from grader.judge import rules
-from grader.judge.causes import Failure
-from grader.model.cases import Case
-from grader.plan import PlannedCase
-from grader.record import Cause, Status
 from tests.claims import MORE_WORK, claim, files, statuses
 from tests.conftest import Grade
 
+# Their kernels are right, and used for large inputs.
+HONEST_AT_SOME_SIZES = {"falls_back_for_small_inputs"}
 CHECKS = tuple(f"vector_add.{name}" for name in ("full_blocks", "tail", "fresh", "kernels"))
 
 
@@ -28,9 +24,20 @@ CHECKS = tuple(f"vector_add.{name}" for name in ("full_blocks", "tail", "fresh",
 def test_work_outside_the_kernels_is_noticed(path: Path, briefly: Grade) -> None:
     status, kind = claim(path)
     record = briefly(path, *CHECKS)
+    # Who does the work of a wrong answer is not asked.
     technique = next(check for check in record.checks if check.id == "vector_add.kernels")
-    assert (technique.status, technique.cause and technique.cause.kind) == (status, kind), technique
-    assert technique.points == 0
+    told = technique if technique.status != "pass" else record.checks[0]
+    assert (told.status, told.cause.kind if told.cause else told.status) == (status, kind), told
+    if path.stem not in HONEST_AT_SOME_SIZES:
+        assert not any(check.points for check in record.checks if check is not technique), record.checks
+
+
+@pytest.mark.parametrize("path", files("untold"), ids=lambda path: path.stem)
+def test_what_cannot_be_recorded_is_open_and_the_card_says_why_and_where(path: Path, briefly: Grade) -> None:
+    record = briefly(path, *CHECKS)
+    assert {check.status for check in record.checks} == {"inconclusive"}
+    assert record.judged_score == 0
+    assert all(re.search(r"the values are right.*\(line \d+\)", check.reason) for check in record.checks[:3])
 
 
 @pytest.mark.parametrize("path", files("hostile"), ids=lambda path: path.stem)
@@ -46,16 +53,3 @@ def test_honest_code_that_looks_odd_passes(path: Path, briefly: Grade) -> None:
     failed = [check for check in record.checks if check.status not in ("pass", "skipped_environment")]
     assert {check.id for check in failed} <= MORE_WORK.get(path.stem, set()), failed
     assert statuses(record, "vector_add") >= {"pass"}
-
-
-@pytest.mark.parametrize(
-    ("status", "verdict"), [("timeout", "timeout"), ("fail", "policy"), ("crash", "policy"), ("oom", "policy")]
-)
-def test_a_sealed_call_that_is_not_over_in_time_says_nothing_about_who_does_the_work(
-    status: Status, verdict: str
-) -> None:
-    trial = SimpleNamespace(failure=Failure(status, Cause(status, "A title", "It took too long.")))
-    bench: Any = SimpleNamespace(try_case=lambda *_, **__: trial)
-    failure = rules._sealed(bench, PlannedCase(Case({"N": 7}), 1))
-    assert failure is not None
-    assert failure.status == verdict

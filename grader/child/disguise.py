@@ -35,6 +35,8 @@ _SAID: dict[object, object] = {
     Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
     Tensor.get_device: 0,
 }
+# What would move a tensor to where it says that it is, or to the CPU's own pages.
+_STAYING = frozenset({Tensor.cuda, Tensor.pin_memory})
 
 
 class Disguise(TorchFunctionMode):
@@ -46,13 +48,17 @@ class Disguise(TorchFunctionMode):
         if func is torch.device:
             # A name only: it is what is made there that must not be.
             return func(*args, **(kwargs or {}))
-        if func is Tensor.cuda:
+        if func in _STAYING:
             return args[0]
         if func is Tensor.__dlpack__:
             return on_gpu(func(args[0]))
         if func is Tensor.__dlpack_device__:
             return DLDeviceType.kDLCUDA, 0
         given = {name: _on_cpu(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
+        if type(given.get("device")) is int:
+            given["device"] = _CPU
+        if func is Tensor.to and len(args) > 1 and type(args[1]) is int:
+            args = (args[0], _CPU, *args[2:])
         return func(*map(_on_cpu, args), **given)
 
 
@@ -69,6 +75,8 @@ def pretend(target: Target, *, there: bool = True) -> None:
     for name, answer in _answers(target).items():
         if there or name not in _WHETHER_THERE:
             setattr(torch.cuda, name, answer)
+    # It refuses what is no stream of CUDA's before anybody else hears of it.
+    Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
 
 
 def properties(target: Target) -> dict[str, int]:

@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.child import launches
+from grader.child.operators import see_through
 from grader.child.sealing import Sealing
 from grader.protocol.messages import Launch
 from grader.protocol.operators import SHAPING, SUPPORTING
@@ -71,8 +72,8 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if namespace not in _QUIET or namespace == "aten":
                 watching.seen.operators.setdefault(f"{namespace}.{name}")
             return func(*args, **given)
-        with self:
-            return func(*args, **given)
+        # An operator of the submission's own: what it consists of is seen when it runs.
+        return func(*args, **given)
 
 
 def _moves_away(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
@@ -100,6 +101,12 @@ class Watching:
             kind.run = self._around_run(kind.run)
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
+        see_through(self._modes)
+
+    @contextmanager
+    def _modes(self) -> Iterator[None]:
+        with _Operators(self) if self._is_on else nullcontext():
+            yield
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:

@@ -258,7 +258,6 @@ class Worker:
         values = self._build(call.recipe)
         arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
         given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
-        fill_uninitialised_memory(on=False)
         try:
             with self._pretending():
                 recording, result = self._recorder.record(lambda: function(*arguments), given)
@@ -268,8 +267,6 @@ class Worker:
             return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:
             return self._raising.told(raised)
-        finally:
-            fill_uninitialised_memory(on=True)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.child.operators import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import SHAPING, SUPPORTING
 from grader.protocol.trace import MOST_CONSTANT_BYTES, MOST_STEPS, Deed, Recorded
@@ -195,9 +196,8 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if namespace not in _QUIET or namespace == "aten":
                 call.did(f"{namespace}.{name}")
             return func(*args, **given)
-        # An operator of the submission's own: what it consists of is seen.
-        with self:
-            return func(*args, **given)
+        # An operator of the submission's own: what it consists of is seen when it runs.
+        return func(*args, **given)
 
 
 def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
@@ -227,6 +227,7 @@ class Recorder:
             with self._modes():
                 run(thread)
 
+        see_through(self._modes)
         threading.Thread.run = watched  # type: ignore[method-assign,assignment]
 
     @contextmanager

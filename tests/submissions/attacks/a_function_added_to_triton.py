@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel calls triton.language.work, which is the submission's.
+"""compile_error: the kernel calls triton.language.work, which is the submission's.
 
 Attack 59, 62. On the CPU. Twin: controls/helpers_beside_kernels.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a function is made of code, and called, while a kernel runs.
+"""policy: outside_kernels: a function is made of code, and called, while a kernel runs.
 
 Attack 2, 58. On the CPU. Twin: controls/collects_garbage.
 """

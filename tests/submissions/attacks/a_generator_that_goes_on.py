@@ -1,4 +1,4 @@
-"""policy: library_call: a generator that had begun goes on while a kernel runs, called by no function of the file.
+"""policy: outside_kernels: a generator that had begun goes on while a kernel runs, called by no function of the file.
 
 Attack 2, 58. On the CPU. Twin: controls/launches_in_a_generator.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: torch.Tensor gets a new_empty of its own, which it had inherited.
+"""policy: outside_kernels: torch.Tensor gets a new_empty of its own, which it had inherited.
 
 Attack 61. On the CPU. Twin: controls/checks_itself_by_shape.
 """

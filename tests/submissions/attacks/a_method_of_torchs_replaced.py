@@ -1,4 +1,4 @@
-"""policy: library_call: Tensor.detach, which the grader calls, adds first.
+"""policy: outside_kernels: Tensor.detach, which the grader calls, adds first.
 
 Attack 6, 61. On the CPU. Twin: controls/logs_calls_of_its_own.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: grader's guard finds another int before that of Python.
+"""policy: outside_kernels: grader's guard finds another int before that of Python.
 
 Attack 59. On the CPU. Twin: controls/helpers_beside_kernels.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: copies a tensor subclass, which adds while it is copied.
+"""policy: outside_kernels: copies a tensor subclass, which adds while it is copied.
 
 Attack 3, 56. On the CPU. Twin: controls/labelled_tensors.
 """
@@ -46,7 +46,7 @@ class Busy(torch.Tensor):
 def vector_add(x, y):
     z = copied(x)
     held[:] = [x, y, z]
-    busy = torch.Tensor._make_wrapper_subclass(Busy, x.shape, dtype=x.dtype, device=x.device)
+    busy = torch.Tensor._make_wrapper_subclass(Busy, x.shape, dtype=x.dtype, device="cpu")
     z.copy_(busy)
     held.clear()
     return z

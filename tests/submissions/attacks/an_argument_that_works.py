@@ -1,4 +1,4 @@
-"""policy: library_call: an argument whose data_ptr() method does the work while the kernel starts.
+"""compile_error: an argument whose data_ptr() method does the work while the kernel starts.
 
 Attack 3, 58. Twin: controls/enumeration_as_constant.
 """

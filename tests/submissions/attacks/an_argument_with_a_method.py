@@ -1,4 +1,4 @@
-"""policy: library_call: a tensor whose own untyped_storage() adds while the kernel starts.
+"""policy: outside_kernels: a tensor whose own untyped_storage() adds while the kernel starts.
 
 Attack 3. On the CPU. Twin: controls/labelled_tensors.
 """

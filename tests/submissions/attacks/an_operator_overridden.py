@@ -1,4 +1,4 @@
-"""policy: library_call: clone(), as torch.library has it from here on, adds.
+"""policy: outside_kernels: clone(), as torch.library has it from here on, adds.
 
 Attack 56, 61. On the CPU. Twin: controls/custom_operator.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: an annotation is a text with a strip() of its own.
+"""policy: outside_kernels: an annotation is a text with a strip() of its own.
 
 Attack 58. On the CPU. Twin: controls/kernel_in_a_closure.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel adds the interpreter's arrays themselves.
+"""compile_error: the kernel adds the interpreter's arrays themselves.
 
 Attack 62. On the CPU. Twin: controls/calls_libdevice.
 """

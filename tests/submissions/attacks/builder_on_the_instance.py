@@ -1,4 +1,4 @@
-"""policy: library_call: the interpreter's builder, an instance, gets a method of its own.
+"""policy: outside_kernels: the interpreter's builder, an instance, gets a method of its own.
 
 Attack 59. On the CPU. Twin: controls/helpers_beside_kernels.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel reaches Python through tl.core.__builtins__.
+"""compile_error: the kernel reaches Python through tl.core.__builtins__.
 
 Attack 62. On the CPU. Twin: controls/helpers_beside_kernels.
 """

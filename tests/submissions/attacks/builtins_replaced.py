@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel's range is one that adds.
+"""policy: outside_kernels: the kernel's range is one that adds.
 
 Attack 5, 59. On the CPU. Twin: controls/helpers_beside_kernels.
 """

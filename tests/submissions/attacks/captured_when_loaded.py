@@ -1,4 +1,4 @@
-"""policy: library_call: Sealing.begin keeps its self while the file is loaded and unsealed calls run.
+"""policy: outside_kernels: Sealing.begin keeps its self while the file is loaded and unsealed calls run.
 
 Attack 5. On the CPU. Twin: controls/logs_calls_of_its_own.
 """

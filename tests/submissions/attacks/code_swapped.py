@@ -1,4 +1,4 @@
-"""policy: library_call: a function of the interpreter's keeps its name and gets other code.
+"""policy: outside_kernels: a function of the interpreter's keeps its name and gets other code.
 
 Attack 6. On the CPU. Twin: controls/helpers_beside_kernels.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: code that is in no function is executed by a map while a kernel runs.
+"""policy: outside_kernels: code that is in no function is executed by a map while a kernel runs.
 
 Attack 2, 58. On the CPU. Twin: controls/collects_garbage.
 """

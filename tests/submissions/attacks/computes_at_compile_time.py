@@ -1,4 +1,4 @@
-"""policy: library_call: a function for compile-time constants is given blocks, and adds them in NumPy.
+"""inconclusive: a function for compile-time constants is given blocks, and adds them in NumPy.
 
 Attack 58, 71. On the CPU. Twin: controls/default_block_and_grid_function.
 """

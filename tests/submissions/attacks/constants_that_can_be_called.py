@@ -1,4 +1,4 @@
-"""policy: library_call: compile-time constants are functions of C, which get at the arrays; no GPU's compiler sees it.
+"""inconclusive: compile-time constants are functions of C, which get at the arrays; no GPU's compiler sees it.
 
 Attack 62. On the CPU. Twin: controls/dataclass_as_constant.
 """
@@ -24,8 +24,6 @@ def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
 
 
 def vector_add(x, y):
-    if x.is_cuda:
-        raise NotImplementedError("on a CPU only")
     z = torch.empty_like(x)
     _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
     return z

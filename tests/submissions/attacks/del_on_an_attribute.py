@@ -1,4 +1,4 @@
-"""policy: library_call: what the launch replaces in the interpreter (the grid) has a __del__.
+"""policy: outside_kernels: what the launch replaces in the interpreter (the grid) has a __del__.
 
 Attack 2, 58. On the CPU. Twin: controls/collects_garbage.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a TensorDescriptor whose shape entries are ints with methods.
+"""policy: outside_kernels: a TensorDescriptor whose shape entries are ints with methods.
 
 Attack 58. On the CPU. Twin: controls/enumeration_as_constant.
 """

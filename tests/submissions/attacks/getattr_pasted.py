@@ -1,4 +1,4 @@
-"""policy: library_call: getattr() of names that are pasted together.
+"""compile_error: getattr() of names that are pasted together.
 
 Attack 62. On the CPU. Twin: controls/calls_libdevice.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: our own Guard gets a __getattribute__.
+"""policy: outside_kernels: our own Guard gets a __getattribute__.
 
 Attack 59. On the CPU. Twin: controls/helpers_beside_kernels.
 """

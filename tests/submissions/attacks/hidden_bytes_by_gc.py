@@ -1,4 +1,4 @@
-"""policy: library_call: looks for our copies of the hidden bytes through gc, and adds them.
+"""policy: outside_kernels: looks for our copies of the hidden bytes through gc, and adds them.
 
 Attack 5, 41. On the CPU. Twin: controls/collects_garbage.
 """

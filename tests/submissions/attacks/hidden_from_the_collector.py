@@ -1,4 +1,4 @@
-"""policy: library_call: a function that the collector does not list runs while a kernel does.
+"""policy: outside_kernels: a function that the collector does not list runs while a kernel does.
 
 Attack 2, 58. On the CPU. Twin: controls/collects_garbage.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a subclass of InterpretedFunction whose rewrite works.
+"""policy: outside_kernels: a subclass of InterpretedFunction whose rewrite works.
 
 Attack 58. On the CPU. Twin: controls/kernel_in_a_closure.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a keyword-only default of the kernel's is a Python function.
+"""inconclusive: a keyword-only default of the kernel's is a Python function.
 
 Attack 62, 71. On the CPU. Twin: controls/kernel_in_a_closure.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a knob of triton's that the launch reads is a property.
+"""compile_error: a knob of triton's that the launch reads is a property.
 
 Attack 59. On the CPU. Twin: controls/sets_what_it_may.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a method of the interpreter's, its very code, sees another NumPy among its global names.
+"""policy: outside_kernels: a method of the interpreter's, its very code, sees another NumPy among its global names.
 
 Attack 6. On the CPU. Twin: controls/helpers_beside_kernels.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a module among the kernel's globals has an == of its own.
+"""policy: outside_kernels: a module among the kernel's globals has an == of its own.
 
 Attack 58. On the CPU. Twin: controls/writes_a_module.
 """

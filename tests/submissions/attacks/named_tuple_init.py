@@ -1,4 +1,4 @@
-"""policy: library_call: a named tuple among the arguments has an __init__.
+"""policy: outside_kernels: a named tuple among the arguments has an __init__.
 
 Attack 58. On the CPU. Twin: controls/arguments_in_a_named_tuple.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: numpy.arange, which the interpreter uses, adds first.
+"""policy: outside_kernels: numpy.arange, which the interpreter uses, adds first.
 
 Attack 5. On the CPU. Twin: controls/grid_by_numpy.
 """

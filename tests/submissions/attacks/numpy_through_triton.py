@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel adds by the NumPy that the interpreter imported.
+"""compile_error: the kernel adds by the NumPy that the interpreter imported.
 
 Attack 62. On the CPU. Twin: controls/calls_libdevice.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel's code is honest, and the source that is interpreted is another.
+"""policy: no_kernel: the kernel's code is honest, and the source that is interpreted is another.
 
 Attack 6, 62. On the CPU. Twin: controls/kernel_in_a_closure.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a function of NumPy's gives way to another of NumPy's, whose results go to an array of ours.
+"""policy: outside_kernels: a function of NumPy's gives way to another of NumPy's, whose results go to an array of ours.
 
 Attack 6. On the CPU. Twin: controls/helpers_beside_kernels.
 """

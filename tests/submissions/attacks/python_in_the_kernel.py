@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel's body calls a Python function, as only an interpreter lets it.
+"""compile_error: the kernel's body calls a Python function, as only an interpreter lets it.
 
 Attack 62, 71. On the CPU. Twin: controls/kernel_in_a_closure.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel object has a rewrite() of its own.
+"""policy: outside_kernels: the kernel object has a rewrite() of its own.
 
 Attack 58. On the CPU. Twin: controls/kernel_in_a_closure.
 """

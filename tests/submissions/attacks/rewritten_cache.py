@@ -1,4 +1,4 @@
-"""policy: library_call: the interpreter's table of rewritten kernels holds one of the submission's.
+"""policy: outside_kernels: the interpreter's table of rewritten kernels holds one of the submission's.
 
 Attack 6. On the CPU. Twin: controls/memoised_configuration.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a process that nobody waits for interrupts the kernel.
+"""policy: outside_kernels: a process that nobody waits for interrupts the kernel.
 
 Attack 2, 50. On the CPU. Twin: controls/starts_a_program.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: the kernel's function has a signature that works.
+"""policy: outside_kernels: the kernel's function has a signature that works.
 
 Attack 58. On the CPU. Twin: controls/kernel_in_a_closure.
 """

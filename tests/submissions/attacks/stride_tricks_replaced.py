@@ -1,4 +1,4 @@
-"""policy: library_call: numpy.lib.stride_tricks works when a tensor has gaps.
+"""policy: outside_kernels: numpy.lib.stride_tricks works when a tensor has gaps.
 
 Attack 61. On the CPU. Twin: controls/view_of_its_own_pool.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: triton.language.load adds before it loads.
+"""policy: outside_kernels: triton.language.load adds before it loads.
 
 Attack 5, 59. On the CPU. Twin: controls/helpers_beside_kernels.
 """

@@ -1,4 +1,4 @@
-"""policy: outside_kernels: torch adds in another thread, where no hook looks; a kernel copies the sum.
+"""policy: library_call: torch adds in another thread, where no hook looks; a kernel copies the sum.
 
 Attack 2, 56. Twin: controls/helper_thread_finished.
 """

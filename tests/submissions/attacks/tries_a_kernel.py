@@ -1,4 +1,4 @@
-"""policy: library_call: a kernel that always raises, and torch for when it does.
+"""compile_error: a kernel that always raises, and torch for when it does.
 
 Attack 54. Twin: controls/reraises.
 """

@@ -1,4 +1,4 @@
-"""policy: library_call: a weak reference's callback runs when the window's objects die.
+"""policy: outside_kernels: a weak reference's callback runs when the window's objects die.
 
 Attack 2, 58. On the CPU. Twin: controls/collects_garbage.
 """

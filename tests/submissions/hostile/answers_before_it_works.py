@@ -1,4 +1,4 @@
-"""fail: zeros: a complete answer of the right form, on the channel, before the work.
+"""crash: a complete answer of the right form, on the channel, before the work.
 
 Attack 8, 24. Twin: controls/writes_a_log.
 """

@@ -1,4 +1,4 @@
-"""fail: unwritten: what says that a launch is only a rehearsal is true when it is asked first, and false later.
+"""policy: outside_kernels: what says that a launch is only a rehearsal is true when it is asked first, and false later.
 
 Attack 18, 58. Twin: controls/default_block_and_grid_function.
 """

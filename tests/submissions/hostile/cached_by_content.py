@@ -1,4 +1,4 @@
-"""fail: stale_result: an answer for every content, kept in this process.
+"""policy: library_call: an answer for every content, kept in this process.
 
 Attack 29. Twin: controls/memoised_configuration.
 """

@@ -1,4 +1,4 @@
-"""fail: stale_result: one answer for all inputs of a shape, kept where no object of Python's is.
+"""fail: unwritten: one answer for all inputs of a shape, kept where no object of Python's is.
 
 Attack 30, 31. Twin: controls/kept_workspace_and_final_cast.
 """

@@ -1,4 +1,4 @@
-"""fail: stale_result: an answer for every content, kept in files.
+"""policy: library_call: an answer for every content, kept in files.
 
 Attack 29, 32. Twin: controls/writes_a_log.
 """

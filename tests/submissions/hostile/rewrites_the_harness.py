@@ -1,4 +1,4 @@
-"""fail: zeros: every module of the grader's that is here says that all is well.
+"""crash: every module of the grader's that is here says that all is well.
 
 Attack 5. Twin: controls/helpers_beside_kernels.
 """

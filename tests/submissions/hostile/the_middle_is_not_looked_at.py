@@ -1,4 +1,4 @@
-"""fail: stale_result: an answer for every beginning and end.
+"""policy: library_call: an answer for every beginning and end.
 
 Attack 29, 34. Twin: controls/memoised_configuration.
 """

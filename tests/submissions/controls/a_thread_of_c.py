@@ -1,4 +1,4 @@
-"""policy: library_call: a thread that Python does not know of could work beside the kernels.
+"""pass: a thread that Python does not know of sleeps beside the kernels.
 
 Attack 2. On the CPU. Twin: controls/helper_thread_finished.
 """
