@@ -65,6 +65,11 @@ class Arguments:
         """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
         return self._placed[name].writer
 
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Return the names of the tensors among the arguments."""
+        return tuple(self._placed)
+
     def buffer(self, name: str) -> Tensor:
         """Return the bytes that a tensor argument lies in, guard bands included."""
         return self._placed[name].buffer

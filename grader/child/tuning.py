@@ -46,7 +46,8 @@ class Tuning:
         self._launches = launches
         # Of each autotuner, the keys whose configuration was not found by timing.
         self._untimed: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
-        self._call = _Call()
+        # Of the call of an autotuner that is choosing without a clock; none is in a recorded call.
+        self._call: _Call | None = None
 
     @contextmanager
     def by_timing(self) -> Iterator[None]:
@@ -82,6 +83,7 @@ class Tuning:
         self, run: Callable[..., Any], untimed: set[Any], tuner: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
         outer, self._call = self._call, _Call()
+        call = self._call
         # Nothing that was not timed is kept on the disk for a run that times.
         keeps, tuner.cache_results = tuner.cache_results, False
         known, launched = set(tuner.cache), self._launches.noted()
@@ -95,7 +97,7 @@ class Tuning:
                     # Once all have failed, the first one's turn comes again.
                     if not tried or any(map(self._has_failed, tried)) or not is_passed_over(refused):
                         raise
-                    self._call.failed += tried
+                    call.failed += tried
                     self._launches.forget_from(launched)
                 else:
                     untimed |= set(tuner.cache) - known
@@ -104,11 +106,11 @@ class Tuning:
             self._call, tuner.cache_results = outer, keeps
 
     def _has_failed(self, config: Any) -> bool:
-        return any(config is failed for failed in self._call.failed)
+        return self._call is not None and any(config is failed for failed in self._call.failed)
 
     def _around_pruning(self, prune: Callable[..., Any]) -> Callable[..., Any]:
         def pruned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.tunes:
+            if self.tunes or self._call is None:
                 return prune(tuner, *args, **kwargs)
             # Asked once a call: a pruner may make new configurations every time.
             if self._call.pruned is None:

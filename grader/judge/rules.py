@@ -349,10 +349,10 @@ def launches(bench: Bench, cases: Sequence[PlannedCase], most: int) -> Ruling:
     metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        if trial.untold:
-            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if failure := trial.failure and judged_apart(bench, one, trial, trial.failure):
             return Ruling(failure, one, metrics=metrics)
+        if trial.untold:
+            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if not 1 <= len(trial.launches) <= most:
             return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)
     return Ruling(None, metrics=metrics)

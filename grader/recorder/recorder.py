@@ -142,6 +142,8 @@ class Call:
             if self._storages.number_of(tensor) is None:
                 self._storages.add(tensor)
         overload = func._overloadname
+        if "out" in overload:
+            self.cannot_tell(f"torch.{name}(…, out=…): write it without out=")
         self.keep(["operator", f"{name}.{overload}", *told, [self.window(one) for one in results], self.line()])
 
     def _grown(self, tensor: Tensor, before: int) -> None:

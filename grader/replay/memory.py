@@ -56,6 +56,7 @@ class Memory:
 
     def place_constant(self, step: Constant) -> None:
         """Make a storage of bytes that came from Python. Raises Unreplayable."""
+        self._refuse_known(step.storage)
         unpacker = zlib.decompressobj()
         try:
             raw = unpacker.decompress(b64decode(step.data, validate=True), step.nbytes + 1)
@@ -67,8 +68,14 @@ class Memory:
         self._places[step.storage] = _Place(bytes_.to(self._device), bytes_[:0], ())
 
     def adopt(self, number: int, fresh: Tensor) -> None:
-        """Give a tensor that an operator has just made its number, in memory with a guard band on either side."""
+        """Give a tensor that an operator has just made its number, in memory with a guard band on either side.
+
+        Raises Unreplayable where its memory is not new.
+        """
+        self._refuse_known(number)
         content = _whole(fresh)
+        if content.numel() and any(place.content.data_ptr() == content.data_ptr() for place in self._places.values()):
+            raise Unreplayable("an operator must make memory of its own")
         size = content.numel()
         buffer = content[:0]
         if 0 < size <= _MOST_GUARDED_BYTES:
@@ -78,6 +85,10 @@ class Memory:
         self._places[number] = _Place(content, buffer, tuple(fresh.shape))
         self._own_bytes[number] = size
         self.most_bytes = max(self.most_bytes, sum(self._own_bytes.values()))
+
+    def _refuse_known(self, number: int) -> None:
+        if number in self._places:
+            raise Unreplayable(f"a new storage must have a new number, got {number}")
 
     def knows(self, number: int) -> bool:
         """Tell whether a storage has this number."""

@@ -25,7 +25,6 @@ from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Raised, Returned, Start
-from grader.protocol.operators import SUPPORTING
 from grader.protocol.trace import (
     Choose,
     Constant,
@@ -40,6 +39,7 @@ from grader.protocol.trace import (
 from grader.replay.arguments import Arguments as Values
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Memory, Unreplayable
+from grader.replay.operators import operators
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
@@ -89,8 +89,11 @@ class Replayer:
         if replay.afresh:
             self._memory.forget()
             self._results.clear()
-        self._place(call, trace)
-        run = _Run(self, trace)
+        try:
+            self._place(call, trace)
+            run = _Run(self, trace)
+        except Unreplayable as unreplayable:
+            return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
         try:
             for step in trace.steps:
                 run.step(step)
@@ -111,6 +114,8 @@ class Replayer:
         values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, "cpu")
         self._arguments.place(call.arguments, values, call.storage, call.carries)
         self._memory.begin()
+        if set(trace.arguments) != set(self._arguments.tensors):
+            raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
         for name, number in trace.arguments.items():
             self._memory.place_argument(number, self._arguments.buffer(name))
 
@@ -197,14 +202,11 @@ class _Run:
                 self._replayer.memory.free(storages)
 
     def _operator(self, step: Operator) -> None:
-        name, _, overload = step.name.partition(".")
-        function = getattr(getattr(torch.ops.aten, name, None), overload, None) if name in SUPPORTING else None
-        if function is None:
+        operator = operators().get(step.name)
+        if operator is None:
             raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
         self.line = step.line
-        told = self._values.of_operator
-        kwargs = {name: told(value) for name, value in step.kwargs.items()}
-        results = _tensors(function(*map(told, step.args), **kwargs))
+        results = _tensors(operator(step, self._values))
         self.line = 0
         memory = self._replayer.memory
         for place, result in zip(step.results, results, strict=True):

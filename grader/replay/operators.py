@@ -1,0 +1,70 @@
+"""The operators of ATen that a trace may name: each is resolved once, and takes nothing but what its schema says.
+
+No part of a trace is ever looked up by name in torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader.protocol.operators import SUPPORTING
+from grader.protocol.trace import Operator
+from grader.replay.arguments import Arguments
+from grader.replay.memory import Unreplayable
+
+# Torch takes plain numbers for these as well, and does not check them.
+_KINDS: Mapping[str, type] = {
+    "dtype": torch.dtype,
+    "layout": torch.layout,
+    "device": torch.device,
+    "memory_format": torch.memory_format,
+}
+
+
+@dataclass(frozen=True)
+class Supporting:
+    """One overload of one operator."""
+
+    overload: Any
+
+    def __call__(self, step: Operator, values: Arguments) -> Any:
+        """Run it on the arguments of a step. Raises Unreplayable."""
+        names = [one.name for one in self.overload._schema.arguments]
+        if len(step.args) > len(names):
+            raise Unreplayable(f"{step.name} must get at most {len(names)} arguments, got {len(step.args)}")
+        args = [_checked(name, values.of_operator(one)) for name, one in zip(names, step.args, strict=False)]
+        kwargs = {name: _checked(name, values.of_operator(one)) for name, one in step.kwargs.items()}
+        kwargs.pop("pin_memory", None)
+        return self.overload(*args, **kwargs)
+
+
+@cache
+def operators() -> Mapping[str, Supporting]:
+    """Return the overloads by their whole names, without those that write into an `out` that they are given."""
+    return {
+        f"{name}.{overload}": Supporting(getattr(packet, overload))
+        for name in SUPPORTING
+        for packet in (getattr(torch.ops.aten, name),)
+        for overload in packet.overloads()
+        if "out" not in overload
+    }
+
+
+def _checked(name: str, value: Any) -> Any:
+    kind = _KINDS.get(name)
+    if value is None or (kind is not None and isinstance(value, kind)):
+        return value
+    plain = kind is None and isinstance(value, bool | int | float | Tensor)
+    if plain or (kind is None and isinstance(value, list) and all(_is_plain(one) for one in value)):
+        return value
+    raise Unreplayable(f"an operator cannot be given {type(value).__name__} as {name}")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | Tensor)
