@@ -52,9 +52,10 @@ A card's suspects are weighed clues (`grader/judge/suspects.py`); nothing of it 
   intermediate value in too few bits.
 - **Contrast** (`judge/contrast.py`): all cases of the part, failing and passing, along every axis; a specification says
   what an axis points to (`contrasts`). A kind that leaves other cases alone is unlikely where those fail as well.
-- **What was seen**: accesses and races, launches, bytes, memory, compiled kernels, calls one after another.
-- **Probes**: the first failing call of a part is made once more; a wrong answer is compared with the right answers to
-  calls before it.
+- **What was seen** when the call was replayed: accesses and races, launches, bytes, memory, calls one after another;
+  and what kernels were compiled to. What else computed is in the record of the call ([the trace](trace.md)).
+- **Probes**: the first failing call of a part is made once more on the same inputs; a wrong answer is compared with the
+  right answers to calls before it; a call that is wrong when it is replayed is made in the submission's own process.
 
 Clues of one kind strengthen each other; what only some of the failing cases show counts less. A suspect is *confirmed*
 where values or a probe leave no doubt; all others say "looks like". Below a weight of 0.3 nothing is offered: a plain

@@ -91,9 +91,104 @@ ATTACKS: Mapping[int, str] = {
     74: "poisons a shared cache of kernels",
 }
 
+# Mechanisms that stop more than one attack.
+_NO_PYTHON = "by construction: nothing of the submission's Python is there when kernels run"
+_ELSEWHERE = "by construction: oracle, comparison and verdict are in a process that it cannot reach"
+_REBUILT = "by construction: judge and replayer build the inputs themselves"
+_TEXT = "by construction: kernels are taken from the file's text"
+_SEED = "seed after the trace"
+_SEEDS = "seed after the traces of all calls of the check"
+_LIST = "allow-list over the syntax tree"
+_OPERATORS = "allow-list of operators that a replay may run"
+_CONFINED = "confinement"
+_DECODED = "strict, bounded decoding; an answer counts only after its question"
+_EVERY = "every element compared with the oracle"
+_POISON = "fresh memory is NaN; every element compared with the oracle"
+_TIMED = "timed answers checked"
+_CLOCK = "the grader's clock, outside the process"
+_NOT_HERE = "does not apply"
+
+# What stops it. Of ex_17, whose kernels run in the submission's process, sealed calls do (docs/trust-model.md).
+MECHANISM: Mapping[int, str] = {
+    1: f"by construction: a replay launches on one stream, in order; {_TIMED}",
+    2: f"{_NO_PYTHON}; {_TIMED}",
+    3: f"{_NO_PYTHON}; the type must be exactly torch.Tensor",
+    4: _CLOCK,
+    5: _NO_PYTHON,
+    6: _TEXT,
+    7: "by construction: nothing is unpickled",
+    8: _DECODED,
+    9: _DECODED,
+    10: _DECODED,
+    11: f"{_NO_PYTHON}; deadlines",
+    12: _CLOCK,
+    13: _CONFINED,
+    14: _NO_PYTHON,
+    15: _CLOCK,
+    16: _NO_PYTHON,
+    17: "by construction: the process holds decoys, and no secret",
+    18: f"{_SEEDS}; {_TIMED}",
+    19: f"a new seed with every timed call; {_TIMED}",
+    20: f"{_SEED}; a new seed with every timed call",
+    21: f"{_CLOCK}; the physical floor; each size counts by itself",
+    22: "the sum over the cover is part of a timed answer",
+    23: "a cover larger than the cache",
+    24: f"by construction: a replay has ended before its results are read; {_TIMED}",
+    25: "by construction: only replayed bytes are an answer",
+    26: "by construction: what is printed decides nothing",
+    27: "the baseline is timed again by itself",
+    28: _SEEDS,
+    29: _SEEDS,
+    30: _SEEDS,
+    31: _SEEDS,
+    32: f"by construction: only a trace leaves the process; {_CONFINED}",
+    33: _SEED,
+    34: _SEEDS,
+    35: _SEEDS,
+    36: _TIMED,
+    37: _ELSEWHERE,
+    38: _REBUILT,
+    39: "NaN is right only where the oracle has NaN",
+    40: _ELSEWHERE,
+    41: _ELSEWHERE,
+    42: _ELSEWHERE,
+    43: _EVERY,
+    44: _EVERY,
+    45: _EVERY,
+    46: "derived tolerances; a switch that Python sets is not set in the replayer",
+    47: f"families of values; {_EVERY}",
+    48: _TIMED,
+    49: _EVERY,
+    50: "by construction: what was recorded is what is judged",
+    51: _REBUILT,
+    52: _EVERY,
+    53: _CONFINED,
+    54: f"every call is recorded; {_OPERATORS}",
+    55: _CONFINED,
+    56: f"{_NO_PYTHON}; {_OPERATORS}",
+    57: _NOT_HERE,
+    58: f"{_NO_PYTHON}; {_SEED}",
+    59: f"{_NO_PYTHON}; {_CONFINED}",
+    60: "guard around every access; compute-sanitizer",
+    61: _ELSEWHERE,
+    62: _LIST,
+    63: _CONFINED,
+    64: "by construction: nothing is unpickled",
+    65: _LIST,
+    66: _POISON,
+    67: _ELSEWHERE,
+    68: _NOT_HERE,
+    69: _NOT_HERE,
+    70: f"{_TEXT}; {_OPERATORS}",
+    71: _NO_PYTHON,
+    72: _CONFINED,
+    73: _CONFINED,
+    74: "kept kernels have the text's hash as their name; a scratch folder for each process",
+}
+
 # What no file can express, and why.
 REASONS: Mapping[int, str] = {
-    42: "no counter: values are compared in the grader, on the host, from a copy of its own",
+    42: "there is no such counter: values are compared in the grader, on the host, from a copy of its own",
     57: "a kernel from elsewhere is a kernel: it computes what is asked, and no two gradings are compared",
     68: "no exercise uses several GPUs",
     69: "no exercise uses several GPUs",
@@ -101,13 +196,14 @@ REASONS: Mapping[int, str] = {
 
 # What holds beside the files.
 MORE: Mapping[int, str] = {
-    15: "no handle of the child's counts: the grader's own clock is one of the two",
+    15: "the process's own events do not count alone: the grader's clock is beside them",
     21: "no mean of ratios is taken; `tests/test_estimate.py`",
-    35: "what may be kept between calls is the exercise's to say (ex_19's cache)",
-    41: "on the host; a process holds no expected value on any device",
+    35: "an exercise says what may be kept between calls (ex_19's cache)",
+    41: "no process of the submission holds an expected value, on host or device",
     43: "trivial answers of every kind: the gate of each exercise, `grade check`",
     52: "every element counts; `tests/test_compare.py`",
     60: "in a GPU's shared memory: `grade sanitize`, `tests/test_sanitize.py`",
+    62: "the list itself, attacked: `tests/test_replay_kernels.py`",
     74: "kept kernels: `tests/test_kernels.py`",
 }
 
@@ -116,37 +212,42 @@ INTRODUCTION = """\
 
 Made by `python -m tests.attack_table`; do not edit. Every number is an entry of the catalogue of ways in which graders
 of kernels are cheated. A file is named without its ending; it lies in `tests/submissions/` or in an exercise's folder
-under `reference/`, and says in its first line what it must get. `tests/test_attack_table.py` sees that this page says
-what the files say, that no number is missing, and that every attack has an honest twin: a file that looks suspicious in
-the same way, and passes.
+under `reference/`, and says in its first line what it must get. `tests/test_attack_table.py` checks that this page says
+what the files say, that no number is missing, that each has a mechanism, and that every attack has an honest twin: a
+file that looks suspicious in the same way, and passes.
+
+A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
+text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
+"stopped by" says which attacks this makes impossible by construction, and what stops the others. Three kinds of calls
+still run on true inputs in the submission's process: timed calls, the calls of ex_17, and what cannot be replayed.
 
 | folder | run by | where |
 | --- | --- | --- |
-| `attacks/` | `tests/test_attacks.py`, `tests/test_on_gpu.py` | CPU and GPU, but where it says CPU |
+| `attacks/` | `tests/test_attacks.py`, `tests/test_on_gpu.py` | CPU and GPU, except where it says CPU |
 | `hostile/` | `tests/test_attacks.py` | CPU |
 | `escapes/`, `faults/`, `unloadable/` | `tests/test_faults.py` | CPU |
 | `elsewhere/` | `tests/test_attacks_elsewhere.py` | CPU |
 | `gpu/` | `tests/test_on_gpu.py` | GPU |
-| `timing/` | `tests/test_timing_attacks.py` | CPU and GPU, but where it says GPU |
+| `timing/` | `tests/test_timing_attacks.py` | CPU and GPU, except where it says GPU |
 | `<exercise>/wrong/` | `grade check` | CPU and GPU |
 | `controls/`, `<exercise>/honest/` | `tests/test_attacks.py`, `grade check` | CPU and GPU |
 
-Whatever is graded from the first four lies between canaries (`tests/canaries.py`): no file outside of its scratch
-folder may change, no listener be reached, no process and no scratch folder be left.
+Canaries stand around every grading of the first four rows (`tests/canaries.py`): no file outside the scratch folder may
+change, no listener may be reached, no process and no scratch folder may be left.
 
 """
 
 
 def page(found: Sequence[Link]) -> str:
     """docs/attacks.md."""
-    rows = [["#", "what it does", "files, and what they must get", "honest twins"], ["---"] * 4]
+    rows = [["#", "what it does", "stopped by", "files, and what they must get", "honest twins"], ["---"] * 5]
     for number, words in ATTACKS.items():
         own = [one for one in found if number in one.numbers]
         told = [f"`{place_of(one.path)}` {verdict_of(one)}" for one in own]
         told += [f"not a file: {REASONS[number]}"] if number in REASONS else []
         told += [MORE[number]] if number in MORE else []
         twins = sorted({f"`{one.twin}`" for one in own if one.twin})
-        rows.append([str(number), words, "<br>".join(told), "<br>".join(twins) or "–"])
+        rows.append([str(number), words, MECHANISM[number], "<br>".join(told), "<br>".join(twins) or "–"])
     return INTRODUCTION + _table(rows)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from grader.author import claim_of, parts_in
 from grader.catalogue import resolve
-from tests.attack_table import ATTACKS, MORE, PAGE, REASONS, page
+from tests.attack_table import ATTACKS, MECHANISM, MORE, PAGE, REASONS, page
 from tests.claims import REFERENCE, ROOT, SUBMISSIONS, Link, files, link, links, twin_of
 
 LINKS = links()
@@ -24,6 +24,13 @@ def test_every_number_is_a_file_or_has_a_reason() -> None:
     assert expressed | REASONS.keys() == ATTACKS.keys()
     assert not expressed & REASONS.keys()
     assert MORE.keys() <= ATTACKS.keys()
+
+
+def test_every_number_says_what_stops_it() -> None:
+    assert list(MECHANISM) == list(ATTACKS)
+    assert all(MECHANISM.values())
+    # What does not apply has a reason instead of files.
+    assert {number for number, text in MECHANISM.items() if text == "does not apply"} <= REASONS.keys()
 
 
 @pytest.mark.parametrize("folder", ["attacks", "elsewhere", "escapes"])

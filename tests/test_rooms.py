@@ -53,7 +53,12 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
     ("room", "only"),
     [
         ("grader.protocol", ("grader.protocol",)),
-        ("grader.child", ("grader.child", "grader.protocol", "grader.tensors")),
+        (
+            "grader.child",
+            ("grader.child", "grader.protocol", "grader.tensors", "grader.recorder.recorder", "grader.replay.replayer"),
+        ),
+        ("grader.recorder", ("grader.recorder", "grader.protocol", "grader.child.launches")),
+        ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors")),
         ("grader.covering", ("grader.model",)),
         ("grader.speed.estimate", ()),
         ("grader.speed.clock", ("grader.speed.estimate",)),
@@ -82,7 +87,10 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.compiled.report", ("grader.protocol.messages", "grader.protocol.targets", "grader.record")),
         ("grader.cleaning", ()),
         ("grader.tripwire", ("grader.cleaning", "grader.parsing", "grader.record")),
-        ("grader.report", ("grader.report", "grader.record", "grader.cleaning", "grader.isolation")),
+        (
+            "grader.report",
+            ("grader.report", "grader.record", "grader.cleaning", "grader.isolation", "grader.protocol.trace"),
+        ),
         ("grader.isolation", ()),
         ("grader.reading", ("grader.errors",)),
         ("grader.batch.handed_in", ("grader.errors", "grader.reading")),
@@ -123,6 +131,8 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
     ("room", "never"),
     [
         ("grader.judge", ("grader.child", "grader.cli")),
+        ("grader.recorder", ("grader.replay",)),
+        ("grader.replay", ("grader.recorder", "grader.child.worker", "grader.child.sealing")),
         ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
         ("grader.judge", ("grader.speed", "grader.report")),
         (
@@ -161,7 +171,14 @@ def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> Non
     assert shared == {("grader.speed.anchor_main", "grader.child.stopwatch")}
 
 
-def test_what_triton_s_interpreter_is_made_of_is_known_in_one_place() -> None:
+@pytest.mark.parametrize("room", ["grader.recorder", "grader.replay"])
+def test_only_what_serves_a_child_opens_recorder_and_replay(room: str) -> None:
+    """The trusted side gets traces and answers, as data; a process is told at its start which of the two it is."""
+    opening = {name for name in FILES if not within(name, room) and any(within(one, room) for one in imported_by(name))}
+    assert opening == {"grader.child.worker"}
+
+
+def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:
     def imports(tree: ast.AST) -> Iterator[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -169,8 +186,16 @@ def test_what_triton_s_interpreter_is_made_of_is_known_in_one_place() -> None:
             elif isinstance(node, ast.ImportFrom):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
-    knowing = {name for name in TREES for found in imports(TREES[name]) if within(found, "triton.runtime.interpreter")}
-    assert {name for name in knowing if not within(name, "grader.child.interpreter")} == set()
+    # Whoever stands in front of launches names the class of kernels, and nothing inside it.
+    outside = "triton.runtime.interpreter.InterpretedFunction"
+    knowing = {
+        name
+        for name in TREES
+        for found in imports(TREES[name])
+        if within(found, "triton.runtime.interpreter") and found != outside
+    }
+    strangers = {name for name in knowing if not within(name, "grader.child.interpreter")}
+    assert strangers == {"grader.replay.checking", "grader.replay.kernels"}
     assert "grader.child.interpreter.memory" in knowing, "this test looks in the wrong place"
 
 

@@ -24,7 +24,7 @@ _HONEST = (
     ("honest code that looks odd", "tests/submissions/guard/ok_*.py", ""),
 )
 _HOSTILE = (
-    ("work hidden from the evidence", "tests/submissions/attacks/*.py", ""),
+    ("work that no kernel does, hidden", "tests/submissions/attacks/*.py", ""),
     ("ways out of the process", "tests/submissions/escapes/*.py", ""),
     ("attacks on the clock", "tests/submissions/timing/*.py", ("control_", "honest_")),
 )
