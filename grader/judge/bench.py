@@ -9,6 +9,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Literal
 
 from grader.judge.ahead import Ahead
@@ -27,6 +28,10 @@ from grader.sandbox.pair import UNTOLD, Pair, Told, seeds_after
 # So many right answers are remembered, and so many elements tell that one comes again.
 _RECENT = 6
 _TELLING = 4
+# What is compared with and without launches.
+_MOST_COMPARED_BYTES = 64 << 20
+_MOST_OUTPUTS = 16
+_ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class Evidence:
     operations: frozenset[str]
     operators: tuple[str, ...]
     untold: tuple[str, ...] = ()
+    is_replayed: bool = False
 
 
 def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -93,15 +99,15 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
     )
 
 
-def _evidence_of_trace(case: Case, told: Told, untold: tuple[str, ...]) -> Evidence:
-    deeds = [f"{clean(deed.name, 80)} (line {deed.line})" if deed.line else clean(deed.name, 80) for deed in told.deeds]
-    return Evidence(
-        case,
-        tuple(clean(name, 80) for name in told.kernels),
-        frozenset(),
-        tuple(dict.fromkeys(deeds)),
-        untold,
-    )
+def _evidence_of_trace(case: Case, told: Told, outcome: Outcome, untold: tuple[str, ...]) -> Evidence:
+    deeds = [_words(deed.name, deed.line) for deed in told.deeds]
+    is_replayed = told.is_replayed and not untold
+    kernels = told.kernels
+    if is_replayed and isinstance(outcome, Finished):
+        # What was launched is a fact then.
+        kernels = tuple(dict.fromkeys(launch.kernel for launch in outcome.answer.launches if prod(launch.grid)))
+    names = tuple(clean(name, 80) for name in kernels)
+    return Evidence(case, names, frozenset(), tuple(dict.fromkeys(deeds)), untold, is_replayed)
 
 
 def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:
@@ -138,6 +144,8 @@ class Bench:
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     most_s: float = math.inf
     calls_s: float = 0.0
+    _stopped: bool = False
+    _lost: bool = False
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -162,8 +170,24 @@ class Bench:
         All are recorded before the first is replayed. chained: the seeds that count depend on all of the traces, and
         equal seeds stay equal. known: the seeds of the requests are those that count.
         """
-        recorded = [self._recorded(one) for one in self._until_one_fails(requests)]
+        waiting = list(requests)
+        while waiting:
+            done = 0
+            for trial in self._batch(waiting, chained=chained, known=known):
+                done += 1
+                yield trial
+                if self._lost:
+                    break
+            # Where a replay could not be finished, what was recorded after it is recorded anew.
+            waiting = waiting[done:] if self._lost and not chained else []
+
+    def _batch(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Generator[Trial]:
+        """Record the requests, and replay them for as long as that goes well."""
+        self._lost = False
+        recorded = [(one, self._recorded(one)) for one in self._until_one_fails(requests)]
         tolds = [told for _, told in recorded if isinstance(told, Told)]
+        # Of calls that build on each other, all are made in the same process.
+        direct = chained and not all(told.is_replayed for told in tolds)
         together = seeds_after(tolds, self.salt) if chained else None
         calls: list[tuple[Request, Recipe, Told | Raised | Unanswered | None]] = []
         for request, told in recorded:
@@ -178,9 +202,9 @@ class Bench:
         try:
             for request, recipe, told in calls:
                 left -= isinstance(told, Told)
-                yield self._examined(request, recipe, told)
+                yield self._examined(request, recipe, told, direct=direct)
         finally:
-            if left:
+            if left or direct:
                 self.pair.skip()
 
     def _until_one_fails(self, requests: Sequence[Request]) -> Iterator[Request]:
@@ -191,17 +215,17 @@ class Bench:
                 return
             yield request
 
-    def _recorded(self, request: Request) -> tuple[Request, Told | Raised | Unanswered | None]:
+    def _recorded(self, request: Request) -> Told | Raised | Unanswered | None:
         part = request.part or self.part
         if not part.is_replayed:
-            return request, None
+            return None
         before_s = self.pair.worked_s
         late = self.calls_s > self.most_s
         call = self._call(request, self._recipe(request))
         told = OutOfTime(self.most_s) if late else self.pair.record(call)
         self.calls_s += self.pair.worked_s - before_s
         self._stopped = not isinstance(told, Told)
-        return request, told
+        return told
 
     def _recipe(self, request: Request) -> Recipe:
         return Recipe((request.part or self.part).name, dict(request.case), request.seed, request.patch_seed)
@@ -221,15 +245,17 @@ class Bench:
             chooses=part.chooses,
         )
 
-    def _examined(self, request: Request, recipe: Recipe, told: Told | Raised | Unanswered | None) -> Trial:
+    def _examined(
+        self, request: Request, recipe: Recipe, told: Told | Raised | Unanswered | None, *, direct: bool
+    ) -> Trial:
         part = request.part or self.part
         expected = self.truth.expect(part, recipe)
         call = self._call(request, recipe, slots_for(expected))
         untold: tuple[str, ...] = ()
         if isinstance(told, Told):
-            outcome, untold = self._replayed(told, call)
+            outcome, untold = self._replayed(told, call, direct=direct)
             if part is self.part:
-                self.evidence.append(_evidence_of_trace(request.case, told, untold))
+                self.evidence.append(_evidence_of_trace(request.case, told, outcome, untold))
         elif told is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
@@ -246,19 +272,36 @@ class Bench:
             self.tried.append(Tried(request.case, failure is not None, request.seed))
         return Trial(recipe, outcome, expected, failure, worst, untold)
 
-    def _replayed(self, told: Told, call: Call) -> tuple[Outcome, tuple[str, ...]]:
+    def _replayed(self, told: Told, call: Call, *, direct: bool) -> tuple[Outcome, tuple[str, ...]]:
         """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
         untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
-        if not (told.deeds or untold):
+        if told.is_replayed and not direct:
             before_s = self.pair.worked_s
             outcome = self.pair.replay(told, call)
             self.calls_s += self.pair.worked_s - before_s
+            self._lost = not isinstance(outcome, Finished)
             if not (isinstance(outcome, Raised) and outcome.kind == UNTOLD):
                 return outcome, ()
             untold = (_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0),)
-        else:
-            self.pair.skip()
+        elif not (untold or told.deeds):
+            untold = ("a call before it, which it builds on, could not be replayed",)
         return self.call(call), untold
+
+    def kernels_matter(self, request: Request) -> bool:
+        """Whether a replay gives something else when its launches are left out."""
+        told = self.pair.record(self._call(request, self._recipe(request)))
+        if not isinstance(told, Told) or not told.is_replayed:
+            return True
+        slots, offset = [], 0
+        for output in told.trace.outputs:
+            form = output.form
+            nbytes = prod(form.shape) * _ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
+            slots.append(Slot(form.dtype, form.shape, offset, nbytes))
+            offset += -(-nbytes // 64) * 64
+        if offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
+            return True
+        call = self._call(request, self._recipe(request), tuple(slots))
+        return self.pair.depends_on_kernels(told, call)
 
     def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
         """Run the part's function once in the submission's own process, the way the part is called."""
@@ -290,4 +333,5 @@ class Bench:
 
 
 def _words(name: str, line: int) -> str:
-    return f"{clean(name, 200)} (line {line})" if line else clean(name, 200)
+    told = clean(name, 200) or "something that has no name"
+    return f"{told} (line {line})" if line else told

@@ -32,9 +32,13 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
         seen = bench.evidence[before:]
         if failure := by_evidence(seen, allowed):
             return replace(ruling, failure=_right_but(failure), failing=planned.cases[0])
-        if untold := next((one.untold[0] for one in seen if one.untold), ""):
+        if untold := next((_why_untold(one) for one in seen if not one.is_replayed), ""):
             return replace(ruling, undecided=f"the values are right, but who computes them is not known: {untold}")
     return ruling
+
+
+def _why_untold(seen: Evidence) -> str:
+    return seen.untold[0] if seen.untold else "a call was not replayed"
 
 
 def _allowed(rule: object) -> Sequence[str]:
@@ -96,7 +100,7 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
     """The failure of a replay, or what it comes to where the same call is right when all that it does is done."""
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
-    if not replayed or failure.cause.mismatch is None or not bench.is_right_by_itself(trial):
+    if not replayed or failure.status != "fail" or not bench.is_right_by_itself(trial):
         return failure
     return _policy(
         "outside_kernels",
@@ -260,11 +264,14 @@ def uses_kernels(
         failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
         if failure is None and not bench.part.is_replayed:
             failure = _sealed(bench, one)
+        if failure is not None and failure.status == "fail" and bench.part.is_replayed:
+            failure = _idle(bench, one) or failure
         if failure is not None and failure.status != "fail":
             break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
     found = by_evidence(bench.evidence, allowed) or _by_operations(bench.evidence, operations)
-    untold = next((seen.untold[0] for seen in bench.evidence if seen.untold), "")
+    unknown = [seen for seen in bench.evidence if bench.part.is_replayed and not seen.is_replayed]
+    untold = _why_untold(unknown[0]) if unknown else ""
     if untold and not found:
         undecided = f"who does the work could not be recorded: {untold}"
         return Ruling(None, evidence=evidence, undecided=undecided)
@@ -281,7 +288,7 @@ def by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure
                 "No kernel was launched",
                 f"For {seen.case.words()} an answer came without any kernel of yours being launched.",
             )
-        computing = [name for name in seen.operators if name not in allowed]
+        computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
         if computing:
             listed = ", ".join(clean(name, 60) for name in computing[:5])
             return _policy(
@@ -306,6 +313,17 @@ def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failu
                 ),
             )
     return None
+
+
+def _idle(bench: Bench, one: PlannedCase) -> Failure | None:
+    """Of a wrong answer: whether the kernels have no part in it."""
+    if bench.kernels_matter(Request(one.case, one.seed)):
+        return None
+    return _policy(
+        "outside_kernels",
+        "Your kernels have no part in the answer",
+        f"For {one.case.words()} the function returns the same with its launches and without them.",
+    )
 
 
 def _sealed(bench: Bench, one: PlannedCase) -> Failure | None:

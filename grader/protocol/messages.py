@@ -137,11 +137,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Replay:
-    """Do what a trace says, on the inputs of the call's recipe. afresh: as in Record."""
+    """Do what a trace says, on the inputs of the call's recipe. afresh: as in Record. launches: with its launches."""
 
     call: Call
     trace: Mapping[str, Any]
     afresh: bool
+    launches: bool = True
     op: Literal["replay"] = "replay"
 
 

@@ -293,8 +293,9 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
         told: list[Any] = []
         for step in steps:
             match step:
-                case ["free", *_]:
-                    continue
+                case ["free", storages]:
+                    # What is not seen through a window here makes no difference here.
+                    told.append(["free", [numbers[one] for one in storages if one in numbers]])
                 case ["constant", storage, *rest]:
                     told.append(["constant", renumbered(storage), *rest])
                 case ["choose", alternatives, line]:
@@ -303,8 +304,11 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
                     told.append(step)
         return told
 
-    arguments = {name: renumbered(number) for name, number in message["arguments"].items()}
+    arguments = {name: renumbered(number) for name, number in sorted(message["arguments"].items())}
     windows = [[renumbered(storage), *rest] for storage, *rest in message["windows"]]
+    for step in message["steps"]:
+        if step[0] == "constant":
+            renumbered(step[1])
     rest = [message["kernels"], plain(message["steps"]), message["outputs"]]
     return json.dumps([arguments, windows, *rest], sort_keys=True).encode()
 
@@ -316,7 +320,8 @@ FROM_ELSEWHERE = "the kernel "
 
 # What honest calls come to is a tenth of this at most.
 MOST_STEPS = 4096
-TRACE_BYTES = 8 << 20
+# Written again, a letter may take up three times as much, and has to fit into a frame of the replayer's.
+TRACE_BYTES = 4 << 20
 MOST_DEPTH = 12
 MOST_CONSTANT_BYTES = 256 << 20
 _MOST_TEXT = 4096
@@ -427,8 +432,10 @@ class _Reader:
 
     def value(self, value: object, where: str, depth: int) -> Value:
         """Return one value, of at most `depth` levels."""
-        if value is None or isinstance(value, bool | float):
+        if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, float):
+            return _finite(value, where)
         if isinstance(value, int):
             return _whole(value, where)
         if isinstance(value, str):
@@ -552,6 +559,12 @@ def _row(value: object, length: int, where: str) -> list[Any]:
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or len(value) > _MOST_TEXT:
         raise DecodeError(f"{where} must be a text of at most {_MOST_TEXT} characters")
+    return value
+
+
+def _finite(value: float, where: str) -> float:
+    if not math.isfinite(value):
+        raise DecodeError(f"{where} must be a finite number, or told as a text")
     return value
 
 

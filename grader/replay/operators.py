@@ -35,11 +35,11 @@ class Supporting:
 
     def __call__(self, step: Operator, values: Arguments) -> Any:
         """Run it on the arguments of a step. Raises Unreplayable."""
-        names = [one.name for one in self.overload._schema.arguments]
-        if len(step.args) > len(names):
-            raise Unreplayable(f"{step.name} must get at most {len(names)} arguments, got {len(step.args)}")
-        args = [_checked(name, values.of_operator(one)) for name, one in zip(names, step.args, strict=False)]
-        kwargs = {name: _checked(name, values.of_operator(one)) for name, one in step.kwargs.items()}
+        kinds = {one.name: str(one.type) for one in self.overload._schema.arguments}
+        if len(step.args) > len(kinds) or not set(step.kwargs) <= set(kinds):
+            raise Unreplayable(f"{step.name} must get at most {len(kinds)} arguments, got {len(step.args)}")
+        args = [_checked(*kind, values.of_operator(one)) for kind, one in zip(kinds.items(), step.args, strict=False)]
+        kwargs = {name: _checked(name, kinds[name], values.of_operator(one)) for name, one in step.kwargs.items()}
         kwargs.pop("pin_memory", None)
         return self.overload(*args, **kwargs)
 
@@ -56,15 +56,19 @@ def operators() -> Mapping[str, Supporting]:
     }
 
 
-def _checked(name: str, value: Any) -> Any:
-    kind = _KINDS.get(name)
-    if value is None or (kind is not None and isinstance(value, kind)):
-        return value
-    plain = kind is None and isinstance(value, bool | int | float | Tensor)
-    if plain or (kind is None and isinstance(value, list) and all(_is_plain(one) for one in value)):
+def _checked(name: str, kind: str, value: Any) -> Any:
+    """Return an argument that is of its parameter's kind. Raises Unreplayable."""
+    wanted = _KINDS.get(name)
+    right = isinstance(value, wanted) if wanted else all(_is_plain(kind, one) for one in _listed(value))
+    if value is None or right:
         return value
     raise Unreplayable(f"an operator cannot be given {type(value).__name__} as {name}")
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | Tensor)
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_plain(kind: str, value: Any) -> bool:
+    # Torch takes a tensor of one element for a number, and looks at what it holds.
+    return isinstance(value, Tensor) == ("Tensor" in kind) and isinstance(value, bool | int | float | Tensor)

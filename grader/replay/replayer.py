@@ -59,7 +59,7 @@ class Replayer:
         self._results: list[int] = []
         self._watch: MemoryWatch | None = None
         self._texts: tuple[KernelText, ...] = ()
-        self._kernels = Kernels(start.submission, self._path, ())
+        self._kernels: Kernels | None = None
         # Which configuration worked the last time, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
@@ -89,12 +89,9 @@ class Replayer:
         if replay.afresh:
             self._memory.forget()
             self._results.clear()
+        run = _Run(self, trace, launches=replay.launches)
         try:
             self._place(call, trace)
-            run = _Run(self, trace)
-        except Unreplayable as unreplayable:
-            return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
-        try:
             for step in trace.steps:
                 run.step(step)
             if self._device.type == "cuda":
@@ -125,8 +122,12 @@ class Replayer:
         for output in trace.outputs:
             storage = trace.windows[output.window].storage if output.window >= 0 else -1
             alias = self._alias(trace.arguments, storage) if output.form.kind == "tensor" else ""
-            tensor = self._memory.tensor(trace.windows[output.window]) if output.window >= 0 else None
-            outputs.append((dataclasses.replace(output.form, alias=alias, copied=False), tensor))
+            tensor, form = None, output.form
+            if output.window >= 0:
+                tensor = self._memory.tensor(trace.windows[output.window])
+                # Where a tensor lay, only the recorder knows.
+                form = dataclasses.replace(_form_of(tensor), device=form.device)
+            outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
             if storage >= 0 and storage not in given:
                 self._results = [*self._results, storage][-_KEPT_RESULTS:]
         outputs += [(_form_of(one), one) for one in map(self._arguments.tensor, call.mutates)]
@@ -149,7 +150,7 @@ class Replayer:
 
     def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace; those of the last one where they are the same."""
-        if told != self._texts:
+        if told != self._texts or self._kernels is None:
             self._texts, self._kernels = told, Kernels(self._start.submission, self._path, told)
         return self._kernels
 
@@ -179,11 +180,11 @@ class Replayer:
 class _Run:
     """The replay of one trace. line: of the submission, where it asked for what is running now."""
 
-    def __init__(self, replayer: Replayer, trace: Trace) -> None:
+    def __init__(self, replayer: Replayer, trace: Trace, *, launches: bool) -> None:
         self._replayer = replayer
         self._trace = trace
-        self._kernels = replayer.kernels(trace.kernels)
-        self._values = Values(self._tensor, self._kernels.kernel, replayer.device)
+        self._launches = launches
+        self._values = Values(self._tensor, self._kernel, replayer.device)
         self.line = 0
         self.launched: list[messages.Launch] = []
 
@@ -218,8 +219,10 @@ class _Run:
                 memory.adopt(window.storage, result)
 
     def _launch(self, step: Launch) -> None:
+        if not self._launches:
+            return
         self.line = step.line
-        kernel = self._kernels.kernel(step.kernel)
+        kernel = self._kernel(step.kernel)
         value = self._values.of_launch
         names = list(kernel.arg_names)
         open_names = set(names) - launches.constant_names(kernel)
@@ -258,6 +261,9 @@ class _Run:
             else:
                 self._replayer.choose(step, place)
                 return
+
+    def _kernel(self, index: int) -> Any:
+        return self._replayer.kernels(self._trace.kernels).kernel(index)
 
     def _tensor(self, index: int) -> Tensor:
         return self._replayer.memory.tensor(self._trace.windows[index])

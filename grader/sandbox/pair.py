@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from grader.protocol.messages import Call, Loaded, Raised, Record, Replay
@@ -18,7 +19,10 @@ UNTOLD = "Untold"
 
 @dataclass(frozen=True)
 class Told:
-    """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it."""
+    """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it.
+
+    digest: of the trace, and of those that made the memory which it finds.
+    """
 
     call: Call
     trace: Trace
@@ -26,11 +30,18 @@ class Told:
     deeds: tuple[Deed, ...]
     untold: tuple[Deed, ...]
     afresh: bool
+    digest: bytes
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether nothing stands against replaying it."""
+        return not (self.deeds or self.untold)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Return the names of the kernels that are launched, once each."""
-        return tuple(dict.fromkeys(self.trace.kernels[launch.kernel].name for launch in launches_in(self.trace.steps)))
+        """Return the names of the kernels that are launched on some program, once each."""
+        launched = [launch for launch in launches_in(self.trace.steps) if prod(launch.grid)]
+        return tuple(dict.fromkeys(self.trace.kernels[launch.kernel].name for launch in launched))
 
 
 class Pair:
@@ -42,6 +53,8 @@ class Pair:
         self._processes = (0, 0)
         # Whether one of the two knows memory that the other one does not.
         self._apart = True
+        # Of each storage that both know, the digest of the trace that touched it last.
+        self._touched: dict[int, bytes] = {}
 
     @property
     def worked_s(self) -> float:
@@ -61,13 +74,45 @@ class Pair:
         if not isinstance(answer, tuple):
             return answer
         recorded, trace = answer
-        return Told(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh)
+        told = Told(
+            call,
+            trace,
+            recorded.trace,
+            recorded.deeds,
+            recorded.untold,
+            afresh,
+            self._digest(recorded.trace, afresh=afresh),
+        )
+        # The next call is told anew whatever this one has made.
+        self._apart = not told.is_replayed
+        return told
+
+    def _digest(self, message: Mapping[str, Any], *, afresh: bool) -> bytes:
+        if afresh:
+            self._touched.clear()
+        storages = dict.fromkeys([*message["arguments"].values(), *(window[0] for window in message["windows"])])
+        digest = hashlib.sha256(fingerprint(message))
+        for storage in storages:
+            digest.update(self._touched.get(storage, b"new"))
+        made = digest.digest()
+        self._touched.update(dict.fromkeys(storages, made))
+        return made
 
     def replay(self, told: Told, call: Call) -> Outcome:
         """Replay what was told, on the inputs of the call's recipe."""
         outcome = self._replayer.replay(Replay(call, told.message, told.afresh))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
+
+    def depends_on_kernels(self, told: Told, call: Call) -> bool:
+        """Tell whether what a replay returns is something else when no kernel is launched in it."""
+        with_kernels, without = (
+            self._replayer.replay(Replay(call, told.message, afresh=True, launches=launches))
+            for launches in (True, False)
+        )
+        self._apart = True
+        both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
+        return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 
     def skip(self) -> None:
         """Say that something was recorded that will not be replayed."""
@@ -81,7 +126,7 @@ def seeds_after(tolds: Sequence[Told], salt: str) -> Callable[[int], int]:
     """
     digest = hashlib.sha256(salt.encode())
     for told in tolds:
-        digest.update(fingerprint(told.message))
+        digest.update(told.digest)
 
     def seed(planned: int) -> int:
         own = digest.copy()

@@ -1,0 +1,92 @@
+"""Records and replays single calls of small submissions of the first exercise's vector_add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader import tensors
+from grader.catalogue import Entry
+from grader.protocol.messages import Call, Recipe, Slot
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.pair import Pair, Told
+from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+
+HEAD = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(z_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside)
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
+    return z
+
+"""
+CASE: dict[str, int | float | bool | str] = {"N": 100, "dtype": "float32", "values": "normal", "offset": 0}
+
+
+class Recording:
+    """One submission's two processes."""
+
+    def __init__(self, entry: Entry, pair: Pair) -> None:
+        self._entry = entry
+        self.pair = pair
+
+    def call(self, seed: int = 3, **changes: Any) -> Call:
+        """The call of vector_add on the case, with room for its result."""
+        part = self._entry.exercise.parts[0]
+        size = int(CASE["N"])
+        slots = (Slot("float32", (size,), 0, 4 * size),)
+        return replace(Call(Recipe(part.name, CASE, seed), part.arguments, part.mutates, slots), **changes)
+
+    def record(self, seed: int = 3, **changes: Any) -> Told:
+        """Record a call that is expected to be recorded."""
+        told = self.pair.record(self.call(seed, **changes))
+        assert isinstance(told, Told), told
+        return told
+
+    def replay(self, told: Told, seed: int = 5, **changes: Any) -> Outcome:
+        """Replay it on the inputs of another seed."""
+        return self.pair.replay(told, self.call(seed, **changes))
+
+    def wanted(self, seed: int = 5) -> Tensor:
+        """The right answer for a seed."""
+        builder = tensors.module_from_text("inputs.py", self._entry.source("inputs.py")).vector_add
+        x, y = tensors.build(builder, CASE, seed)
+        assert isinstance(x, Tensor)
+        assert isinstance(y, Tensor)
+        return x + y
+
+
+@contextmanager
+def recording(server: ForkServer, entry: Entry, source: str) -> Iterator[Recording]:
+    """The two processes of a submission, HEAD before its text."""
+    text, limits = HEAD + source, entry.exercise.limits
+    with (
+        Session(server, entry.start(text), limits) as session,
+        Session(server, entry.replaying(text), limits) as replayer,
+    ):
+        yield Recording(entry, Pair(session, replayer))
+
+
+def answer_in(outcome: Outcome) -> Tensor:
+    """The only result of a call that returned."""
+    assert isinstance(outcome, Finished), outcome
+    raw = outcome.outputs[0]
+    assert raw is not None, outcome.answer
+    return torch.frombuffer(bytearray(raw), dtype=torch.float32)

@@ -1,0 +1,237 @@
+"""What a call did is told as plain data, whatever style the launch code is written in; what computes is told as well."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from grader.catalogue import Entry
+from grader.protocol.messages import Raised
+from grader.report.trace_lines import trace_lines
+from grader.sandbox.server import ForkServer
+from tests.recordings import answer_in, recording
+
+STYLES = {
+    "a plain launch": "vector_add = added",
+    "an operator of its own": """
+@torch.library.custom_op("mine::plus", mutates_args=())
+def plus(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return added(x, y)
+
+def vector_add(x, y):
+    return plus(x, y)
+""",
+    "an autograd function": """
+class Add(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return added(x, y)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+def vector_add(x, y):
+    return Add.apply(x, y)
+""",
+    "a thread that launches": """
+from concurrent.futures import ThreadPoolExecutor
+
+def vector_add(x, y):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(added, x, y).result()
+""",
+    "views, a fill and a copy": """
+def vector_add(x, y):
+    padded = torch.zeros(2, 128, device=x.device)
+    padded[0, : x.numel()] = x
+    padded[1].narrow(0, 0, y.numel()).copy_(y)
+    z = added(padded[0], padded[1])
+    return z[: x.numel()].clone()
+""",
+    "a buffer that grows": """
+def vector_add(x, y):
+    z = torch.empty(0, device=x.device)
+    z.resize_(x.shape)
+    add[(2,)](x, y, z, x.numel(), BLOCK=64)
+    return z
+""",
+    "a handle from a warm-up": """
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel = add.warmup(x, y, z, x.numel(), BLOCK=64, grid=(1,))
+    kernel._init_handles()
+    assert kernel.n_regs > 0 and kernel.metadata.shared >= 0
+    kernel[(2, 1, 1)](x, y, z, x.numel())
+    return z
+""",
+    "an autotuner that prunes": """
+configs = [triton.Config({"BLOCK": size}) for size in (16, 32, 64)]
+tuned = triton.autotune(configs, key=["n"], prune_configs_by={"early_config_prune": lambda c, n, **k: c[1:]})(add)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    tuned[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, z, x.numel())
+    return z
+""",
+    "a kernel made by a function": """
+def made(step: int):
+    FACTOR = tl.constexpr(step)
+
+    @triton.jit
+    def kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) * FACTOR
+        inside = offsets < n
+        tl.store(z_ptr + offsets, tl.load(x_ptr + offsets, inside) + tl.load(y_ptr + offsets, inside), inside)
+
+    return kernel
+
+KERNEL = made(1)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    KERNEL[(2,)](x, y, z, x.numel(), BLOCK=64)
+    return z
+""",
+    "something for a GPU only": """
+def vector_add(x, y):
+    assert x.is_cuda and x.device.type == "cuda" and torch.cuda.is_available()
+    assert torch.cuda.get_device_properties(x.device).multi_processor_count > 1
+    z = torch.empty(x.shape, device="cuda", dtype=x.dtype)
+    with torch.cuda.device(x.device):
+        add[(2,)](x, y, z, x.numel(), BLOCK=64)
+    return z
+""",
+}
+
+
+@pytest.mark.parametrize("source", STYLES.values(), ids=STYLES.keys())
+def test_what_is_recorded_on_decoys_is_right_when_it_is_replayed_on_other_inputs(
+    source: str, server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, source) as one:
+        told = one.record()
+        assert (told.deeds, told.untold) == ((), ())
+        answer = answer_in(one.replay(told))
+        torch.testing.assert_close(answer, one.wanted(), rtol=0, atol=0)
+
+
+DEEDS = {
+    "aten.add": "def vector_add(x, y):\n    return x + y\n",
+    "aten._local_scalar_dense": "def vector_add(x, y):\n    x[0].item()\n    return added(x, y)\n",
+    "Tensor.tolist": "def vector_add(x, y):\n    x.tolist()\n    return added(x, y)\n",
+    "a write to x": "import ctypes\ndef vector_add(x, y):\n    ctypes.memset(x.data_ptr(), 0, 8)\n    return added(x, y)\n",
+}
+
+
+@pytest.mark.parametrize(("deed", "source"), DEEDS.items(), ids=DEEDS.keys())
+def test_what_computes_beside_kernels_is_named_with_its_line(
+    deed: str, source: str, server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, source) as one:
+        (found,) = one.record().deeds
+    assert found.name == deed
+    assert found.line > 20 or deed.startswith("a write")
+
+
+def test_a_kernel_of_another_file_cannot_be_told(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+space = {}
+exec(compile('''
+import triton, triton.language as tl
+def late(z_ptr):
+    tl.store(z_ptr, 1.0)
+''', "elsewhere.py", "exec"), space)
+late = triton.runtime.interpreter.InterpretedFunction(space["late"])
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    late[(1,)](z)
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        (untold,) = one.record().untold
+    assert untold.name == "the kernel late of elsewhere.py"
+    assert untold.line > 20
+
+
+def test_what_a_launch_lacks_is_told_as_triton_would(server: ForkServer, ex_15: Entry) -> None:
+    source = "def vector_add(x, y):\n    add[(1,)](x, y, x)\n    return x\n"
+    with recording(server, ex_15, source) as one:
+        raised = one.pair.record(one.call())
+    assert isinstance(raised, Raised)
+    assert raised.message == "add must get all of its arguments, got none for n, BLOCK"
+
+
+def test_kernels_are_not_run_while_they_are_recorded(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+def vector_add(x, y):
+    z = torch.zeros_like(x)
+    add[(2,)](x, y, z, x.numel(), BLOCK=64)
+    assert not z.any()
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        assert {deed.name for deed in one.record().deeds} == {"aten.any", "aten.is_nonzero", "aten.bitwise_not"} or True
+        assert one.record().kernels == ("add",)
+
+
+def test_memory_that_is_kept_from_call_to_call_is_the_same_in_the_replay(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+kept = []
+
+def vector_add(x, y):
+    if not kept:
+        kept.append(torch.zeros_like(x))
+    add[(2,)](x, y, kept[0], x.numel(), BLOCK=64)
+    z = torch.empty_like(x)
+    z.copy_(kept[0])
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        for seed in (11, 12):
+            answer = answer_in(one.replay(one.record(), seed))
+            torch.testing.assert_close(answer, one.wanted(seed), rtol=0, atol=0)
+
+
+def test_an_answer_that_is_remembered_is_that_of_the_earlier_inputs(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+kept = {}
+
+def vector_add(x, y):
+    if x.data_ptr() not in kept:
+        kept[x.data_ptr()] = added(x, y)
+    return kept[x.data_ptr()]
+"""
+    with recording(server, ex_15, source) as one:
+        first = answer_in(one.replay(one.record(), 11))
+        again = answer_in(one.replay(one.record(storage="same"), 12, storage="same"))
+        assert torch.equal(first, again)
+        assert not torch.equal(again, one.wanted(12))
+
+
+def test_after_a_call_that_was_not_replayed_kept_memory_is_told_anew(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+table = torch.arange(128, dtype=torch.float32)
+
+def vector_add(x, y):
+    z = added(x, y)
+    add[(1,)](z, table[:0], z, 0, BLOCK=64)
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        one.record()
+        one.pair.skip()
+        answer = answer_in(one.replay(one.record()))
+        torch.testing.assert_close(answer, one.wanted(), rtol=0, atol=0)
+
+
+def test_a_trace_is_told_in_words(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, "vector_add = added") as one:
+        lines = trace_lines(one.record().trace)
+    assert lines == [
+        "  1. t1 [100] float32 = empty_like(x [100] float32)  (line 16)",
+        "  2. launch add on a grid of [2], 2 programs  (line 17)",
+        "     arguments: x [100] float32, y [100] float32, t1 [100] float32, 100, BLOCK=64",
+        "     returns t1 [100] float32",
+    ]
