@@ -51,24 +51,24 @@ def one(ex_15: Entry) -> PlannedCase:
     return draw(ex_15.exercise, 7, gpu=False).checks[0].cases[0]
 
 
-def begun(ahead: Ahead, truth: Watched, cases: list[PlannedCase]) -> None:
+def begun(ahead: Ahead, truth: Watched, cases: list[tuple[Part, Recipe]]) -> None:
     """Announce the cases, and return when the first of them is being computed: it waits at the gate."""
     truth.gate.clear()
     ahead.turn_to(cases)
     assert truth.begun.wait(60)
 
 
-def numbered(one: PlannedCase, *seeds: int) -> list[PlannedCase]:
-    return [PlannedCase(one.case, seed) for seed in seeds]
-
-
 def recipe(part: Part, one: PlannedCase, seed: int) -> Recipe:
     return Recipe(part.name, dict(one.case), seed)
 
 
+def numbered(part: Part, one: PlannedCase, *seeds: int) -> list[tuple[Part, Recipe]]:
+    return [(part, recipe(part, one, seed)) for seed in seeds]
+
+
 def test_what_is_announced_is_computed_in_order_and_not_again(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth, part) as ahead:
-        ahead.turn_to(numbered(one, 3, 1, 2))
+    with Ahead(truth) as ahead:
+        ahead.turn_to(numbered(part, one, 3, 1, 2))
         assert truth.third.wait(60)
         found = [truth.expect(part, recipe(part, one, seed)) for seed in (2, 3)]
     assert truth.computed == [3, 1, 2]
@@ -76,17 +76,17 @@ def test_what_is_announced_is_computed_in_order_and_not_again(truth: Watched, pa
 
 
 def test_whoever_asks_for_what_is_being_computed_waits_for_it(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth, part) as ahead:
-        begun(ahead, truth, numbered(one, 5))
+    with Ahead(truth) as ahead:
+        begun(ahead, truth, numbered(part, one, 5))
         threading.Timer(0.05, truth.gate.set).start()
         assert truth.expect(part, recipe(part, one, 5))
     assert truth.computed == [5]
 
 
 def test_what_is_no_longer_wanted_is_given_up(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth, part) as ahead:
-        begun(ahead, truth, numbered(one, 1, 2, 3))
-        ahead.turn_to(numbered(one, 4))
+    with Ahead(truth) as ahead:
+        begun(ahead, truth, numbered(part, one, 1, 2, 3))
+        ahead.turn_to(numbered(part, one, 4))
         truth.gate.set()
         truth.expect(part, recipe(part, one, 4))
     assert truth.computed == [1, 4]
@@ -95,8 +95,8 @@ def test_what_is_no_longer_wanted_is_given_up(truth: Watched, part: Part, one: P
 def test_an_error_is_told_where_the_case_is_judged_and_tried_again_there(
     truth: Watched, part: Part, one: PlannedCase
 ) -> None:
-    with Ahead(truth, part) as ahead:
-        ahead.turn_to(numbered(one, 0, 1))
+    with Ahead(truth) as ahead:
+        ahead.turn_to(numbered(part, one, 0, 1))
         truth.expect(part, recipe(part, one, 1))
         with pytest.raises(GradeError, match="no truth"):
             truth.expect(part, recipe(part, one, 0))
@@ -104,8 +104,8 @@ def test_an_error_is_told_where_the_case_is_judged_and_tried_again_there(
 
 
 def test_whoever_waited_for_what_failed_tries_it_again(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth, part) as ahead:
-        begun(ahead, truth, numbered(one, 0))
+    with Ahead(truth) as ahead:
+        begun(ahead, truth, numbered(part, one, 0))
         threading.Timer(0.05, truth.gate.set).start()
         with pytest.raises(GradeError, match="no truth"):
             truth.expect(part, recipe(part, one, 0))
@@ -120,8 +120,8 @@ def test_what_was_known_longest_is_forgotten_first(ex_15: Entry, part: Part, one
 
 
 def test_an_interruption_waits_for_nothing(truth: Watched, part: Part, one: PlannedCase) -> None:
-    ahead = Ahead(truth, part)
-    begun(ahead, truth, numbered(one, 1, 2))
+    ahead = Ahead(truth)
+    begun(ahead, truth, numbered(part, one, 1, 2))
     ahead.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     truth.gate.set()
     assert truth.computed == [1]

@@ -8,34 +8,56 @@ from typing import Any
 import torch
 
 from grader.catalogue import Entry
+from grader.protocol.trace import fingerprint
 from grader.sandbox.pair import seeds_after
 from grader.sandbox.server import ForkServer
 from tests.recordings import answer_in, recording
 
 
-def told(*grid: int, first: int = 0) -> Any:
+def message(*grid: int, first: int = 0) -> dict[str, Any]:
     """A trace of one launch; its storages are numbered from `first`."""
     windows = [[first, "float32", 0, [4], [1]], [first + 1, "float32", 0, [4], [1]]]
-    steps = [["free", [first]], ["launch", 0, [*grid], [["tensor", 1]], {}, {}, 7]]
-    message = {"arguments": {"x": first}, "windows": windows, "kernels": [], "steps": steps, "outputs": []}
-    return SimpleNamespace(message=message)
+    steps = [["free", [first + 9]], ["launch", 0, [*grid], [["tensor", 1]], {}, {}, 7]]
+    return {"arguments": {"x": first}, "windows": windows, "kernels": [], "steps": steps, "outputs": []}
 
 
-def test_equal_traces_give_equal_seeds_whatever_their_storages_are_numbered() -> None:
-    assert seeds_after([told(2)], "text")(1) == seeds_after([told(2, first=40)], "text")(1)
+def told(digest: bytes) -> Any:
+    return SimpleNamespace(digest=digest)
+
+
+def test_traces_that_do_the_same_are_equal_whatever_their_storages_are_numbered() -> None:
+    assert fingerprint(message(2)) == fingerprint(message(2, first=40))
+    assert fingerprint(message(2)) != fingerprint(message(3))
 
 
 def test_another_trace_text_or_plan_gives_another_seed() -> None:
+    one, other = told(b"one"), told(b"other")
     seeds = {
-        seeds_after([told(2)], "text")(1),
-        seeds_after([told(3)], "text")(1),
-        seeds_after([told(2)], "another text")(1),
-        seeds_after([told(2)], "text")(2),
-        seeds_after([told(2), told(2)], "text")(1),
+        seeds_after([one], "text")(1),
+        seeds_after([other], "text")(1),
+        seeds_after([one], "another text")(1),
+        seeds_after([one], "text")(2),
+        seeds_after([one, one], "text")(1),
     }
     assert len(seeds) == 5
+    assert seeds_after([one], "text")(1) in seeds
     # Fewer bits could be searched while a call is recorded.
     assert max(seeds) > 1 << 48
+
+
+def test_a_call_on_memory_of_an_earlier_one_depends_on_that_one(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+kept = []
+
+def vector_add(x, y):
+    if not kept:
+        kept.append(torch.full_like(x, float(len(open("text", "w+").read()))))
+        return kept[0]
+    return kept[0].clone()
+"""
+    with recording(server, ex_15, source) as one:
+        digests = [one.record().digest for _ in range(3)]
+    assert len(set(digests)) == 3
 
 
 def test_a_process_that_was_replaced_is_recorded_and_replayed_afresh(server: ForkServer, ex_15: Entry) -> None:

@@ -1,4 +1,4 @@
-"""What a call did is told as plain data, whatever style the launch code is written in; what computes is told as well."""
+"""What a call did is told as plain data, whatever style its launch code is written in; what computes is told too."""
 
 from __future__ import annotations
 
@@ -120,7 +120,13 @@ DEEDS = {
     "aten.add": "def vector_add(x, y):\n    return x + y\n",
     "aten._local_scalar_dense": "def vector_add(x, y):\n    x[0].item()\n    return added(x, y)\n",
     "Tensor.tolist": "def vector_add(x, y):\n    x.tolist()\n    return added(x, y)\n",
-    "a write to x": "import ctypes\ndef vector_add(x, y):\n    ctypes.memset(x.data_ptr(), 0, 8)\n    return added(x, y)\n",
+    "a write to x": """
+import ctypes
+
+def vector_add(x, y):
+    ctypes.memset(x.data_ptr(), 0, 8)
+    return added(x, y)
+""",
 }
 
 
@@ -131,7 +137,7 @@ def test_what_computes_beside_kernels_is_named_with_its_line(
     with recording(server, ex_15, source) as one:
         (found,) = one.record().deeds
     assert found.name == deed
-    assert found.line > 20 or deed.startswith("a write")
+    assert found.line >= 19 or deed.startswith("a write")
 
 
 def test_a_kernel_of_another_file_cannot_be_told(server: ForkServer, ex_15: Entry) -> None:
@@ -165,14 +171,15 @@ def test_what_a_launch_lacks_is_told_as_triton_would(server: ForkServer, ex_15: 
 
 def test_kernels_are_not_run_while_they_are_recorded(server: ForkServer, ex_15: Entry) -> None:
     source = """
+import ctypes
+
 def vector_add(x, y):
     z = torch.zeros_like(x)
     add[(2,)](x, y, z, x.numel(), BLOCK=64)
-    assert not z.any()
+    assert ctypes.string_at(z.data_ptr(), 4 * z.numel()) == bytes(4 * z.numel())
     return z
 """
     with recording(server, ex_15, source) as one:
-        assert {deed.name for deed in one.record().deeds} == {"aten.any", "aten.is_nonzero", "aten.bitwise_not"} or True
         assert one.record().kernels == ("add",)
 
 
@@ -230,8 +237,8 @@ def test_a_trace_is_told_in_words(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, "vector_add = added") as one:
         lines = trace_lines(one.record().trace)
     assert lines == [
-        "  1. t1 [100] float32 = empty_like(x [100] float32)  (line 16)",
-        "  2. launch add on a grid of [2], 2 programs  (line 17)",
+        "  1. t1 [100] float32 = empty_like(x [100] float32)  (line 15)",
+        "  2. launch add on a grid of [2], 2 programs  (line 16)",
         "     arguments: x [100] float32, y [100] float32, t1 [100] float32, 100, BLOCK=64",
         "     returns t1 [100] float32",
     ]
