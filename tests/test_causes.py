@@ -43,7 +43,7 @@ def raised(**changes: Any) -> Raised:
 
 
 def judged(outcome: Outcome, expected: Expected = DOUBLED) -> Failure:
-    failure, _ = examine(outcome, (expected,), (X,), PATH)
+    failure, _ = examine(outcome, (expected,), lambda: (X,), PATH)
     assert failure is not None
     return failure
 
@@ -312,7 +312,7 @@ def test_the_launch_tells_which_tile_is_wrong() -> None:
 
 def test_the_first_wrong_output_is_the_one_that_is_told() -> None:
     second = dataclasses.replace(DOUBLED, name="z")
-    failure, worst = examine(returned(changed(), torch.zeros(7)), (DOUBLED, second), (X,), PATH)
+    failure, worst = examine(returned(changed(), torch.zeros(7)), (DOUBLED, second), lambda: (X,), PATH)
     assert failure is not None
     assert failure.cause.rationale.startswith("z: every element wrong")
     assert worst > 1
@@ -320,8 +320,8 @@ def test_the_first_wrong_output_is_the_one_that_is_told() -> None:
 
 def test_the_largest_error_is_measured_though_everything_is_right() -> None:
     output = changed((6, 14 + 2.0**-20))
-    assert examine(returned(output), (DOUBLED,), (X,), PATH) == (None, 1.0)
-    assert examine(returned(changed()), (DOUBLED,), (X,), PATH) == (None, 0.0)
+    assert examine(returned(output), (DOUBLED,), lambda: (X,), PATH) == (None, 1.0)
+    assert examine(returned(changed()), (DOUBLED,), lambda: (X,), PATH) == (None, 0.0)
 
 
 # -- what else a call did --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Literal
 
@@ -262,7 +263,7 @@ class Bench:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = told
-        failure, worst = examine(outcome, expected, self.truth.inputs(recipe), self.path)
+        failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         if failure and isinstance(outcome, Finished):
             failure = self._seen(failure, Seen(recipe, outcome, expected))
@@ -322,7 +323,8 @@ class Bench:
         Then its kernels, which alone are replayed, do not do all of the work.
         """
         outcome = self.ask(trial.recipe, slots_for(trial.expected))
-        return examine(outcome, trial.expected, self.truth.inputs(trial.recipe), self.path)[0] is None
+        inputs = partial(self.truth.inputs, trial.recipe)
+        return examine(outcome, trial.expected, inputs, self.path)[0] is None
 
     def _seen(self, failure: Failure, seen: Seen) -> Failure:
         """The failure with what was seen; and whether it is the right answer to another call, of not long ago."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -186,7 +186,7 @@ def missing_function(name: str, others: Sequence[str]) -> Failure:
 
 
 def examine(
-    outcome: Outcome, expected: Sequence[Expected], inputs: Sequence[object], path: str
+    outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
 ) -> tuple[Failure | None, float]:
     """What is wrong with a call, or None; and the largest error in units of the allowed one.
 
@@ -207,7 +207,7 @@ def examine(
         comparison = compare(tensor_of(raw, output), output)
         worst = max(worst, comparison.worst)
         if not comparison.agrees:
-            return _wrong_values(comparison, output, inputs, outcome), worst
+            return _wrong_values(comparison, output, inputs(), outcome), worst
     return _side_effect(outcome), worst
 
 
