@@ -40,6 +40,7 @@ from grader.replay.arguments import Arguments as Values
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Memory, Unreplayable
 from grader.replay.operators import operators
+from grader.replay.patching import patch_language_once
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
@@ -69,6 +70,7 @@ class Replayer:
             apply_corrections()
             self._watch = MemoryWatch()
             self._watch.install()
+            patch_language_once()
         fill_uninitialised_memory(on=True)
 
     def load(self) -> Loaded:
