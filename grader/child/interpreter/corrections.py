@@ -41,6 +41,9 @@ def apply_corrections() -> None:
     _find_definitions()
     _let_names_be_imported()
     _let_methods_compute()
+    _let_kernels_launch_nothing()
+    _print_without_traces()
+    _take_descriptors_alone()
     correct_numerics()
     correct_reductions()
     provide_libdevice()
@@ -258,3 +261,80 @@ def _let_methods_compute() -> None:
             scope.set_attr(tensor, name, method)
 
     interpreter._patch_lang_tensor = patch_lang_tensor
+
+
+def _let_kernels_launch_nothing() -> None:
+    """A launch within a running kernel would take its program's number and its guard; a GPU has no such thing."""
+    from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
+
+    launch, set_grid_dim = GridExecutor.__call__, InterpreterBuilder.set_grid_dim
+    # Of the launches that have begun, innermost last: whether programs run. Hooks before that may launch others.
+    running: list[bool] = []
+
+    def alone(executor: Any, *args: Any, **options: Any) -> Any:
+        if any(running):
+            raise TypeError("a kernel launches no kernel: call it without [grid]")
+        running.append(False)
+        try:
+            return launch(executor, *args, **options)
+        finally:
+            running.pop()
+
+    def noted(builder: Any, nx: Any, ny: Any, nz: Any) -> None:
+        set_grid_dim(builder, nx, ny, nz)
+        if running:
+            running[-1] = True
+
+    GridExecutor.__call__ = alone
+    InterpreterBuilder.set_grid_dim = noted
+
+
+def _print_without_traces() -> None:
+    """What a kernel prints goes where Python prints, and leaves NumPy's way of printing as it was."""
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    patch, create_print = interpreter._patch_lang_core, InterpreterBuilder.create_print
+
+    def static_print(*values: Any, sep: str = " ", end: str = "\n", file: None = None, flush: bool = False) -> None:
+        if file is not None:
+            raise TypeError("a kernel prints to no file")
+        print(*values, sep=sep, end=end, flush=bool(flush))
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_print", static_print)
+
+    def printed(builder: Any, *how: Any) -> None:
+        with np.printoptions():
+            create_print(builder, *how)
+
+    interpreter._patch_lang_core = patched
+    InterpreterBuilder.create_print = printed
+
+
+def _take_descriptors_alone() -> None:
+    """tl.load_tensor_descriptor, tl.store_tensor_descriptor: these call a method of whatever they are given."""
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import interpreter_semantic, tl
+
+    patch = interpreter._patch_lang_core
+
+    def checked(name: str) -> Callable[..., Any]:
+        access = getattr(tl.core, name)
+
+        def accessed(desc: Any, *rest: Any, **more: Any) -> Any:
+            if not isinstance(desc, tl.tensor_descriptor_base):
+                raise TypeError(f"tl.{name} takes a tensor descriptor, not a {type(desc).__name__}")
+            return access(desc, *rest, **{**more, "_semantic": interpreter_semantic})
+
+        return accessed
+
+    accesses = {name: checked(name) for name in ("load_tensor_descriptor", "store_tensor_descriptor")}
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        for name, access in accesses.items():
+            scope.set_attr(lang, name, access)
+
+    interpreter._patch_lang_core = patched
