@@ -44,6 +44,7 @@ def apply_corrections() -> None:
     _let_kernels_launch_nothing()
     _print_without_traces()
     _take_descriptors_alone()
+    _make_blocks_of_types()
     correct_numerics()
     correct_reductions()
     provide_libdevice()
@@ -299,7 +300,7 @@ def _print_without_traces() -> None:
     def static_print(*values: Any, sep: str = " ", end: str = "\n", file: None = None, flush: bool = False) -> None:
         if file is not None:
             raise TypeError("a kernel prints to no file")
-        print(*values, sep=sep, end=end, flush=bool(flush))
+        print(*values, sep=sep, end=end, flush=bool(flush))  # noqa: T201
 
     def patched(lang: Any, scope: Any) -> None:
         patch(lang, scope)
@@ -324,7 +325,7 @@ def _take_descriptors_alone() -> None:
         access = getattr(tl.core, name)
 
         def accessed(desc: Any, *rest: Any, **more: Any) -> Any:
-            if not isinstance(desc, tl.tensor_descriptor_base):
+            if not isinstance(desc, tl.core.tensor_descriptor_base):
                 raise TypeError(f"tl.{name} takes a tensor descriptor, not a {type(desc).__name__}")
             return access(desc, *rest, **{**more, "_semantic": interpreter_semantic})
 
@@ -338,3 +339,17 @@ def _take_descriptors_alone() -> None:
             scope.set_attr(lang, name, access)
 
     interpreter._patch_lang_core = patched
+
+
+def _make_blocks_of_types() -> None:
+    """A block's elements have a type of triton's: its class takes anything, and then asks that for its width."""
+    from triton.runtime.interpreter import tl
+
+    make = tl.block_type.__init__
+
+    def made(self: Any, element_ty: Any, shape: Any) -> None:
+        if not isinstance(element_ty, tl.dtype):
+            raise TypeError(f"a block is made of a type of triton's, not of a {type(element_ty).__name__}")
+        make(self, element_ty, shape)
+
+    tl.block_type.__init__ = made

@@ -243,7 +243,7 @@ def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
         kind = np.asarray(value.data).dtype
         if kind.itemsize != width or kind.kind not in "biuf" or _width(_one_of(value.dtype)) != width:
             raise TypeError(
-                f"an access to {_told(element)} moves {width} bytes at a time, not a {_told(value.dtype)} held as {kind}"
+                f"an access to {_told(element)} moves {width} bytes at a time, not {_told(value.dtype)} held as {kind}"
             )
     return pointer, width
 
