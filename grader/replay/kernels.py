@@ -36,7 +36,7 @@ __all__ = ["Kernels", "Refused"]
 
 # No text can say these names.
 _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
-_TEXT, _REMAINDER = "text of", "remainder of"
+_TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 _OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
 _NEVER = (
@@ -108,6 +108,7 @@ class Kernels:
             _FIELD: _field_of,
             _TEXT: text_of,
             _REMAINDER: _remainder,
+            _SORTED: _sorted,
             _CONSTEXPR: tl.constexpr,
             "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
             "__name__": "submission",
@@ -398,6 +399,13 @@ class _Pure(ast.NodeTransformer):
         self.generic_visit(node)
         return _asked(_REMAINDER, node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if node.attr == "sort":
+            # Of a tensor's methods the only one that a list has as well, and there it changes the list.
+            node.value = _asked(_SORTED, node.value, node.value)
+        return node
+
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         self.generic_visit(node)
         how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "s")
@@ -415,6 +423,12 @@ def _remainder(left: Any, right: Any) -> Any:
     if isinstance(left.value if type(left) is tl.constexpr else left, str | bytes):
         raise TypeError("a kernel formats no text with `%`: write an f-string")
     return left % right
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value.value if type(value) is tl.constexpr else value, list):
+        raise TypeError("a kernel sorts no list: write tl.sort for a tensor")
+    return value
 
 
 class _Maker:
@@ -455,7 +469,8 @@ class _Maker:
 
     def _look_again(self, code: types.CodeType) -> None:
         """Hold what was compiled to the list once more, as far as byte code tells."""
-        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _TEXT, _REMAINDER, _CONSTEXPR, "interpreter_semantic"}
+        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _TEXT, _REMAINDER, _SORTED, _CONSTEXPR}
+        known |= {"interpreter_semantic"}
         language = offers()[_LANGUAGE]
         for one in (code, *_codes_in(code)):
             for step in dis.get_instructions(one):
