@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -269,10 +270,12 @@ def _let_kernels_launch_nothing() -> None:
     from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
 
     launch, set_grid_dim = GridExecutor.__call__, InterpreterBuilder.set_grid_dim
-    # Of the launches that have begun, innermost last: whether programs run. Hooks before that may launch others.
-    running: list[bool] = []
+    # Of the launches of each thread that have begun, innermost last: whether programs run. Hooks before that may
+    # launch others.
+    here = threading.local()
 
     def alone(executor: Any, *args: Any, **options: Any) -> Any:
+        running: list[bool] = here.__dict__.setdefault("running", [])
         if any(running):
             raise TypeError("a kernel launches no kernel: call it without [grid]")
         running.append(False)
@@ -283,6 +286,7 @@ def _let_kernels_launch_nothing() -> None:
 
     def noted(builder: Any, nx: Any, ny: Any, nz: Any) -> None:
         set_grid_dim(builder, nx, ny, nz)
+        running = here.__dict__.get("running")
         if running:
             running[-1] = True
 
