@@ -5,17 +5,23 @@ from __future__ import annotations
 import ast
 import os
 import textwrap
+import types
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.runtime import interpreter
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.child.interpreter.corrections import apply_corrections
+from grader.child.interpreter.memory import MemoryWatch
 from grader.protocol.trace import (
     ConstexprValue,
+    DictValue,
     DtypeValue,
     KernelText,
     KernelValue,
@@ -236,6 +242,8 @@ OURS = [
     "y = tl.tensor(f, n)",
     "y = tl.slice(1, 2, 3)",
     "y = tl.tensor_descriptor(f)",
+    "y = tl.block_type(f, [4])",
+    "y = tl.core.block_type(tl.float32, [4])",
     "y = tl.PropagateNan(1)",
     "y = tl.PropagateNan.from_bytes",
     "y = isinstance(x, f)",
@@ -301,6 +309,13 @@ def test_what_tritons_compiler_refuses_is_called_python(line: str) -> None:
         ("np", NamedValue("record", "R", ("handle",), (1,))),
         ("np", NamedValue("record", "R", ("__class__",), (1,))),
         ("np", NamedValue("tuple", "R", ("class",), (1,))),
+        ("np", NamedValue("tuple", "R", ("to_ir",), (1,))),
+        ("np", NamedValue("record", "R", ("primitive_bitwidth",), (8,))),
+        ("np", NamedValue("record", "R", ("element_ty",), (DtypeValue("triton", "int8"),))),
+        ("np", NamedValue("record", "R", ("store",), (KernelValue(1),))),
+        ("np", NamedValue("tuple", "R", ("load",), (LanguageValue("triton.language.load"),))),
+        ("np", NamedValue("tuple", "R", ("is_ptr",), (ConstexprValue(KernelValue(1)),))),
+        ("np", NamedValue("record", "R", ("atomic_add",), (KernelValue(1),))),
         ("np", NamedValue("tuple", "R", ("_asdict",), (1,))),
         ("np", NamedValue("tuple", "R'); import os; ('", ("a",), (1,))),
         ("np", DtypeValue("torch", "Tensor")),
@@ -346,6 +361,10 @@ def test_an_import_says_what_a_name_means_where_the_trace_does_not() -> None:
         "*, x=open",
         "**x",
         "__x",
+        "_semantic",
+        "x, _generator",
+        "*, _builder",
+        "*_rest",
         "interpreter_semantic",
         "getattr",
     ],
@@ -705,6 +724,250 @@ def test_a_field_is_asked_of_records_alone(attribute: str) -> None:
     for given in ("text", 3, (1, 2), tl.float32, tl.constexpr("text")):
         with pytest.raises(Exception, match="has no"):
             kernel[(1,)](given)
+
+
+# -- running, and not getting away with it ---------------------------------------------------------------------------
+
+
+def watched() -> MemoryWatch:
+    """Return the one watch over this process's memory."""
+    if not WATCHES:
+        WATCHES.append(MemoryWatch())
+        WATCHES[0].install()
+    WATCHES[0].take()
+    return WATCHES[0]
+
+
+WATCHES: list[MemoryWatch] = []
+
+
+def constants(*lines: str, names: Mapping[str, Value] | None = None, arguments: str = "a") -> Any:
+    return built(body(*lines, arguments=arguments), names, "constexpr")
+
+
+@interpreted_only
+@pytest.mark.parametrize("kind", ["tl.pointer_type(tl.int8)", "tl.pointer_type(tl.int1)", "tl.float32"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tl.store(p, v)",
+        "tl.load(p)",
+        "tl.atomic_add(p, v)",
+        "tl.atomic_cas(p, v, v)",
+        "tl.store(p + 1, v)",
+        "tl.store(p + tl.arange(0, 2), v)",
+    ],
+)
+def test_a_pointer_to_a_pointer_reaches_no_memory(kind: str, line: str) -> None:
+    watched()
+    kind = f"tl.pointer_type({kind})" if kind == "tl.float32" else kind
+    kernel = built(body(f"p = (x + 15).to(tl.pointer_type({kind}))", "v = n.to(tl.int64)", line, arguments="x, n"))
+    around = torch.full((64,), 7, dtype=torch.uint8)
+    # Triton has no atomics on pointers anyhow.
+    with pytest.raises(Exception, match="primitive_bitwidth" if "atomic" in line else "through pointers to numbers"):
+        kernel[(1,)](around[16:32], 0x4141414141414141)
+    assert bool((around == 7).all())
+
+
+@interpreted_only
+def test_memory_moves_by_what_numpy_holds_whatever_a_type_claims() -> None:
+    watch, builder = watched(), interpreter.interpreter_builder
+    pointer, one = tl.pointer_type(tl.int8), torch.full((64,), 7, dtype=torch.uint8)
+    every = interpreter.TensorHandle(np.ones(1, dtype=bool), tl.int1)
+
+    def handle(dtype: Any, data: Any, claimed: Any) -> Any:
+        return interpreter.TensorHandle(np.array([data], dtype), claimed)
+
+    wide, address = handle(np.int64, 1, tl.int64), handle(np.uint64, one.data_ptr(), pointer)
+    # As large as the type claims, but held in more bytes, or the other way round.
+    sly = handle(np.int8, 1, tl.int8)
+    sly.data = np.array([1], np.int64)
+    small = handle(np.int8, 1, tl.int64)
+    for value in (wide, sly, small):
+        with pytest.raises(TypeError, match="1 bytes at a time"):
+            builder.create_masked_store(address, value, every, None, None)
+        with pytest.raises(TypeError, match="1 bytes at a time"):
+            builder.create_masked_load(address, every, value, None, None, False)
+        with pytest.raises(TypeError, match="1 bytes at a time"):
+            builder.create_atomic_rmw(None, address, value, every, None, None)
+        with pytest.raises(TypeError, match="1 bytes at a time"):
+            builder.create_atomic_cas(address, sly, value, None, None)
+    made_up = types.SimpleNamespace(element_ty=types.SimpleNamespace(primitive_bitwidth=8), primitive_bitwidth=64)
+    subclass = type("dtype", (tl.dtype,), {})("int8")
+    for claimed in (made_up, tl.pointer_type(subclass), tl.int64, tl.pointer_type(pointer)):
+        with pytest.raises(TypeError, match="through pointers to numbers"):
+            builder.create_masked_store(handle(np.uint64, one.data_ptr(), claimed), sly, every, None, None)
+    with pytest.raises(TypeError, match="64 bits without a sign"):
+        builder.create_masked_store(handle(np.int64, 5, pointer), handle(np.int8, 1, tl.int8), every, None, None)
+    assert bool((one == 7).all())
+    assert not watch.take()
+
+
+@interpreted_only
+def test_a_block_is_made_of_a_type_of_tritons() -> None:
+    pair: Any = plain_value(NamedValue("tuple", "Pair", ("first",), (1,)), lambda _: None)
+    for made_up in (pair, built(body("pass")), 8, None):
+        with pytest.raises(TypeError, match="a type of triton's"):
+            tl.block_type(made_up, [8])
+
+
+@interpreted_only
+@pytest.mark.parametrize("line", ["h(1.0)", "h(C)", "y = [h(1.0) for one in (1, 2)]"])
+def test_a_function_of_tritons_is_not_launched_by_another_name(line: str) -> None:
+    watch = watched()
+    kernel = built(
+        body("tl.store(x + tl.program_id(0), 1)", "g = tl.sigmoid", "h = g[(4,)]", line, arguments="x, C: tl.constexpr")
+    )
+    x = torch.zeros(4, dtype=torch.int32)
+    with pytest.raises(Exception, match="launches no kernel"):
+        kernel[(4,)](x, 1.0)
+    # Whether one ran before does not matter to the next.
+    built(body("tl.store(x + tl.program_id(0), 2)", arguments="x"))[(4,)](x)
+    assert x.tolist() == [2, 2, 2, 2]
+    assert not watch.take()
+
+
+@interpreted_only
+def test_a_dictionary_that_programs_share_stays_as_it_is() -> None:
+    names: dict[str, Value] = {"D": DictValue((("a", 1),)), "E": DictValue((("b", 2),))}
+    kernel = built(
+        body("d = D", "d |= E", "tl.store(x + tl.program_id(0), len(D) + 10 * len(d))", arguments="x"), names
+    )
+    for _ in range(2):
+        x = torch.zeros(3, dtype=torch.int32)
+        kernel[(3,)](x)
+        assert x.tolist() == [21, 21, 21]
+    function = constants("d = D", "d |= {len(d): a}", "return len(D), len(d), isinstance(D, dict), D['a']", names=names)
+    assert [function(1), function(2)] == [(1, 2, True, 1)] * 2
+    table: Any = plain_value(names["D"], lambda _: None)
+    for change in (lambda: table.update({1: 1}), lambda: table.pop("a"), lambda: table.__ior__({1: 1}), table.clear):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            change()
+    with pytest.raises(TypeError, match="cannot be changed"):
+        table["a"] = 2
+    assert table == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "result"),
+    [
+        ("b += [3]", [1, 2], [1, 2, 3]),
+        ("b *= 2", [1, 2], [1, 2, 1, 2]),
+        ("b |= {3}", {1, 2}, {1, 2, 3}),
+        ("b -= {1}", {1, 2}, {2}),
+        ("b //= 2", 7, 3),
+        ("b %= 4", 7, 3),
+    ],
+)
+def test_an_operator_in_place_makes_a_value_of_its_own(line: str, given: Any, result: object) -> None:
+    before = repr(given)
+    assert constants("b = a", line, "return b")(given) == result
+    assert repr(given) == before
+
+
+@pytest.mark.parametrize("line", ["a.sort()", "b = a\n    b.sort()"])
+def test_a_list_is_not_sorted_in_its_place(line: str) -> None:
+    given = [2, 1]
+    with pytest.raises(TypeError, match="sorts no list"):
+        constants(*line.split("\n    "))(given)
+    assert given == [2, 1]
+
+
+@interpreted_only
+def test_an_operator_in_place_leaves_numbers_as_they_were() -> None:
+    lines = [
+        "for i in tl.static_range(2):",
+        "    C *= 2",
+        "y = tl.arange(0, C)",
+        "y += 1",
+        "tl.store(x + y - 1, y % 3)",
+    ]
+    kernel = built(body(*lines, arguments="x, C: tl.constexpr"))
+    x = torch.zeros(8, dtype=torch.int32)
+    kernel[(1,)](x, 2)
+    assert x.tolist() == [1, 2, 0, 1, 2, 0, 1, 2]
+
+
+@interpreted_only
+@pytest.mark.parametrize("name", ["load_tensor_descriptor", "store_tensor_descriptor"])
+def test_a_record_is_no_descriptor(name: str) -> None:
+    given = "R, (0,)" + (", 1" if "store" in name else "")
+    names: dict[str, Value] = {"R": NamedValue("record", "R", ("rows",), (1,))}
+    kernel = built(body(f"f = tl.{name}", f"f({given})", arguments="x"), names)
+    with pytest.raises(Exception, match="takes a tensor descriptor, not a Record"):
+        kernel[(1,)](torch.zeros(1))
+
+
+@interpreted_only
+def test_a_descriptor_is_loaded_and_stored_by_functions() -> None:
+    line = "tl.store_tensor_descriptor(d, [0, 0], tl.load_tensor_descriptor(d, [0, 0]) + 1)"
+    x = torch.zeros(8, 8)
+    built(body(line, arguments="d"))[(1,)](TensorDescriptor(x, [8, 8], [8, 1], [8, 8]))
+    assert bool((x == 1).all())
+
+
+@interpreted_only
+def test_a_tuple_that_holds_a_tensor_holds_no_function_that_triton_would_call() -> None:
+    pair: Any = plain_value(NamedValue("tuple", "Pair", ("store", "x"), (None, None)), lambda _: None)
+    kernel = built(body("pass", arguments="x"))
+    with pytest.raises(Refused, match="a field called store"):
+        kernel[(1,)](type(pair)(kernel, torch.zeros(1)))
+
+
+def test_records_may_hold_functions_and_data_under_names_of_their_own() -> None:
+    fields = ("exp", "combine", "shape", "dtype", "name", "kind", "max")
+    items = (
+        KernelValue(1),
+        KernelValue(1),
+        TupleValue((1, 2)),
+        DtypeValue("triton", "float32"),
+        "a",
+        1,
+        KernelValue(1),
+    )
+    built(body("y = R.combine(x) + R.exp(x)"), {"R": NamedValue("record", "R", fields, items)})
+
+
+@interpreted_only
+def test_prints_go_to_no_file_and_leave_numpys_as_they_were(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = built(body("p = tl.static_print", "p('a', x, sep='-')", "p('b', file=n)", arguments="x, n"))
+    with pytest.raises(Exception, match="prints to no file"):
+        kernel[(1,)](torch.ones(1), 1)
+    kernel = built(body("tl.device_print('a', tl.load(x), hex=True)", arguments="x"))
+    with pytest.raises(Exception, match="Unknown format"):
+        kernel[(1,)](torch.ones(1))
+    assert str(np.array([1.5])) == "[1.5]"
+    kernel[(1,)](torch.tensor([255]))
+    printed = capsys.readouterr().out
+    assert printed.startswith("a-[")
+    assert "0xff" in printed
+
+
+@interpreted_only
+@pytest.mark.parametrize("given", ["f", "(f, 1)", "K", "[K]", "R", "tl.load", "x.sum", "x.type", "C", "D"])
+def test_no_text_says_where_something_lies(given: str) -> None:
+    names: dict[str, Value] = {
+        "K": KernelValue(1),
+        "R": NamedValue("record", "R", ("k",), (KernelValue(1),)),
+        "C": ConstexprValue(KernelValue(1)),
+        "D": DictValue(((1, KernelValue(1)),)),
+        "look": KernelValue(1),
+    }
+    line = f"tl.static_assert(False, f'{{{given}}} {{{given}!r}} {{{given}!a}}')"
+    kernel = built(body("y = tl.load(x)", line, arguments="x, f"), names)
+    with pytest.raises(Exception, match="StaticAssertFailed") as caught:
+        kernel[(1,)](torch.ones(1), kernel)
+    assert "0x" not in str(caught.value)
+    assert "0x" not in repr(plain_value(names["R"], lambda _: kernel))
+
+
+@pytest.mark.parametrize("text", ["'%(x)s'", "'%s'", "tl.constexpr('%s')"])
+@pytest.mark.parametrize("line", ["return s % a", "s %= a\n    return s"])
+def test_a_text_behind_a_name_formats_nothing(text: str, line: str) -> None:
+    function = constants(f"s = {text}", *line.split("\n    "))
+    with pytest.raises(TypeError, match="formats no text"):
+        function(1)
+    assert constants("return a % 4")(7) == 3
 
 
 @compiled_only

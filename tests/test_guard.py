@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -307,6 +308,15 @@ def test_a_line_is_told_once_for_each_kind_and_not_endlessly() -> None:
         for _ in range(2):
             look(guard, Access("load", 4, 0, (line, "kernel.py")), lanes(x_ptr, 4))
     assert [one.line for one in guard.findings] == list(range(8))
+
+
+@pytest.mark.parametrize("width", [0, -1, np.uint64(2**61), np.int64(1), 1.0, True, None])
+def test_a_width_that_is_no_number_of_bytes_is_refused(width: Any) -> None:
+    """Such widths wrap around in the guard's arithmetic: what lies outside would seem to lie inside."""
+    guard, x = Guard("k"), torch.zeros(4)
+    pointers = np.array([guard.admit("x", x)], np.uint64) + np.uint64(1 << 20)
+    with pytest.raises(TypeError, match="whole number of bytes"):
+        guard.access(Access("store", width, 0, (1, "")), pointers, np.ones(1, dtype=bool), np.zeros(1))
 
 
 def test_an_address_of_its_own_making_may_lie_in_any_of_the_tensors() -> None:

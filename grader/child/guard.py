@@ -139,8 +139,11 @@ class Guard:
     ) -> tuple[Addresses, Lanes | None]:
         """Look at one access before it happens; `values` are what a store stores.
 
-        Returns the addresses without their tags, and which lanes may go on (None: all that are active).
+        Returns the addresses without their tags, and which lanes may go on (None: all that are active). Raises
+        TypeError where the width is no plain number: another's arithmetic may wrap around.
         """
+        if type(access.width) is not int or access.width < 1:
+            raise TypeError("an access moves a whole number of bytes")
         flat, lit = pointers.reshape(-1), active.reshape(-1)
         whole = bool(lit.all())
         lanes = flat if whole else flat[lit]

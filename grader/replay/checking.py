@@ -197,6 +197,9 @@ class _Checker(ast.NodeVisitor):
             self._python(self._function, "has no **arguments and no type parameters: name them one by one")
         several = [given.vararg] if given.vararg else []
         for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, *several):
+            if one.arg.startswith("_") and one.arg.strip("_"):
+                # Triton hands its insides on under such names.
+                self._refuse(one, f"{one.arg} cannot be the name of a parameter: call it otherwise", python=False)
             self._bind(one, one.arg)
         for statement in self._function.body:
             for target in _stored(statement):

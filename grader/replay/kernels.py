@@ -30,15 +30,19 @@ from triton.runtime.jit import constexpr_function
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
-from grader.replay.values import Refused, described, fields_of, plain_value
+from grader.replay.values import Refused, described, fields_of, is_acting, plain_value, text_of
 
 __all__ = ["Kernels", "Refused"]
 
 # No text can say these names.
 _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
+_TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 _OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
-_NEVER = ("BUILD_CLASS", "DELETE_", "IMPORT", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_SUBSCR", "_WITH")
+_NEVER = (
+    *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),
+    *("STORE_SUBSCR", "_WITH"),
+)
 _TYPE_TEXT = re.compile(r"[*a-z0-9_ ]{1,40}")
 
 Function = ast.FunctionDef
@@ -102,6 +106,9 @@ class Kernels:
         namespace: dict[str, Any] = {
             _LANGUAGE: tl,
             _FIELD: _field_of,
+            _TEXT: text_of,
+            _REMAINDER: _remainder,
+            _SORTED: _sorted,
             _CONSTEXPR: tl.constexpr,
             "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
             "__name__": "submission",
@@ -379,6 +386,51 @@ def _field_of(value: Any, name: str) -> object:
     return known[name]
 
 
+class _Pure(ast.NodeTransformer):
+    """Leaves no operator that changes a value in its place, and none that makes a text of more than numbers."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        assert isinstance(node.target, ast.Name)
+        before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        after = ast.copy_location(ast.BinOp(before, node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], self.visit(after)), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return _asked(_REMAINDER, node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if node.attr == "sort":
+            # Of a tensor's methods the only one that a list has as well, and there it changes the list.
+            node.value = _asked(_SORTED, node.value, node.value)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        self.generic_visit(node)
+        how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "s")
+        node.value, node.conversion = _asked(_TEXT, node.value, node.value, how), -1
+        return node
+
+
+def _asked(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
+    call = ast.Call(ast.Name(name, ast.Load()), list(operands), [])
+    return ast.fix_missing_locations(ast.copy_location(call, place))
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    """Compute `left % right`, which is no number where a text stands on the left."""
+    if isinstance(left.value if type(left) is tl.constexpr else left, str | bytes):
+        raise TypeError("a kernel formats no text with `%`: write an f-string")
+    return left % right
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value.value if type(value) is tl.constexpr else value, list):
+        raise TypeError("a kernel sorts no list: write tl.sort for a tensor")
+    return value
+
+
 class _Maker:
     """Makes Python functions of one checked tree, without executing what defines them."""
 
@@ -398,6 +450,7 @@ class _Maker:
 
     def function(self, module: ast.Module) -> types.FunctionType:
         """Return the function of a module that holds its definition alone."""
+        module = ast.fix_missing_locations(_Pure().visit(module))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compiled = compile(module, self.path, "exec", dont_inherit=True)
@@ -416,13 +469,16 @@ class _Maker:
 
     def _look_again(self, code: types.CodeType) -> None:
         """Hold what was compiled to the list once more, as far as byte code tells."""
-        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _CONSTEXPR, "interpreter_semantic"}
+        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _TEXT, _REMAINDER, _SORTED, _CONSTEXPR}
+        known |= {"interpreter_semantic"}
         language = offers()[_LANGUAGE]
         for one in (code, *_codes_in(code)):
             for step in dis.get_instructions(one):
                 name, what = step.opname, str(step.argval)
                 wrong = any(never in name for never in _NEVER)
                 wrong |= name in ("LOAD_GLOBAL", "LOAD_NAME") and what not in known
+                # Those that change a value in its place, and `%`, which formats texts.
+                wrong |= name == "BINARY_OP" and (step.argrepr.endswith("=") or step.argrepr == "%")
                 wrong |= name in ("LOAD_ATTR", "LOAD_METHOD") and not (what in self._attributes or what in language)
                 if wrong:
                     raise Refused(one.co_firstlineno, f"the function compiles to {name} {what}"[:200], python=False)
@@ -494,6 +550,7 @@ def _guarded(kernel: Any) -> Any:
         for name, value in (*zip(names, args, strict=False), *options.items()):
             if _is_misplaced(value, constant=name in constants):
                 raise Refused(0, f"{name} holds a tensor that Triton makes no pointer of: pass it alone", python=True)
+            _refuse_acting(value)
         _launching.append(True)
         try:
             return type(kernel).run(kernel, *args, grid=grid, warmup=warmup, **options)
@@ -502,6 +559,17 @@ def _guarded(kernel: Any) -> Any:
 
     kernel.run = run
     return kernel
+
+
+def _refuse_acting(value: Any) -> None:
+    """Look at the named tuples of an argument again: those that hold tensors were filled late."""
+    value = value.value if isinstance(value, tl.constexpr) else value
+    for name, one in fields_of(value).items():
+        if is_acting(name, one):
+            raise Refused(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)
+    held = [*value.values()] if isinstance(value, dict) else [*fields_of(value).values()]
+    for one in value if isinstance(value, tuple | list) else held:
+        _refuse_acting(one)
 
 
 def _is_misplaced(value: Any, *, constant: bool) -> bool:

@@ -33,7 +33,8 @@ _CLASSES = (
     *("block_type", "condition", "const", "constexpr", "dtype", "pointer_type", "range", "static_range", "tensor"),
     *("tensor_descriptor", "tensor_descriptor_base", "tuple"),
 )
-MADE = frozenset({"block_type", "condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple"})
+# A block's type is Triton's to make: its class takes anything for the type of its elements.
+MADE = frozenset({"condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple"})
 # It links a library of the caller's choice.
 _BARRED = frozenset({"extern_elementwise"})
 _FOLDER = str(Path(triton.__file__).parent)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from functools import cache
+from types import FunctionType
 from typing import Any, NoReturn
 
 import torch
 import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.jit import ConstexprFunction, JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.protocol.trace import (
     ConstexprValue,
@@ -26,6 +30,14 @@ from grader.replay.language import find
 
 # Triton asks whatever it is given for these.
 _TAKEN = frozenset({"data_ptr", "fn", "handle", "tma_desc_cpu_ptr", "untyped_storage"})
+# By these it tells one type from another.
+_OF_TYPES = frozenset(
+    {
+        *("cache_key_part", "codegen_name", "element_ty", "exponent_bias", "fp_mantissa_width", "get_block_shapes"),
+        *("int_bitwidth", "int_signedness", "mangle", "primitive_bitwidth", "scalar", "to_ir", "with_element_ty"),
+    }
+)
+_CALLED_ON_TENSORS = ("atomic_", "gather", "load", "scatter", "store")
 _DTYPES: dict[str, dict[str, object]] = {
     "triton": {
         **{one.name: one for one in vars(tl.core).values() if type(one) is tl.dtype},
@@ -33,6 +45,16 @@ _DTYPES: dict[str, dict[str, object]] = {
     },
     "torch": {name: one for name, one in vars(torch).items() if type(one) is torch.dtype},
 }
+
+
+class Table(dict[object, object]):
+    """A dictionary of a submission's, which cannot be changed: kernels share it, from program to program."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a dictionary that a kernel names cannot be changed")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 class Refused(Exception):
@@ -78,7 +100,7 @@ class Record:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return f"{self.__name}({', '.join(f'{name}={value!r}' for name, value in fields_of(self).items())})"
+        return text_of(self)
 
 
 def fields_of(value: object) -> dict[str, object]:
@@ -89,6 +111,37 @@ def fields_of(value: object) -> dict[str, object]:
     if isinstance(value, tuple):
         return dict(zip(getattr(type(value), "_fields", ()), value, strict=False))
     return {}
+
+
+def text_of(value: object, how: str = "s") -> str:
+    """Return what an f-string shows of a value: of what is neither data nor a type or tensor of Triton's, its kind.
+
+    Python's own text of an object says where it lies in memory. how: "s", "r" or "a".
+    """
+    if value is None or isinstance(value, int | float | str | torch.dtype | tl.tensor | tl.dtype):
+        text = str(value) if how == "s" else repr(value)
+    else:
+        text = _text_of_parts(value)
+    return text.encode("ascii", "backslashreplace").decode("ascii") if how == "a" else text
+
+
+def _text_of_parts(value: object) -> str:
+    if isinstance(value, tl.constexpr):
+        return f"constexpr[{text_of(value.value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{text_of(key, 'r')}: {text_of(one, 'r')}" for key, one in value.items()) + "}"
+    if type(value) is Record or fields_of(value):
+        called = object.__getattribute__(value, "_Record__name") if type(value) is Record else type(value).__name__
+        parts = [f"{name}={text_of(one, 'r')}" for name, one in fields_of(value).items()]
+        return f"{called}({', '.join(parts)})"
+    if isinstance(value, tuple | list | set | tl.tuple):
+        first, last = ("[", "]") if isinstance(value, list) else ("{", "}") if isinstance(value, set) else ("(", ")")
+        items = [text_of(one, "r") for one in value]
+        return first + ", ".join(items) + ("," if last == ")" and len(items) == 1 else "") + last
+    fn = getattr(value, "fn", None)
+    if isinstance(fn, FunctionType):
+        return f"<{fn.__qualname__} of line {fn.__code__.co_firstlineno}>"
+    return f"<{type(value).__name__}>"
 
 
 def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
@@ -102,7 +155,7 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
         case TupleValue(items) | ListValue(items):
             found = tuple(plain_value(one, kernel_of) for one in items)
         case DictValue(items):
-            found = dict(_pairs(items, kernel_of))
+            found = Table(_pairs(items, kernel_of))
         case ConstexprValue(held):
             found = tl.constexpr(plain_value(held, kernel_of))
         case NamedValue():
@@ -146,15 +199,37 @@ def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
         if not name.isidentifier():
             raise Refused(0, f"{name!r} is no name", python=False)
     for name in value.fields:
-        if name in _TAKEN or name.startswith("_") or name.endswith("_"):
+        if name in _TAKEN or name in _OF_TYPES or name.startswith("_") or name.endswith("_"):
             raise Refused(0, f"a field cannot be called {name}: call it otherwise", python=False)
     items = [plain_value(one, kernel_of) for one in value.items]
+    for name, item in zip(value.fields, items, strict=False):
+        if is_acting(name, item):
+            raise Refused(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)
     if value.kind == "record":
         return Record(value.name, dict(zip(value.fields, items, strict=True)))
     try:
         return _tuple_class(value.name, value.fields)(*items)
     except ValueError as error:
         raise Refused(0, f"{value.name} is no named tuple: {error}", python=False) from None
+
+
+def is_acting(name: str, value: object) -> bool:
+    """Tell whether a field holds a function where Triton, or its interpreter, may call something of its own."""
+    held = value.value if isinstance(value, tl.constexpr) else value
+    return callable(held) and name in _called()
+
+
+@cache
+def _called() -> frozenset[str]:
+    types = (tl.core.base_type, tl.core.base_value, tl.dtype, tl.pointer_type, tl.block_type, tl.core.tuple_type, tuple)
+    insides = (interpreter.TensorHandle, interpreter.BlockPointerHandle, interpreter.TensorDescHandle)
+    descriptors = (tl.core.tensor_descriptor_base, tl.tensor_descriptor, TensorDescriptor)
+    kernels = (JITFunction, ConstexprFunction, interpreter.InterpretedFunction)
+    names = {name for one in (*types, *insides, *descriptors, *kernels) for name in dir(one)}
+    # tl.exp(x) calls no exp of x: a record may well have functions under such names.
+    names |= {name for name in dir(tl.tensor) if name.startswith(_CALLED_ON_TENSORS)}
+    computed = frozenset(dir(tl.math)) | {"argmax", "argmin", "max", "min", "sum", "sort"}
+    return frozenset(names - computed) | {"cast", "dtype", "numel", "shape", "to", "type"}
 
 
 @cache

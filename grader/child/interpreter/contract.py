@@ -42,6 +42,7 @@ PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.create_maxnumf": "self, lhs, rhs",
     "InterpreterBuilder.create_minnumf": "self, lhs, rhs",
     "InterpreterBuilder.create_rsqrt": "self, arg",
+    "InterpreterBuilder.create_print": "self, prefix, hex, values, isSigned",
     "InterpreterBuilder.cast_impl": "self, src, dst_type",
     "InterpreterBuilder.create_fp_to_fp": "self, src, dst_type, rounding_mode",
     "InterpreterBuilder.set_grid_idx": "self, x, y, z",
@@ -93,6 +94,8 @@ NAMES = (
     ),
     *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
     *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.range", "tl.static_range", "tl.PropagateNan.ALL"),
+    *("tl.block_type", "tl.dtype", "tl.pointer_type", "tl.core.tensor_descriptor_base"),
+    *("tl.core.load_tensor_descriptor", "tl.core.store_tensor_descriptor"),
 )
 
 # What a method leaves behind: which program of which grid is running.

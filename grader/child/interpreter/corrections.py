@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -41,6 +42,10 @@ def apply_corrections() -> None:
     _find_definitions()
     _let_names_be_imported()
     _let_methods_compute()
+    _let_kernels_launch_nothing()
+    _print_without_traces()
+    _take_descriptors_alone()
+    _make_blocks_of_types()
     correct_numerics()
     correct_reductions()
     provide_libdevice()
@@ -258,3 +263,97 @@ def _let_methods_compute() -> None:
             scope.set_attr(tensor, name, method)
 
     interpreter._patch_lang_tensor = patch_lang_tensor
+
+
+def _let_kernels_launch_nothing() -> None:
+    """A launch within a running kernel would take its program's number and its guard; a GPU has no such thing."""
+    from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
+
+    launch, set_grid_dim = GridExecutor.__call__, InterpreterBuilder.set_grid_dim
+    # Of the launches of each thread that have begun, innermost last: whether programs run. Hooks before that may
+    # launch others.
+    here = threading.local()
+
+    def alone(executor: Any, *args: Any, **options: Any) -> Any:
+        running: list[bool] = here.__dict__.setdefault("running", [])
+        if any(running):
+            raise TypeError("a kernel launches no kernel: call it without [grid]")
+        running.append(False)
+        try:
+            return launch(executor, *args, **options)
+        finally:
+            running.pop()
+
+    def noted(builder: Any, nx: Any, ny: Any, nz: Any) -> None:
+        set_grid_dim(builder, nx, ny, nz)
+        running = here.__dict__.get("running")
+        if running:
+            running[-1] = True
+
+    GridExecutor.__call__ = alone
+    InterpreterBuilder.set_grid_dim = noted
+
+
+def _print_without_traces() -> None:
+    """What a kernel prints goes where Python prints, and leaves NumPy's way of printing as it was."""
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    patch, create_print = interpreter._patch_lang_core, InterpreterBuilder.create_print
+
+    def static_print(*values: Any, sep: str = " ", end: str = "\n", file: None = None, flush: bool = False) -> None:
+        if file is not None:
+            raise TypeError("a kernel prints to no file")
+        print(*values, sep=sep, end=end, flush=bool(flush))  # noqa: T201
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_print", static_print)
+
+    def printed(builder: Any, *how: Any) -> None:
+        with np.printoptions():
+            create_print(builder, *how)
+
+    interpreter._patch_lang_core = patched
+    InterpreterBuilder.create_print = printed
+
+
+def _take_descriptors_alone() -> None:
+    """tl.load_tensor_descriptor, tl.store_tensor_descriptor: these call a method of whatever they are given."""
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import interpreter_semantic, tl
+
+    patch = interpreter._patch_lang_core
+
+    def checked(name: str) -> Callable[..., Any]:
+        access = getattr(tl.core, name)
+
+        def accessed(desc: Any, *rest: Any, **more: Any) -> Any:
+            if not isinstance(desc, tl.core.tensor_descriptor_base):
+                raise TypeError(f"tl.{name} takes a tensor descriptor, not a {type(desc).__name__}")
+            return access(desc, *rest, **{**more, "_semantic": interpreter_semantic})
+
+        return accessed
+
+    accesses = {name: checked(name) for name in ("load_tensor_descriptor", "store_tensor_descriptor")}
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        for name, access in accesses.items():
+            scope.set_attr(lang, name, access)
+
+    interpreter._patch_lang_core = patched
+
+
+def _make_blocks_of_types() -> None:
+    """A block's elements have a type of triton's: its class takes anything, and then asks that for its width."""
+    from triton.runtime.interpreter import tl
+
+    make = tl.block_type.__init__
+
+    def made(self: Any, element_ty: Any, shape: Any) -> None:
+        if not isinstance(element_ty, tl.dtype):
+            raise TypeError(f"a block is made of a type of triton's, not of a {type(element_ty).__name__}")
+        make(self, element_ty, shape)
+
+    tl.block_type.__init__ = made

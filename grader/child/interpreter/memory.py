@@ -141,18 +141,26 @@ class MemoryWatch:
             return np.asarray(mask if isinstance(mask, np.ndarray) else mask.data, dtype=bool)
 
         def look(
-            kind: Kind, ptrs: Any, mask: Any, *, order: Order = "plain", values: Any = None, heed: Heed | None = None
+            kind: Kind,
+            ptrs: Any,
+            mask: Any,
+            *moved: Any,
+            order: Order = "plain",
+            values: Any = None,
+            heed: Heed | None = None,
         ) -> tuple[Any, Lanes | None]:
             clipped = isinstance(mask, np.ndarray)
-            access = partial(Access, kind, order=order, clipped=clipped, heed=heed)
+            pointer, width = _moved(ptrs, moved)
+            access = partial(Access, kind, width=width, order=order, clipped=clipped, heed=heed)
             plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
-            return TensorHandle(plain, ptrs.dtype), allowed
+            return TensorHandle(plain, pointer), allowed
 
         def create_masked_load(
             self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
         ) -> Any:
             waits = is_volatile or getattr(cache_modifier, "name", "") == "CV"
-            plain, allowed = look("load", ptrs, mask, order="waits" if waits else "plain")
+            given = () if other is None else (other,)
+            plain, allowed = look("load", ptrs, mask, *given, order="waits" if waits else "plain")
             if allowed is None:
                 return load(self, plain, mask, other, cache_modifier, eviction_policy, is_volatile)
             outside = lanes_of(mask) & ~allowed
@@ -164,20 +172,20 @@ class MemoryWatch:
         def create_masked_store(
             self: Any, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
         ) -> Any:
-            plain, allowed = look("store", ptrs, mask, values=value.data)
+            plain, allowed = look("store", ptrs, mask, value, values=value.data)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             return store(self, plain, value, lit, cache_modifier, eviction_policy)
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
-            plain, allowed = look("atomic", ptr, mask, order=_order(sem), heed=heed)
+            plain, allowed = look("atomic", ptr, mask, val, order=_order(sem), heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             found = rmw(self, rmwOp, plain, val, lit, sem, scope)
             return Found(found.data, found.dtype, heed)
 
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
             every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
-            plain, allowed = look("atomic", ptr, every, order=_order(sem))
+            plain, allowed = look("atomic", ptr, every, cmp, val, order=_order(sem))
             if allowed is not None:
                 # It knows no mask; without an address to touch, what it would have found is unknown.
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
@@ -193,8 +201,9 @@ class MemoryWatch:
     ) -> tuple[Addresses, Lanes | None]:
         from triton.runtime.interpreter import interpreter_builder
 
-        width = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
         pointers = np.asarray(ptrs.data)
+        if pointers.dtype != np.uint64:
+            raise TypeError(f"an address is a number of 64 bits without a sign, not {pointers.dtype}")
         if active.shape != pointers.shape:
             active = np.broadcast_to(active, pointers.shape)
         guard = self._guard
@@ -203,7 +212,7 @@ class MemoryWatch:
         x, y, z = interpreter_builder.grid_idx
         guard.grid = interpreter_builder.grid_dim
         program = (x * guard.grid[1] + y) * guard.grid[2] + z
-        return guard.access(access(width=width, program=program, where=_where()), pointers, active, values)
+        return guard.access(access(program=program, where=_where()), pointers, active, values)
 
     def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
         def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
@@ -212,6 +221,56 @@ class MemoryWatch:
             return dot(builder, a, b, *args, **kwargs)
 
         return counted
+
+
+def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
+    """The type of an access's pointers, and how many bytes each of them moves: by what NumPy holds, not by a claim.
+
+    values: what is stored, compared or put in the place of masked lanes. Raises TypeError for what is no pointer to a
+    type of triton's own: the widths of made-up types are whatever their maker says.
+    """
+    from triton.language import pointer_type
+
+    pointer = _one_of(ptrs.dtype)
+    element = pointer.element_ty if type(pointer) is pointer_type else None
+    width = _width(element)
+    if not width:
+        raise TypeError(
+            f"memory is reached through pointers to numbers, not through {_told(pointer)}: load an address as tl.int64 "
+            "and make a pointer of it with .to(tl.pointer_type(…))"
+        )
+    for value in values:
+        kind = np.asarray(value.data).dtype
+        if kind.itemsize != width or kind.kind not in "biuf" or _width(_one_of(value.dtype)) != width:
+            raise TypeError(
+                f"an access to {_told(element)} moves {width} bytes at a time, not {_told(value.dtype)} held as {kind}"
+            )
+    return pointer, width
+
+
+def _one_of(kind: Any) -> Any:
+    """The type of a block's elements; of anything else its own."""
+    from triton.language import block_type
+
+    return kind.element_ty if type(kind) is block_type else kind
+
+
+def _width(element: Any) -> int:
+    """How many bytes the interpreter moves for a type of triton's own, 0 for any other."""
+    from triton.language import dtype
+    from triton.runtime.interpreter import _get_np_dtype
+
+    if type(element) is not dtype:
+        return 0
+    width = np.dtype(_get_np_dtype(element)).itemsize
+    bits = element.primitive_bitwidth
+    return width if type(bits) is int and max(1, bits // 8) == width else 0
+
+
+def _told(kind: Any) -> str:
+    from triton.language import dtype
+
+    return str(kind)[:80] if isinstance(kind, dtype) else f"a {type(kind).__name__}"
 
 
 def _order(semantics: Any) -> Order:
