@@ -17,7 +17,7 @@ import hashlib
 import importlib.util
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -124,10 +124,6 @@ class Entry:
         functions = tuple(part.name for part in self.exercise.parts)
         inputs, packages = self.source("inputs.py"), self.exercise.packages
         return Start(f"{self.name}.py", submission, inputs, functions, packages=packages)
-
-    def replaying(self, submission: str) -> Start:
-        """What a process is told first that only replays what another one recorded."""
-        return replace(self.start(submission), role="replay")
 
 
 def find_root(start: Path | None = None) -> Path:

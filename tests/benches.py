@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from grader.catalogue import Entry
+from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
 from grader.judge.truth import Truth
+from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from tests.racing import session_of
 
@@ -19,6 +21,11 @@ def bench_of(server: ForkServer, entry: Entry, source: str | Path, part: str = "
     found = entry.exercise.part(part)
     assert found is not None
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    with session_of(server, entry, text) as session:
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    with (
+        session_of(server, entry, text) as session,
+        paired(server, entry.start(text), entry.exercise.limits, session) as pair,
+        Ahead(truth) as ahead,
+    ):
         session.load()
-        yield Bench(session, Truth(entry.source("inputs.py"), entry.source("oracle.py")), found, "x.py", "cpu", 0)
+        yield Bench(pair, truth, found, "x.py", "cpu", "", ahead)

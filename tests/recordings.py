@@ -14,7 +14,7 @@ from grader import tensors
 from grader.catalogue import Entry
 from grader.protocol.messages import Call, Recipe, Slot
 from grader.sandbox.outcome import Finished, Outcome
-from grader.sandbox.pair import Pair, Told
+from grader.sandbox.pair import Pair, Told, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -79,9 +79,9 @@ def recording(server: ForkServer, entry: Entry, source: str) -> Iterator[Recordi
     text, limits = HEAD + source, entry.exercise.limits
     with (
         Session(server, entry.start(text), limits) as session,
-        Session(server, entry.replaying(text), limits) as replayer,
+        paired(server, entry.start(text), limits, session) as pair,
     ):
-        yield Recording(entry, Pair(session, replayer))
+        yield Recording(entry, pair)
 
 
 def answer_in(outcome: Outcome) -> Tensor:

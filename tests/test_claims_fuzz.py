@@ -24,8 +24,21 @@ from grader.judge.guarded import cause_of
 from grader.judge.truth import Truth
 from grader.plan import Plan, default_seed, draw
 from grader.protocol.decode import DecodeError
-from grader.protocol.messages import Binary, Call, Clocked, Finding, Loaded, Raised, Ready, Returned, decode_answer
+from grader.protocol.messages import (
+    Binary,
+    Call,
+    Clocked,
+    Finding,
+    Loaded,
+    Raised,
+    Ready,
+    Replay,
+    Returned,
+    decode_answer,
+)
+from grader.protocol.messages import Record as Recording
 from grader.protocol.targets import TARGETS
+from grader.protocol.trace import Recorded, Trace, decode_trace
 from grader.record import Record, from_json, to_json
 from grader.report import junit, terminal
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome
@@ -135,6 +148,9 @@ RETURNED = {"answer": "returned", "outputs": [], "changed": [], "overrun": [], "
 # -- a whole grading -------------------------------------------------------------------------------------------------
 
 
+NOTHING: dict[str, Any] = {"arguments": {}, "windows": [], "kernels": [], "steps": [], "outputs": []}
+
+
 class Claiming:
     """A session without a process: every call is answered with the same claims."""
 
@@ -150,6 +166,7 @@ class Claiming:
         self.pid = None
         self.runs_on_gpu = False
         self.worked_s = 0.0
+        self.starts = 1
 
     def __enter__(self) -> Claiming:
         return self
@@ -162,6 +179,12 @@ class Claiming:
 
     def restart(self) -> int:
         return -1
+
+    def record(self, wanted: Recording) -> tuple[Recorded, Trace]:
+        return Recorded("recorded", NOTHING), decode_trace(NOTHING)
+
+    def replay(self, wanted: Replay) -> Outcome:
+        return self.call(wanted.call)
 
     def call(self, call: Call) -> Outcome:
         answer = self.answer
@@ -213,6 +236,7 @@ def graded(grounds: tuple[Job, Truth], answer: Any, right: bool) -> Record:
     kind = type("Answering", (Claiming,), {"answer": answer, "right": right, "truth": truth, "parts": parts})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("grader.grading.whole.Session", kind)
+        patch.setattr("grader.sandbox.pair.Session", kind)
         # Nothing is started: the session that would ask it is not there.
         return grade(job, object.__new__(_NoServer), truth=truth)
 

@@ -22,6 +22,7 @@ from benchmarks.accuracy.results import Journal, Kind, Result, key_of
 from grader.author import claim_of, parts_in
 from grader.catalogue import Entry
 from grader.grading import Job, grade
+from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
 from grader.judge.truth import Expected, Truth, slots_for
@@ -31,6 +32,7 @@ from grader.plan import Plan, case_seed, default_seed, draw
 from grader.protocol.messages import Loaded, Recipe
 from grader.record import UNJUDGED, CheckResult
 from grader.sandbox.outcome import Finished
+from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -239,13 +241,18 @@ def is_failure(result: CheckResult) -> bool:
 def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
     """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
     entry, shapes = run.entry, _shapes(plan)
-    with Session(run.server, entry.start(text), entry.exercise.limits) as session:
+    start, limits = entry.start(text), entry.exercise.limits
+    with (
+        Session(run.server, start, limits) as session,
+        paired(run.server, start, limits, session) as pair,
+        Ahead(run.truth) as ahead,
+    ):
         loaded = session.load()
         if not isinstance(loaded, Loaded):
             return f"does not load: {loaded}"[:300]
         for part, case in shapes:
             device = session.ready.device if session.ready else "cpu"
-            bench = Bench(session, run.truth, part, f"{entry.name}.py", device, 0)
+            bench = Bench(pair, run.truth, part, f"{entry.name}.py", device, "", ahead)
             for i in range(FIXED_INPUTS):
                 recipe = Recipe(part.name, dict(case), case_seed(plan.seed, f"fixed/{part.name}", i))
                 if not _is_close(bench, recipe):
@@ -266,7 +273,7 @@ def _shapes(plan: Plan) -> list[tuple[Part, Case]]:
 
 def _is_close(bench: Bench, recipe: Recipe) -> bool:
     expected = bench.truth.expect(bench.part, recipe)
-    outcome = bench.call(recipe, slots_for(expected))
+    outcome = bench.ask(recipe, slots_for(expected))
     return isinstance(outcome, Finished) and all(
         raw is not None and close(tensor_of(raw, one), one) for raw, one in zip(outcome.outputs, expected, strict=True)
     )

@@ -15,7 +15,7 @@ from grader.model.exercise import Part
 from grader.plan import PlannedCase, default_seed, draw, parse_case
 from grader.protocol.messages import Call, Recipe
 from grader.report.trace_lines import trace_lines
-from grader.sandbox.pair import Pair, Told
+from grader.sandbox.pair import Told, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -35,10 +35,10 @@ def trace(wanted: str, submission: str | None, part: str | None, case: str | Non
     with (
         closing(ForkServer("interpret")) as server,
         Session(server, start, entry.exercise.limits) as session,
-        Session(server, entry.replaying(source), entry.exercise.limits) as replayer,
+        paired(server, start, entry.exercise.limits, session) as pair,
     ):
         recipe = Recipe(chosen.name, dict(one.case), one.seed)
-        told = Pair(session, replayer).record(Call(recipe, chosen.arguments, chosen.mutates, ()))
+        told = pair.record(Call(recipe, chosen.arguments, chosen.mutates, ()))
     if not isinstance(told, Told):
         failure = why_not_finished(told, str(path))
         say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)

@@ -42,7 +42,7 @@ from grader.record import (
     verdict_of,
 )
 from grader.sandbox.kernels import shelf_for
-from grader.sandbox.pair import Pair
+from grader.sandbox.pair import Pair, paired
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
@@ -84,7 +84,7 @@ def grade(
     with (
         Scratch(shelf) as scratch,
         Session(server, start, limits, scratch) as session,
-        _paired(job, server, session) as pair,
+        paired(server, start, limits, session) as pair,
         _counting(job, server, start, pair) as counting,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
@@ -180,14 +180,6 @@ def _has_speed(plan: Plan) -> bool:
 
 
 @contextmanager
-def _paired(job: Job, server: Server, session: Session) -> Iterator[Pair]:
-    """The submission's process with one that replays, in a folder and of a user of its own."""
-    limits = job.entry.exercise.limits
-    with Session(server, job.entry.replaying(job.source), limits) as replayer:
-        yield Pair(session, replayer)
-
-
-@contextmanager
 def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
     """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
     counted = any(isinstance(planned.check.rule, WorkModel) for planned in job.plan.checks)
@@ -197,7 +189,7 @@ def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pa
     beside = server.beside("interpret")
     with (
         Session(beside, start, job.entry.exercise.limits) as counting,
-        _paired(job, beside, counting) as counted_pair,
+        paired(beside, start, job.entry.exercise.limits, counting) as counted_pair,
     ):
         yield counted_pair
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from grader.protocol.messages import Call, Loaded, Raised, Record, Replay
+from grader.model.exercise import Limits
+from grader.protocol.messages import Call, Loaded, Raised, Record, Replay, Start
 from grader.protocol.trace import Deed, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
+from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
 # The kind of a Raised by which the replayer says that Triton would take what it does not know.
@@ -117,6 +120,13 @@ class Pair:
     def skip(self) -> None:
         """Say that something was recorded that will not be replayed."""
         self._apart = True
+
+
+@contextmanager
+def paired(server: Spawner, start: Start, limits: Limits, session: Session) -> Iterator[Pair]:
+    """Put a process that replays beside a submission's session: in a folder and of a user of its own."""
+    with Session(server, replace(start, role="replay"), limits) as replayer:
+        yield Pair(session, replayer)
 
 
 def seeds_after(tolds: Sequence[Told], salt: str) -> Callable[[int], int]:
