@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.child.operators import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import SHAPING, SUPPORTING
 from grader.protocol.trace import MOST_CONSTANT_BYTES, MOST_STEPS, Deed, Recorded
 from grader.recorder import launching
 from grader.recorder.kernels import KernelTexts
+from grader.recorder.see_through import see_through
 from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
 
@@ -157,6 +157,8 @@ class Call:
         if old is not None and before:
             into, source = self._window_of_bytes(number, before), self._window_of_bytes(old, before)
             self.keep(["operator", "copy_.default", [["tensor", into], ["tensor", source]], {}, [into], self.line()])
+        if old is not None:
+            self.keep(["free", [old]])
 
     def _window_of_bytes(self, storage: int, size: int) -> int:
         return self._new_window([storage, "uint8", 0, [size], [1]])

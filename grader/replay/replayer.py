@@ -18,6 +18,7 @@ from grader.child.announcing import Announcer, announce_compilation
 from grader.child.arguments import Arguments
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
+from grader.child.interpreter.once import patch_language_once
 from grader.child.outputs import copied_out
 from grader.child.raising import Raising
 from grader.child.tuning import is_passed_over
@@ -38,9 +39,9 @@ from grader.protocol.trace import (
 )
 from grader.replay.arguments import Arguments as Values
 from grader.replay.kernels import Kernels
+from grader.replay.language import offers
 from grader.replay.memory import Memory, Unreplayable
 from grader.replay.operators import operators
-from grader.replay.patching import patch_language_once
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
@@ -70,6 +71,7 @@ class Replayer:
             apply_corrections()
             self._watch = MemoryWatch()
             self._watch.install()
+            offers()
             patch_language_once()
         fill_uninitialised_memory(on=True)
 

@@ -1,6 +1,6 @@
 """policy: library_call: writes a module beside itself that lets torch add, and imports it.
 
-Attack 70. Twin: controls/writes_a_module.
+Attack 70. Twin: controls/helpers_beside_kernels.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """policy: outside_kernels: a module among the kernel's globals has an == of its own.
 
-Attack 58. On the CPU. Twin: controls/writes_a_module.
+Attack 58. On the CPU. Twin: controls/helpers_beside_kernels.
 """
 
 import ctypes

@@ -1,6 +1,4 @@
-"""pass: a thread that Python does not know of sleeps beside the kernels.
-
-Attack 2. On the CPU. Twin: controls/helper_thread_finished.
+"""A thread that Python does not know of sleeps beside the kernels.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """crash: leaves modules called like libraries where the next process might look, and ends.
 
-Attack 59. Twin: controls/writes_a_module.
+Attack 59. Twin: controls/helpers_beside_kernels.
 """
 
 import os

@@ -8,8 +8,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from grader.replay.language import offers
-
 
 class _NothingToRestore:
     """Stands for what the interpreter undoes when a launch is over."""
@@ -19,12 +17,12 @@ class _NothingToRestore:
 
 
 def patch_language_once() -> None:
-    """Prepare the language for the interpreter, for good; after everything that changes the interpreter."""
+    """Prepare the language for the interpreter, for good; after everything that changes the interpreter, and after
+    whatever looks at the language as it was.
+    """
     from triton.runtime import interpreter
     from triton.runtime.interpreter import tl
 
-    # What kernels may name is looked up in the language as it was.
-    offers()
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     scope = _NothingToRestore()
     interpreter._patch_lang = lambda _: scope
