@@ -51,7 +51,7 @@ def test_calls_that_take_too_long_together_end_the_part_and_no_other(server: For
     ended = [check for check in record.checks if check.part == "vector_add"]
     assert [check.status for check in ended[:3]] == ["timeout", "timeout", "skipped_dependency"]
     assert ended[0].reason == "The calls of this part took more than the 0.9 s that they may take together."
-    assert "pass" in statuses(record, "row_softmax")
+    assert not statuses(record, "row_softmax") & {"timeout", "skipped_dependency"}
 
 
 @pytest.mark.parametrize("path", files("unloadable"), ids=named)

@@ -19,9 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.child import launches
 from grader.child.sealing import Sealing
+from grader.child.see_through import see_through
 from grader.protocol.messages import Launch
 from grader.protocol.operators import SHAPING, SUPPORTING
-from grader.recorder.see_through import see_through
 
 # Ways for values to leave a tensor without an operator of ATen.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})

@@ -100,7 +100,7 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
     """The failure of a replay, or what it comes to where the same call is right when all that it does is done."""
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
-    if not replayed or failure.status != "fail" or not bench.is_right_by_itself(trial):
+    if not replayed or failure.status != "fail" or not bench.is_right_by_other_means(trial):
         return failure
     return _policy(
         "outside_kernels",

@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.child.see_through import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import SHAPING, SUPPORTING
 from grader.protocol.trace import MOST_CONSTANT_BYTES, MOST_STEPS, Deed, Recorded
 from grader.recorder import launching
 from grader.recorder.kernels import KernelTexts
-from grader.recorder.see_through import see_through
 from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
 

@@ -1,4 +1,4 @@
-"""fail: zeros: answers every question that may come, reads none, and waits for the channel to fill."""
+"""crash: answers every question that may come, reads none, and waits for the channel to fill."""
 
 import json
 import os

@@ -40,6 +40,8 @@ def vector_add(x, y):
                 KEPT.append(os.dup(descriptor))
         except OSError:
             pass
+    # What reads a value is run, not only recorded.
+    x[0].item()
     z = torch.empty_like(x)
     _add[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024)
     return z
