@@ -28,6 +28,11 @@ _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _OF_TORCH = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
 _QUIET = frozenset({"aten", "profiler", "debugprims", "prim"})
 _MOST_LAUNCHES = 256
+# Ways to what the clock's own frames hold. Submissions need none of them, but libraries do.
+_REACHING = frozenset(
+    {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._getframe", "sys._current_frames"}
+)
+_FRAMES = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 
 
 @dataclass
@@ -83,7 +88,10 @@ def _moves_away(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
 class Watching:
     """Watches one process. `install` once, before the submission is loaded; `seen` is of the latest call."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._reached: dict[str, None] = {}
+        self._listens = True
         self.seen = Seen()
         self.running = 0
         self.sealing = Sealing()
@@ -102,6 +110,20 @@ class Watching:
         Autotuner._bench = self._around_trial(Autotuner._bench)
         CompiledKernel.__getitem__ = self._around_compiled(CompiledKernel.__getitem__)
         see_through(self._modes)
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, args: Any) -> None:
+        """Remember that a line of the submission's looks into frames or at all objects."""
+        reaches = event in _REACHING or (event == "object.__getattr__" and args[1] in _FRAMES)
+        if not reaches or not self._listens:
+            return
+        # Looking at the frame is such an event itself.
+        self._listens = False
+        try:
+            if sys._getframe(1).f_code.co_filename == self._path:
+                self._reached[str(args[1]) if event == "object.__getattr__" else event] = None
+        finally:
+            self._listens = True
 
     @contextmanager
     def _modes(self) -> Iterator[None]:
@@ -112,11 +134,13 @@ class Watching:
     def watch(self, *, timed: bool = False) -> Iterator[Seen]:
         """Collect what happens inside; of a timed call without what takes time."""
         self.seen, self.running, self._trials, self._is_on = Seen(), 0, 0, True
+        self.seen.operators.update(self._reached)
         try:
             with nullcontext() if timed else _Functions(self), _Operators(self):
                 yield self.seen
         finally:
             self._is_on = False
+            self.seen.operators.update(self._reached)
 
     def seal(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Seal the memory of what the next call gets."""

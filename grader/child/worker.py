@@ -116,7 +116,7 @@ class Worker:
         self._arguments = Arguments(self._device)
         self._results: list[Tensor] = []
         self._raising = Raising(self._path)
-        self._watching = Watching()
+        self._watching = Watching(self._path)
         self._tuning = Tuning(self._watching)
         self._recorder = Recorder(self._path, device)
         self._memory: MemoryWatch | None = None

@@ -162,7 +162,7 @@ class Bench:
         return next(iter(self.tries([Request(case, seed)])))
 
     def repeat(self, recipe: Recipe) -> Trial:
-        """Run the part's function once more on the very inputs of an earlier trial."""
+        """Run the part's function once more on the very inputs of an earlier trial; on other decoys."""
         return next(iter(self.tries([Request(Case(recipe.case), recipe.seed)], known=True)))
 
     def tries(self, requests: Sequence[Request], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
@@ -185,7 +185,10 @@ class Bench:
     def _batch(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Generator[Trial]:
         """Record the requests, and replay them for as long as that goes well."""
         self._lost = False
-        recorded = [(one, self._recorded(one)) for one in self._until_one_fails(requests)]
+        # Decoys that are the true inputs would let a trace hold the answer.
+        decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
+        told_of = zip(requests, self._until_one_fails(decoys), strict=False)
+        recorded = [(one, self._recorded(decoy)) for one, decoy in told_of]
         tolds = [told for _, told in recorded if isinstance(told, Told)]
         # Of calls that build on each other, all are made in the same process.
         direct = chained and not all(told.is_replayed for told in tolds)
@@ -317,18 +320,20 @@ class Bench:
         self.calls_s += self.pair.worked_s - before_s
         return outcome
 
-    def is_right_by_other_means(self, trial: Trial) -> bool:
-        """Whether a call whose replay was wrong is right in the submission's own process.
+    def right_otherwise(self, trial: Trial) -> Literal["", "without memory", "by other means"]:
+        """Say how a call is right whose replay was wrong.
 
-        Not where only memory of earlier calls was in the way: without it, its kernels alone are right as well.
+        without memory: the same kernels are right where memory of earlier calls is not there. by other means: in the
+        submission's own process, where whatever it does is done.
         """
         with self.aside():
             self.pair.skip()
             if self.repeat(trial.recipe).failure is None:
-                return False
+                return "without memory"
         outcome = self.ask(trial.recipe, slots_for(trial.expected))
         inputs = partial(self.truth.inputs, trial.recipe)
-        return examine(outcome, trial.expected, inputs, self.path)[0] is None
+        right = examine(outcome, trial.expected, inputs, self.path)[0] is None
+        return "by other means" if right else ""
 
     def _seen(self, failure: Failure, seen: Seen) -> Failure:
         """The failure with what was seen; and whether it is the right answer to another call, of not long ago."""

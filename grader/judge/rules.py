@@ -100,7 +100,11 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
     """The failure of a replay, or what it comes to where the same call is right when all that it does is done."""
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
-    if not replayed or failure.status != "fail" or not bench.is_right_by_other_means(trial):
+    how = bench.right_otherwise(trial) if replayed and failure.status == "fail" else ""
+    if how == "without memory":
+        seen = "The same call is right where it finds no memory of earlier calls."
+        return replace(failure, clues=(*failure.clues, Clue("not_cleared", 0.7, seen)))
+    if not how:
         return failure
     return _policy(
         "outside_kernels",
@@ -282,7 +286,7 @@ def uses_kernels(
 def by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
     """Return the first call in which no kernel was launched, or something else computed."""
     for seen in evidence:
-        if not seen.kernels:
+        if not (seen.kernels or seen.untold):
             return _policy(
                 "no_kernel",
                 "No kernel was launched",

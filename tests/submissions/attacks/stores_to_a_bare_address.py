@@ -1,4 +1,4 @@
-"""fail: out_of_bounds: a kernel stores its input to an address that came as a number; NumPy adds there.
+"""policy: outside_kernels: a kernel stores its input to an address that came as a number; NumPy adds there.
 
 Attack 58. On the CPU. Twin: controls/view_of_its_own_pool.
 """

@@ -1,4 +1,4 @@
-"""fail: wrong_type: a tensor whose own numel() adds, and then removes itself.
+"""policy: outside_kernels: a tensor whose own numel() adds, and then removes itself.
 
 Attack 3. Twin: controls/labelled_tensors.
 """
