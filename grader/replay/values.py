@@ -56,6 +56,10 @@ class Table(dict[object, object]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
+    def __deepcopy__(self, memo: object) -> Table:
+        """Stay the same: Triton copies what a kernel names, to see later whether it has changed."""
+        return self
+
 
 class Refused(Exception):
     """A function of the text that is not run.
@@ -92,6 +96,10 @@ class Record:
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self.__name} cannot be changed")
+
+    def __deepcopy__(self, memo: object) -> Record:
+        """Stay the same, as a table does."""
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and repr(self) == repr(other) and fields_of(self) == fields_of(other)
