@@ -295,7 +295,8 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
             match step:
                 case ["free", storages]:
                     # What is not seen through a window here makes no difference here.
-                    told.append(["free", [numbers[one] for one in storages if one in numbers]])
+                    if seen := [numbers[one] for one in storages if one in numbers]:
+                        told.append(["free", seen])
                 case ["constant", storage, *rest]:
                     told.append(["constant", renumbered(storage), *rest])
                 case ["choose", alternatives, line]:

@@ -72,6 +72,7 @@ PARAMETERS: Mapping[str, str] = {
     "FunctionRewriter._compile_and_exec": "self, transformed_ast",
     "FunctionRewriter._transform_ast": "self, src",
     "_get_np_dtype": "tt_dtype",
+    "_patch_lang": "fn",
     "_implicit_cvt": "arg",
     "_patch_lang_tensor": "tensor, scope",
     "_patch_lang_core": "lang, scope",

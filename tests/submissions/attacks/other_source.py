@@ -1,4 +1,4 @@
-"""policy: no_kernel: the kernel's code is honest, and the source that is interpreted is another.
+"""inconclusive: the kernel's code is honest, and the source that is interpreted is another.
 
 Attack 6, 62. On the CPU. Twin: controls/kernel_in_a_closure.
 """

@@ -1,4 +1,4 @@
-"""refused changed_after_timing or wrong_when_timed: nobody waits for its stream.
+"""refused changed_after_timing or wrong_when_timed or stale_result: nobody waits for its stream.
 
 Attack 1, 24. On the GPU. Twin: timing/control_joined_side_stream.
 """
