@@ -331,8 +331,10 @@ def next_step(record: Record) -> Step:
     if blamed:
         return Step(f"edit {line(record.submission.path, 300)}, then", again)
     statuses = {check.status for check in record.checks}
-    if statuses & {"grader_error", "inconclusive"}:
+    if "grader_error" in statuses:
         return Step("try again, for this was not your fault", again)
+    if "inconclusive" in statuses:
+        return Step("read why some checks could not be judged, then", again)
     if parts_left_out(record.checks):
         return Step("see what this machine lacks", "grade doctor")
     return Step("pick the next exercise", "grade list")

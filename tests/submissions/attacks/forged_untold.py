@@ -1,0 +1,34 @@
+"""inconclusive: torch adds; the recorder is made to say that something nameless could not be recorded, and no more.
+
+Attack 5, 50. Twin: controls/logs_calls_of_its_own.
+"""
+
+import dataclasses
+import sys
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _first(x_ptr, z_ptr):
+    tl.store(z_ptr, tl.load(x_ptr))
+
+
+recorder = sys.modules["grader.recorder.recorder"]
+told = recorder.Call.told
+
+
+def forged(call, outputs):
+    honest = told(call, outputs)
+    nameless = sys.modules["grader.protocol.trace"].Deed("", 0)
+    return dataclasses.replace(honest, deeds=(), untold=(nameless,))
+
+
+recorder.Call.told = forged
+
+
+def vector_add(x, y):
+    _first[(0,)](x, torch.empty_like(x))
+    return torch.add(x, y)
