@@ -59,7 +59,11 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ),
         (
             "grader.recorder",
-            ("grader.recorder", "grader.protocol", "grader.child.launches", "grader.child.see_through"),
+            (
+                "grader.recorder",
+                "grader.protocol",
+                *(f"grader.child.{name}" for name in ("launches", "modes", "see_through", "storage")),
+            ),
         ),
         ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors")),
         ("grader.covering", ("grader.model",)),

@@ -26,8 +26,6 @@ _WARP = 32
 _MEMORY_BYTES = 80 << 30
 _L2_BYTES = 50 << 20
 
-_WHETHER_THERE = frozenset({"is_available", "device_count"})
-
 # What a tensor says of its place.
 _SAID: dict[object, object] = {
     Tensor.device.__get__: _GPU,
@@ -67,14 +65,10 @@ def _on_cpu(value: Any) -> Any:
     return _CPU if named or (isinstance(value, torch.device) and value.type == "cuda") else value
 
 
-def pretend(target: Target, *, there: bool = True) -> None:
-    """Let torch.cuda answer for one GPU of this kind: what launchers ask it, without a driver.
-
-    there: whether it says that there is one; where tensors stay on the CPU, it does not.
-    """
+def pretend(target: Target) -> None:
+    """Let torch.cuda answer for one GPU of this kind: what launchers ask it, without a driver."""
     for name, answer in _answers(target).items():
-        if there or name not in _WHETHER_THERE:
-            setattr(torch.cuda, name, answer)
+        setattr(torch.cuda, name, answer)
     # It refuses what is no stream of CUDA's before anybody else hears of it.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
 

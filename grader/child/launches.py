@@ -1,4 +1,4 @@
-"""What can be told of a launch from outside: its kernel's name, its grid, its block sizes, the bytes that it moved."""
+"""What can be told of a launch from outside: its kernel's name, its grid, its block sizes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from grader.protocol.messages import Traffic
-
 # Block sizes and switches; of what does not fit into a message nothing follows.
 _LARGEST_CONSTANT = 1 << 63
-
-
-def together(some: Traffic | None, more: Traffic) -> Traffic:
-    """The traffic of several runs of one launch."""
-    if some is None:
-        return more
-    return Traffic(
-        loaded_bytes=some.loaded_bytes + more.loaded_bytes,
-        stored_bytes=some.stored_bytes + more.stored_bytes,
-        unique_loaded_bytes=some.unique_loaded_bytes + more.unique_loaded_bytes,
-        unique_stored_bytes=some.unique_stored_bytes + more.unique_stored_bytes,
-        dot_flops=some.dot_flops + more.dot_flops,
-        complete=some.complete and more.complete,
-    )
 
 
 def bound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

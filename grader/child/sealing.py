@@ -21,7 +21,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
+
+from grader.child.modes import unobserved
+from grader.child.storage import bytes_of
 
 
 @dataclass
@@ -49,7 +51,7 @@ class Sealing:
     def begin(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Seal the memory of each (tensor, decoy bytes of its whole storage)."""
         self._active = True
-        with _unobserved():
+        with unobserved():
             for tensor, decoy in decoys:
                 memory = bytes_of(tensor)
                 self._places[memory.data_ptr()] = _Place(memory, memory.clone(), decoy)
@@ -57,7 +59,7 @@ class Sealing:
 
     def end(self) -> None:
         """Uncover everything: the memory holds what the kernels left there. Only behind the answer."""
-        with _unobserved():
+        with unobserved():
             for place in self._places.values():
                 place.memory.copy_(place.hidden)
         self._places, self._active, self._open = {}, False, 0
@@ -83,7 +85,7 @@ class Sealing:
             yield
             return
         self._touched, self._shut = [*touched], False
-        with _unobserved():
+        with unobserved():
             for place in self._places.values():
                 place.memory.copy_(place.hidden)
         self._open += 1
@@ -101,7 +103,7 @@ class Sealing:
             return
         self._shut = True
         _synchronise()
-        with _unobserved():
+        with unobserved():
             for tensor in self._touched:
                 self._add(tensor)
             for place in self._places.values():
@@ -115,7 +117,7 @@ class Sealing:
         for address, place in self._places.items():
             offset = start - address
             if 0 <= offset < place.memory.numel() and offset % size == 0:
-                with _unobserved(), torch.inference_mode(False):
+                with unobserved(), torch.inference_mode(False):
                     hidden = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
                     storage = place.hidden.untyped_storage()
                     return hidden.set_(storage, offset // size, tensor.shape, tensor.stride())
@@ -123,7 +125,7 @@ class Sealing:
 
     def cover(self, tensors: Iterable[Tensor]) -> None:
         """Seal what holds copies of sealed bytes."""
-        with _unobserved():
+        with unobserved():
             for tensor in tensors:
                 if self._add(tensor):
                     place = self._places[tensor.untyped_storage().data_ptr()]
@@ -136,21 +138,6 @@ class Sealing:
         memory = bytes_of(tensor)
         self._places[address] = _Place(memory, memory.clone(), torch.full_like(memory, 255))
         return True
-
-
-@contextmanager
-def _unobserved() -> Iterator[None]:
-    """Our own copies of hidden bytes pass by no torch mode: one of them may be the submission's."""
-    with torch._C.DisableTorchFunction(), _disable_current_modes():
-        yield
-
-
-def bytes_of(tensor: Tensor) -> Tensor:
-    """Return the whole storage of a tensor as bytes, sharing its memory."""
-    storage = tensor.untyped_storage()
-    # An inference tensor could not be written outside the submission's inference mode; its bytes can.
-    with torch.inference_mode(False):
-        return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
 def _synchronise() -> None:

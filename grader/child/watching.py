@@ -7,26 +7,20 @@ their points are lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.child import launches
+from grader.child.modes import Functions, Operators, tensors_in
 from grader.child.sealing import Sealing
 from grader.child.see_through import see_through
 from grader.protocol.messages import Launch
-from grader.protocol.operators import SHAPING, SUPPORTING
 
-# Ways for values to leave a tensor without an operator of ATen.
-_ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
-_OF_TORCH = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
-_QUIET = frozenset({"aten", "profiler", "debugprims", "prim"})
 _MOST_LAUNCHES = 256
 # Ways to what the clock's own frames hold. Submissions need none of them, but libraries do.
 _REACHING = frozenset(
@@ -41,48 +35,6 @@ class Seen:
 
     launches: list[Launch] = field(default_factory=list)
     operators: dict[str, None] = field(default_factory=dict)
-
-
-class _Functions(TorchFunctionMode):
-    def __init__(self, watching: Watching) -> None:
-        super().__init__()
-        self._watching = watching
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in _ESCAPES and not self._watching.running:
-            self._watching.seen.operators.setdefault(f"Tensor.{func.__name__}")
-        return func(*args, **(kwargs or {}))
-
-
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Saying yes would import torch's compiler at the first operator: 1.4 s for every child.
-        return False
-
-    def __init__(self, watching: Watching) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._watching = watching
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given, watching = kwargs or {}, self._watching
-        namespace, _, name = func._schema.name.partition("::")
-        if namespace == "aten" and name in SUPPORTING | SHAPING and not _moves_away(name, args, given):
-            return watching.supporting(func, args, given)
-        if namespace == "aten" and func.is_view:
-            return func(*args, **given)
-        if namespace in _OF_TORCH:
-            if namespace not in _QUIET or namespace == "aten":
-                watching.seen.operators.setdefault(f"{namespace}.{name}")
-            return func(*args, **given)
-        # An operator of the submission's own: what it consists of is seen when it runs.
-        return func(*args, **given)
-
-
-def _moves_away(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
-    return name == "_to_copy" and bool(args) and kwargs.get("device") not in (None, args[0].device)
 
 
 class Watching:
@@ -127,7 +79,7 @@ class Watching:
 
     @contextmanager
     def _modes(self) -> Iterator[None]:
-        with _Operators(self) if self._is_on else nullcontext():
+        with Operators(self):
             yield
 
     @contextmanager
@@ -136,24 +88,34 @@ class Watching:
         self.seen, self.running, self._trials, self._is_on = Seen(), 0, 0, True
         self.seen.operators.update(self._reached)
         try:
-            with nullcontext() if timed else _Functions(self), _Operators(self):
+            with nullcontext() if timed else Functions(self), Operators(self):
                 yield self.seen
         finally:
             self._is_on = False
             self.seen.operators.update(self._reached)
 
+    @property
+    def is_on(self) -> bool:
+        """Tell whether a call is being watched."""
+        return self._is_on
+
+    def did(self, name: str) -> None:
+        """Note what computed; what a kernel's own launch reads of a tensor is its business."""
+        if not (self.running and name.startswith("Tensor.")):
+            self.seen.operators.setdefault(name)
+
     def seal(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Seal the memory of what the next call gets."""
         self.sealing.begin(decoys)
 
-    def supporting(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that allocates, fills, copies or casts; copies of sealed bytes are sealed as well."""
-        tensors = _tensors((args, tuple(kwargs.values())))
+        tensors = tensors_in((args, tuple(kwargs.values())))
         if not self.sealing.holds(tensors):
             return func(*args, **kwargs)
         with self.sealing.window(tensors):
             result = func(*args, **kwargs)
-        self.sealing.cover(_tensors(result))
+        self.sealing.cover(tensors_in(result))
         return result
 
     @contextmanager
@@ -209,12 +171,6 @@ class Watching:
     def _note(self, launch: Launch) -> None:
         if not self._trials and len(self.seen.launches) < _MOST_LAUNCHES:
             self.seen.launches.append(launch)
-
-
-def _tensors(values: Any) -> list[Tensor]:
-    if isinstance(values, Tensor):
-        return [values]
-    return [tensor for value in values for tensor in _tensors(value)] if isinstance(values, tuple | list) else []
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:

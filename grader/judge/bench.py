@@ -21,10 +21,10 @@ from grader.judge.contrast import Tried
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Part
-from grader.protocol.messages import Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.messages import UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
-from grader.sandbox.pair import UNTOLD, Pair, Told, seeds_after
+from grader.sandbox.pair import Pair, Told, seeds_after
 
 # So many right answers are remembered, and so many elements tell that one comes again.
 _RECENT = 6
@@ -128,9 +128,9 @@ def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:
 class Bench:
     """One part of one submission: its processes, and the truth.
 
-    `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `passed` are
-    cases of the checks that passed, a few of each; `salt`, a text that follows from the submission's, makes planned
-    seeds into those that count. `calls_s` is how long all calls took, of at most `most_s`.
+    `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `salt`, a text
+    that follows from the submission's, makes planned seeds into those that count. `calls_s` is how long all calls took,
+    of at most `most_s`.
     """
 
     pair: Pair

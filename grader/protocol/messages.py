@@ -30,6 +30,8 @@ _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 
 # The memory that travels with Start: there a child says which kernel it compiles.
 NOTICE_BYTES = 256
+# The kind of a Raised by which the replayer says that Triton would take what it does not know.
+UNTOLD = "Untold"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import operator
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -56,7 +54,7 @@ def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[
         names = tuple(kernel.arg_names)
         by_name = {name: value for name, value in kwargs.items() if name in names}
         options = {name: value for name, value in kwargs.items() if name not in names and name not in _NOT_TOLD}
-        bound = _defaults(kernel.fn) | dict(zip(names, args, strict=False)) | by_name
+        bound = launches.bound(kernel, args, by_name)
 
         def again(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:
             return launch(kernel, *given, grid=new_grid, warmup=False, **chosen)
@@ -74,7 +72,7 @@ def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[
             raise TypeError(f"{kernel.fn.__name__} must get all of its arguments, got none for {', '.join(missing)}")
         if grid is None:
             raise TypeError("a launch must have a grid, as in kernel[(programs,)](…), got None")
-        log.launch(kernel, _sizes(grid(bound) if callable(grid) else grid), args, by_name, options)
+        log.launch(kernel, launches.sizes(grid(bound) if callable(grid) else grid), args, by_name, options)
         return handle
 
     return launch
@@ -119,13 +117,3 @@ def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any
         return lambda *_, **__: log.untold("a launch of a kernel that was compiled earlier")
 
     return with_grid
-
-
-def _sizes(grid: Any) -> tuple[int, ...]:
-    """Return how many programs a grid has along each of its axes."""
-    return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
-
-
-def _defaults(function: Any) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
-    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.child.modes import Functions, Operators, tensors_in, unobserved
 from grader.child.see_through import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import SHAPING, SUPPORTING
@@ -23,13 +22,8 @@ from grader.recorder.kernels import KernelTexts
 from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
 
-# Ways for values to leave a tensor without an operator of ATen.
-_ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOST_DEEDS = 64
 _MOST_CHARACTERS = 2 << 20
-# Namespaces of torch's own operators, which compute. The submission's come later, and consist of others.
-_OF_TORCH = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()}
-_QUIET = frozenset({"aten", "profiler", "debugprims", "prim"})
 
 
 class Call:
@@ -98,7 +92,7 @@ class Call:
     def told(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
         """Return all of it. outputs: what was returned, in order."""
         rows = []
-        with _unwatched():
+        with unobserved():
             for form, output in outputs:
                 try:
                     window = self.window(output) if isinstance(output, Tensor) and form.kind == "tensor" else -1
@@ -118,17 +112,18 @@ class Call:
 
     # -- operators ---------------------------------------------------------------------------------------------------
 
-    def operator(self, name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def operator(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and keep it."""
-        known = [*_tensors((args, tuple(kwargs.values())))]
+        name = func._schema.name.partition("::")[2]
+        known = [*tensors_in((args, tuple(kwargs.values())))]
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
         told: tuple[list[Any], dict[str, Any]] = [], {}
         if name in SUPPORTING:
             told = [self.telling.value(one) for one in args], {n: self.telling.value(v) for n, v in kwargs.items()}
         result = func(*args, **kwargs)
         if name in SUPPORTING:
-            self._keep_operator(name, func, told, _tensors(result))
-        for tensor in _tensors(result) if name in SHAPING else ():
+            self._keep_operator(name, func, told, tensors_in(result))
+        for tensor in tensors_in(result) if name in SHAPING else ():
             before = sizes.get(tensor.untyped_storage()._cdata)
             if before is not None and tensor.untyped_storage().nbytes() > before:
                 self._grown(tensor, before)
@@ -164,50 +159,6 @@ class Call:
         return self._new_window([storage, "uint8", 0, [size], [1]])
 
 
-class _Functions(TorchFunctionMode):
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        call = self._recorder.call
-        if call is not None and getattr(func, "__name__", "") in _ESCAPES:
-            call.did(f"Tensor.{func.__name__}")
-        return func(*args, **(kwargs or {}))
-
-
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Saying yes would import torch's compiler at the first operator: 1.4 s for every child.
-        return False
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._recorder = recorder
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given, call = kwargs or {}, self._recorder.call
-        namespace, _, name = func._schema.name.partition("::")
-        lifted = name.startswith("lift")
-        if call is None or (namespace == "aten" and func.is_view and not lifted):
-            return func(*args, **given)
-        if namespace == "aten" and name in SUPPORTING | SHAPING and not _moves_away(name, args, given):
-            return call.operator(name, func, args, given)
-        if namespace in _OF_TORCH:
-            if namespace not in _QUIET or namespace == "aten":
-                call.did(f"{namespace}.{name}")
-            return func(*args, **given)
-        # An operator of the submission's own: what it consists of is seen when it runs.
-        return func(*args, **given)
-
-
-def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
-    return name == "_to_copy" and bool(args) and kwargs.get("device") not in (None, args[0].device)
-
-
 class Recorder:
     """Records the calls of one process. `install` once, before the submission is loaded."""
 
@@ -236,7 +187,7 @@ class Recorder:
 
     @contextmanager
     def _modes(self) -> Iterator[None]:
-        with _Functions(self), _Operators(self):
+        with Functions(self), Operators(self):
             yield
 
     def forget(self) -> None:
@@ -249,14 +200,25 @@ class Recorder:
         for name, tensor in arguments.items():
             number = self._storages.number_of(tensor)
             call.arguments[name] = self._storages.add(tensor) if number is None else number
-        with ExitStack() as stack:
-            stack.enter_context(self._modes())
+        with self._modes():
             self.call = call
             try:
                 result = function()
             finally:
                 self.call = None
         return call, result
+
+    # -- what the modes ask for --------------------------------------------------------------------------------------
+
+    def did(self, name: str) -> None:
+        """Keep that something computed besides the kernels."""
+        assert self.call is not None
+        self.call.did(name)
+
+    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator that does no part of the work, and keep it."""
+        assert self.call is not None
+        return self.call.operator(func, args, kwargs)
 
     # -- what launching.Log asks for ---------------------------------------------------------------------------------
 
@@ -266,7 +228,7 @@ class Recorder:
         """Keep one launch."""
         call = self.call
         assert call is not None
-        with _unwatched():
+        with unobserved():
             told = call.telling
             try:
                 place = call.texts.place_of(kernel)
@@ -301,21 +263,6 @@ class Recorder:
             self.call.cannot_tell(what)
 
 
-@contextmanager
-def _unwatched() -> Iterator[None]:
-    """Look at tensors without being seen by the modes."""
-    with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
-        yield
-
-
 def _freed(storages: Storages) -> list[list[Any]]:
     dead = storages.forget_dead()
     return [["free", sorted(dead)]] if dead else []
-
-
-def _tensors(values: Any) -> list[Tensor]:
-    if isinstance(values, Tensor):
-        return [values]
-    if isinstance(values, tuple | list):
-        return [tensor for value in values for tensor in _tensors(value)]
-    return []

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from grader.child.storage import bytes_of
+
 
 class Untold(Exception):
     """Something cannot be recorded; the message says what."""
@@ -52,12 +54,10 @@ def window_of(tensor: Tensor, storage: int) -> list[object]:
 
 def content_of(tensor: Tensor, most_bytes: int, most_characters: int) -> tuple[int, str]:
     """Return the size of a tensor's storage, and its bytes as they are now. Raises Untold where they are too many."""
-    storage = tensor.untyped_storage()
-    size = storage.nbytes()
+    size = tensor.untyped_storage().nbytes()
     if size > most_bytes:
         raise Untold(f"{size} bytes that were made before the call")
-    raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (size,), (1,))
-    data = base64.b64encode(zlib.compress(raw.cpu().numpy().tobytes(), 1)).decode()
+    data = base64.b64encode(zlib.compress(bytes_of(tensor).cpu().numpy().tobytes(), 1)).decode()
     if len(data) > most_characters:
         raise Untold(f"{size} bytes of Python's")
     return size, data

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from grader.child.arguments import GUARD_BYTES
+from grader.child.storage import bytes_of
 from grader.protocol.trace import Constant, Window
 
-# As wide as those of the arguments: a block that runs over an end stays inside.
-GUARD_BYTES = 1 << 16
 _MOST_GUARDED_BYTES = 4 << 20
 # Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
 _FILL = 0x7F
@@ -73,7 +73,7 @@ class Memory:
         Raises Unreplayable where its memory is not new.
         """
         self._refuse_known(number)
-        content = _whole(fresh)
+        content = bytes_of(fresh)
         if content.numel() and any(place.content.data_ptr() == content.data_ptr() for place in self._places.values()):
             raise Unreplayable("an operator must make memory of its own")
         size = content.numel()
@@ -133,12 +133,6 @@ class Memory:
                 shape = list(place.shape)
                 text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
                 self._overrun.append(f"{text}, the nearest {first} bytes away")
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    """Return the whole storage of a tensor as bytes, sharing its memory."""
-    storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:

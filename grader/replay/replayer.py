@@ -19,6 +19,7 @@ from grader.child.arguments import Arguments
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.interpreter.once import patch_language_once
+from grader.child.modes import tensors_in
 from grader.child.outputs import copied_out
 from grader.child.raising import Raising
 from grader.child.tuning import is_passed_over
@@ -103,7 +104,7 @@ class Replayer:
             return self._returned(call, trace, run, memory_fd)
         except Refused as refused:
             told = self._raising.refused(refused.rule, refused.line, launched_at=run.line)
-            return told if refused.python else dataclasses.replace(told, kind="Untold")
+            return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
         except Unreplayable as unreplayable:
             return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
         except Exception as raised:
@@ -211,7 +212,7 @@ class _Run:
         if operator is None:
             raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
         self.line = step.line
-        results = _tensors(operator(step, self._values))
+        results = tensors_in(operator(step, self._values))
         self.line = 0
         memory = self._replayer.memory
         for place, result in zip(step.results, results, strict=True):
@@ -275,9 +276,3 @@ class _Run:
 
 def _form_of(tensor: Tensor) -> Form:
     return Form("tensor", str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type)
-
-
-def _tensors(values: Any) -> list[Tensor]:
-    if isinstance(values, Tensor):
-        return [values]
-    return [tensor for value in values for tensor in _tensors(value)] if isinstance(values, tuple | list) else []

@@ -16,9 +16,6 @@ from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
-# The kind of a Raised by which the replayer says that Triton would take what it does not know.
-UNTOLD = "Untold"
-
 
 @dataclass(frozen=True)
 class Told:

@@ -1,0 +1,97 @@
+"""Tells an observer what torch does during a call: operators that compute, those that only support, values that escape.
+
+Recorder and watcher look through these same modes; what they make of it is their own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from grader.protocol.operators import SHAPING, SUPPORTING
+
+# Ways for values to leave a tensor without an operator of ATen.
+_ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
+# Namespaces of torch's own operators, but for those that compute nothing. The submission's, which come later, consist
+# of others, which are seen when they run.
+_COMPUTING = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()} - {
+    *("profiler", "debugprims", "prim"),
+}
+
+
+class Observer(Protocol):
+    """Whoever wants to know what torch does."""
+
+    @property
+    def is_on(self) -> bool:
+        """Tell whether a call is being looked at."""
+
+    def did(self, name: str) -> None:
+        """Hear that something computed, or that values escaped."""
+
+    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator that does no part of the work. Returns its result."""
+
+
+class Functions(TorchFunctionMode):
+    """Tells of values that leave a tensor without an operator."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _ESCAPES and self._observer.is_on:
+            self._observer.did(f"Tensor.{name}")
+        return func(*args, **(kwargs or {}))
+
+
+class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Tells of operators."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Saying yes would import torch's compiler at the first operator: 1.4 s for every child.
+        return False
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._observer = observer
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given, observer = kwargs or {}, self._observer
+        namespace, _, name = func._schema.name.partition("::")
+        if not observer.is_on:
+            return func(*args, **given)
+        if namespace == "aten" and name in SUPPORTING | SHAPING and not _moves_away(name, args, given):
+            return observer.operator(func, args, given)
+        if namespace in _COMPUTING and not (namespace == "aten" and func.is_view):
+            observer.did(f"{namespace}.{name}")
+        return func(*args, **given)
+
+
+def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    return name == "_to_copy" and bool(args) and kwargs.get("device") not in (None, args[0].device)
+
+
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """Let our own use of tensors pass by every mode, the submission's as well."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
+
+
+def tensors_in(values: Any) -> list[Tensor]:
+    """Return every tensor among the values, in tuples and lists too."""
+    if isinstance(values, Tensor):
+        return [values]
+    return [tensor for value in values for tensor in tensors_in(value)] if isinstance(values, tuple | list) else []
