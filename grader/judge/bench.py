@@ -129,8 +129,7 @@ class Bench:
     """One part of one submission: its processes, and the truth.
 
     `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `salt`, a text
-    that follows from the submission's, makes planned seeds into those that count. `calls_s` is how long all calls took,
-    of at most `most_s`.
+    that follows from the submission's, makes planned seeds into those that count. All calls take at most `most_s`.
     """
 
     pair: Pair
@@ -144,9 +143,12 @@ class Bench:
     tried: list[Tried] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     most_s: float = math.inf
-    calls_s: float = 0.0
     _stopped: bool = False
     _lost: bool = False
+    _before_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before_s = self.pair.worked_s
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -202,12 +204,19 @@ class Bench:
                 recipe = replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
             calls.append((request, recipe, told))
         self.ahead.turn_to([(request.part or self.part, recipe) for request, recipe, _ in calls])
+        apart = {} if chained else {place: told for place, (_, _, told) in enumerate(calls) if isinstance(told, Told)}
+        early = self.pair.side_by_side(apart, lambda place: self._expecting(*calls[place][:2])[0])
         left = len(tolds)
         try:
-            for request, recipe, told in calls:
+            for place, (request, recipe, told) in enumerate(calls):
                 left -= isinstance(told, Told)
-                yield self._examined(request, recipe, told, direct=direct)
+                trial = self._examined(request, recipe, told, early.outcome(place), direct=direct)
+                if trial.failure:
+                    # Whoever asks on needs the replayers to be idle.
+                    early.close()
+                yield trial
         finally:
+            early.close()
             if left or direct:
                 self.pair.skip()
 
@@ -223,11 +232,8 @@ class Bench:
         part = request.part or self.part
         if not part.is_replayed:
             return None
-        before_s = self.pair.worked_s
-        late = self.calls_s > self.most_s
         call = self._call(request, self._recipe(request))
-        told = OutOfTime(self.most_s) if late else self.pair.record(call)
-        self.calls_s += self.pair.worked_s - before_s
+        told = OutOfTime(self.most_s) if self._is_late() else self.pair.record(call)
         self._stopped = not isinstance(told, Told)
         return told
 
@@ -249,15 +255,26 @@ class Bench:
             chooses=part.chooses,
         )
 
+    def _expecting(self, request: Request, recipe: Recipe) -> tuple[Call, tuple[Expected, ...]]:
+        """Return the call of a recipe, and what its outputs should be."""
+        expected = self.truth.expect(request.part or self.part, recipe)
+        return self._call(request, recipe, slots_for(expected)), expected
+
     def _examined(
-        self, request: Request, recipe: Recipe, told: Told | Raised | Unanswered | None, *, direct: bool
+        self,
+        request: Request,
+        recipe: Recipe,
+        told: Told | Raised | Unanswered | None,
+        early: Outcome | None,
+        *,
+        direct: bool,
     ) -> Trial:
+        """Have a call replayed or made, unless `early` came of it already, and examine what came of it."""
         part = request.part or self.part
-        expected = self.truth.expect(part, recipe)
-        call = self._call(request, recipe, slots_for(expected))
+        call, expected = self._expecting(request, recipe)
         untold: tuple[str, ...] = ()
         if isinstance(told, Told):
-            outcome, untold = self._replayed(told, call, direct=direct)
+            outcome, untold = self._replayed(told, call, early, direct=direct)
             if part is self.part:
                 self.evidence.append(_evidence_of_trace(request.case, told, outcome, untold))
         elif told is None:
@@ -276,13 +293,13 @@ class Bench:
             self.tried.append(Tried(request.case, failure is not None, request.seed))
         return Trial(recipe, outcome, expected, failure, worst, untold)
 
-    def _replayed(self, told: Told, call: Call, *, direct: bool) -> tuple[Outcome, tuple[str, ...]]:
+    def _replayed(
+        self, told: Told, call: Call, early: Outcome | None, *, direct: bool
+    ) -> tuple[Outcome, tuple[str, ...]]:
         """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
         untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
         if told.is_replayed and not direct:
-            before_s = self.pair.worked_s
-            outcome = self.pair.replay(told, call)
-            self.calls_s += self.pair.worked_s - before_s
+            outcome = early or self.pair.replay(told, call)
             self._lost = not isinstance(outcome, Finished)
             if not (isinstance(outcome, Raised) and outcome.kind == UNTOLD):
                 return outcome, ()
@@ -313,12 +330,10 @@ class Bench:
 
     def call(self, call: Call) -> Outcome:
         """Run a function once in the submission's own process."""
-        if self.calls_s > self.most_s:
-            return OutOfTime(self.most_s)
-        before_s = self.pair.worked_s
-        outcome = self.pair.session.call(call)
-        self.calls_s += self.pair.worked_s - before_s
-        return outcome
+        return OutOfTime(self.most_s) if self._is_late() else self.pair.session.call(call)
+
+    def _is_late(self) -> bool:
+        return self.pair.worked_s - self._before_s > self.most_s
 
     def right_otherwise(self, trial: Trial) -> Literal["", "without memory", "by other means"]:
         """Say how a call is right whose replay was wrong.

@@ -139,11 +139,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Replay:
-    """Do what a trace says, on the inputs of the call's recipe. afresh: as in Record. launches: with its launches."""
+    """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
+
+    memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
+    left.
+    """
 
     call: Call
     trace: Mapping[str, Any]
-    afresh: bool
+    memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
     op: Literal["replay"] = "replay"
 

@@ -84,14 +84,19 @@ class Replayer:
         """Replay one call."""
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.Replay, {**message, "trace": {}})
+        kept = self._memory, self._results
+        if replay.memory == "alone":
+            self._memory, self._results = Memory(self._device), []
         try:
             return self._replayed(replay, trace, descriptors[0])
         finally:
             os.close(descriptors[0])
+            if replay.memory == "alone":
+                self._memory, self._results = kept
 
     def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Returned | Raised:
         call = replay.call
-        if replay.afresh:
+        if replay.memory == "afresh":
             self._memory.forget()
             self._results.clear()
         run = _Run(self, trace, launches=replay.launches)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,13 +16,18 @@ from grader.protocol.trace import Deed, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
+from grader.sandbox.side_by_side import SideBySide
+
+# Where kernels are interpreted. The same on every machine, because seeds follow from what is recorded anew.
+_SIDE_BY_SIDE = 2
 
 
 @dataclass(frozen=True)
 class Told:
     """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it.
 
-    digest: of the trace, and of those that made the memory which it finds.
+    storages: what it works with. found: those of them that earlier calls made. digest: of the trace, and of those that
+    made the memory which it finds.
     """
 
     call: Call
@@ -30,6 +36,8 @@ class Told:
     deeds: tuple[Deed, ...]
     untold: tuple[Deed, ...]
     afresh: bool
+    storages: frozenset[int]
+    found: frozenset[int]
     digest: bytes
 
     @property
@@ -45,72 +53,95 @@ class Told:
 
 
 class Pair:
-    """Records in one session and replays in the other."""
+    """Records in one session, and replays in others: in order in the first of them, side by side in all."""
 
-    def __init__(self, session: Session, replayer: Session) -> None:
+    def __init__(self, session: Session, replayers: Sequence[Session]) -> None:
         self.session = session
-        self._replayer = replayer
+        self._replayers = tuple(replayers)
         self._processes = (0, 0)
-        # Whether one of the two knows memory that the other one does not.
+        # Whether one of the first two knows memory that the other one does not.
         self._apart = True
-        # Of each storage that both know, the digest of the trace that touched it last.
+        # Of each storage, the digest of the trace that touched it last.
         self._touched: dict[int, bytes] = {}
+        # Storages that no replayer kept.
+        self._gone: set[int] = set()
 
     @property
     def worked_s(self) -> float:
-        """Return how long all answers of both took, in seconds."""
-        return self.session.worked_s + self._replayer.worked_s
+        """Return how long all answers of all processes took, in seconds."""
+        return self.session.worked_s + sum(replayer.worked_s for replayer in self._replayers)
 
     def record(self, call: Call) -> Told | Raised | Unanswered:
         """Have a call recorded; its recipe is that of the decoys."""
         loaded = self.session.load()
         if not isinstance(loaded, Loaded):
             return loaded
-        self._replayer.load()
-        now = self.session.starts, self._replayer.starts
+        self._replayers[0].load()
+        now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
         answer = self.session.record(Record(call, afresh))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
         recorded, trace = answer
-        told = Told(
-            call,
-            trace,
-            recorded.trace,
-            recorded.deeds,
-            recorded.untold,
-            afresh,
-            self._digest(recorded.trace, afresh=afresh),
-        )
+        storages, found, digest = self._memory_of(recorded.trace, afresh=afresh)
+        if found & self._gone:
+            # It is recorded once more, with that memory told anew.
+            self._apart = True
+            return self.record(call)
+        told = Told(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, storages, found, digest)
         # The next call is told anew whatever this one has made.
         self._apart = not told.is_replayed
         return told
 
-    def _digest(self, message: Mapping[str, Any], *, afresh: bool) -> bytes:
+    def _memory_of(self, message: Mapping[str, Any], *, afresh: bool) -> tuple[frozenset[int], frozenset[int], bytes]:
+        """Return the storages of a trace, those that earlier calls made, and the digest."""
         if afresh:
             self._touched.clear()
+            self._gone.clear()
         storages = dict.fromkeys([*message["arguments"].values(), *(window[0] for window in message["windows"])])
+        found = frozenset(storage for storage in storages if storage in self._touched)
         digest = hashlib.sha256(fingerprint(message))
         for storage in storages:
             digest.update(self._touched.get(storage, b"new"))
         made = digest.digest()
         self._touched.update(dict.fromkeys(storages, made))
-        return made
+        return frozenset(storages), found, made
 
     def replay(self, told: Told, call: Call) -> Outcome:
         """Replay what was told, on the inputs of the call's recipe."""
-        outcome = self._replayer.replay(Replay(call, told.message, told.afresh))
+        outcome = self._replayers[0].replay(Replay(call, told.message, "afresh" if told.afresh else "kept"))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
+
+    def side_by_side(self, tolds: Mapping[int, Told], call_of: Callable[[int], Call]) -> SideBySide:
+        """Begin to replay those of the calls that need no memory of others, nor leave any; to be closed.
+
+        call_of: makes the call of a place, with the inputs that it is replayed on.
+        """
+        wanted = frozenset[int]().union(*(told.found for told in tolds.values()))
+        alone = {
+            place: told
+            for place, told in tolds.items()
+            if told.is_replayed and not told.afresh and not told.found and not told.storages & wanted
+        }
+        if len(self._replayers) == 1 or len(alone) == 1:
+            alone = {}
+        for told in alone.values():
+            self._gone |= told.storages
+
+        def job(place: int) -> Replay:
+            return Replay(call_of(place), alone[place].message, "alone")
+
+        return SideBySide(self._replayers, {place: partial(job, place) for place in alone})
 
     def depends_on_kernels(self, told: Told, call: Call) -> bool:
         """Tell whether what a replay returns is something else when no kernel is launched in it."""
         with_kernels, without = (
-            self._replayer.replay(Replay(call, told.message, afresh=True, launches=launches))
+            self._replayers[0].replay(Replay(call, told.message, "alone", launches=launches))
             for launches in (True, False)
         )
-        self._apart = True
+        self._gone |= told.storages
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
         return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 
@@ -121,9 +152,14 @@ class Pair:
 
 @contextmanager
 def paired(server: Spawner, start: Start, limits: Limits, session: Session) -> Iterator[Pair]:
-    """Put a process that replays beside a submission's session: in a folder and of a user of its own."""
-    with Session(server, replace(start, role="replay"), limits) as replayer:
-        yield Pair(session, replayer)
+    """Put processes that replay beside a submission's session: each in a folder and of a user of its own.
+
+    A process on a GPU is dear, so there is one of them.
+    """
+    with ExitStack() as stack:
+        count = 1 if server.mode == "gpu" else _SIDE_BY_SIDE
+        role = replace(start, role="replay")
+        yield Pair(session, [stack.enter_context(Session(server, role, limits)) for _ in range(count)])
 
 
 def seeds_after(tolds: Sequence[Told], salt: str) -> Callable[[int], int]:

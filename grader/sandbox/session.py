@@ -158,6 +158,7 @@ class Session:
         # How many processes there were so far.
         self.starts = 0
         self._compile_budget = CompileBudget()
+        self._turn = threading.Lock()
 
     def __enter__(self) -> Session:
         return self
@@ -249,7 +250,11 @@ class Session:
         return self._garbled(f"Record must be answered by Recorded, got {type(answer).__name__}")
 
     def replay(self, wanted: Replay) -> Outcome:
-        """Have one call replayed, and copy its outputs at the instant of the answer."""
+        """Have one call replayed, and copy its outputs at the instant of the answer. Threads take turns."""
+        with self._turn:
+            return self._replay(wanted)
+
+    def _replay(self, wanted: Replay) -> Outcome:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded

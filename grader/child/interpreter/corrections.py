@@ -21,6 +21,7 @@ from grader.child.driver import stand_in
 from grader.child.interpreter import kind_of_kernels
 from grader.child.interpreter.indices import WrapLoops, numbered
 from grader.child.interpreter.libdevice import provide_libdevice
+from grader.child.interpreter.lowering import value_was_read
 from grader.child.interpreter.numerics import correct_numerics
 from grader.child.interpreter.reductions import correct_reductions
 from grader.protocol.targets import TARGETS
@@ -125,6 +126,7 @@ def _hold_to_promises() -> None:
     set_attr = TensorHandle.set_attr
 
     def kept(self: Any, key: str, value: Any) -> None:
+        value_was_read()
         first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
         for multiple in value if first else ():
             if first % int(multiple):

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from grader.child.interpreter.lowering import value_was_read
+
 Array = NDArray[Any]
 
 BFLOAT16 = "bf16"
@@ -378,6 +380,7 @@ def _take_scalars_as_numbers() -> None:
     def truth(block: Any) -> bool:
         data = block.handle.data
         if data.size == 1:
+            value_was_read()
             return bool(data)
         # Triton's own `if mask` asks whether there is one.
         if str(sys._getframe(1).f_globals.get("__name__")).startswith("triton."):
@@ -387,9 +390,13 @@ def _take_scalars_as_numbers() -> None:
             "write &, | and ~ for and, or and not, tl.maximum and tl.minimum for max and min"
         )
 
+    def index(scalar: Any) -> int:
+        value_was_read()
+        return int(scalar.handle.data.item())
+
     def patch_lang_tensor(tensor: Any, scope: Any) -> None:
         patch_tensor(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+        scope.set_attr(tensor, "__index__", index)
         scope.set_attr(tensor, "__bool__", truth)
 
     interpreter._patch_lang_tensor = patch_lang_tensor

@@ -1,0 +1,40 @@
+"""Replays that need nothing of each other, in several processes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+
+from grader.protocol.messages import Replay
+from grader.sandbox.outcome import Outcome
+from grader.sandbox.session import Session
+
+
+class SideBySide:
+    """Begun when it is made, in the order of its jobs: each makes what a replayer is asked, by place."""
+
+    def __init__(self, replayers: Sequence[Session], jobs: Mapping[int, Callable[[], Replay]]) -> None:
+        self._idle: SimpleQueue[Session] = SimpleQueue()
+        for replayer in replayers:
+            self._idle.put(replayer)
+        self._pool = ThreadPoolExecutor(len(replayers), "side by side")
+        self._outcomes: dict[int, Future[Outcome]] = {
+            place: self._pool.submit(self._replay, job) for place, job in jobs.items()
+        }
+
+    def outcome(self, place: int) -> Outcome | None:
+        """Wait for what came of a place; None where nothing was begun, or no longer."""
+        found = self._outcomes.get(place)
+        return None if found is None or found.cancelled() else found.result()
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what was begun."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _replay(self, job: Callable[[], Replay]) -> Outcome:
+        replayer = self._idle.get()
+        try:
+            return replayer.replay(job())
+        finally:
+            self._idle.put(replayer)
