@@ -64,12 +64,17 @@ class Recording:
         """Replay it on the inputs of another seed."""
         return self.pair.replay(told, self.call(seed, **changes))
 
-    def wanted(self, seed: int = 5) -> Tensor:
-        """The right answer for a seed."""
+    def inputs(self, seed: int = 5) -> tuple[Tensor, Tensor]:
+        """The arguments of a seed."""
         builder = tensors.module_from_text("inputs.py", self._entry.source("inputs.py")).vector_add
         x, y = tensors.build(builder, CASE, seed)
         assert isinstance(x, Tensor)
         assert isinstance(y, Tensor)
+        return x, y
+
+    def wanted(self, seed: int = 5) -> Tensor:
+        """The right answer for a seed."""
+        x, y = self.inputs(seed)
         return x + y
 
 

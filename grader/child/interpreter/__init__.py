@@ -7,6 +7,7 @@
     indices      the numbers of loops
     libdevice    CUDA's mathematical functions
     memory       every load, store and atomic, before it happens
+    lowering     what an operation is lowered to, remembered
     once         the language prepared for good, where nothing else wants it
 
 Nothing else of the grader touches triton.runtime.interpreter.

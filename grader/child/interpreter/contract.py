@@ -49,6 +49,7 @@ PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.set_grid_dim": "self, nx, ny, nz",
     "FunctionRewriter._find_def": "self, lines",
     "TensorHandle": "data, dtype, attr",
+    "TensorHandle.__post_init__": "self",
     "TensorHandle.get_element_ty": "self",
     "TensorHandle.set_attr": "self, key, value",
     "BlockPointerHandle": "base, shape, strides, offsets, block_shape, order",
@@ -72,6 +73,7 @@ PARAMETERS: Mapping[str, str] = {
     "FunctionRewriter._compile_and_exec": "self, transformed_ast",
     "FunctionRewriter._transform_ast": "self, src",
     "_get_np_dtype": "tt_dtype",
+    "_patch_attr": "obj, name, member, builder, scope",
     "_patch_lang": "fn",
     "_implicit_cvt": "arg",
     "_patch_lang_tensor": "tensor, scope",
@@ -81,6 +83,7 @@ PARAMETERS: Mapping[str, str] = {
 # What is only named.
 NAMES = (
     *(
+        "interpreter_semantic.builder",
         "interpreter_semantic.to_tensor",
         "interpreter_builder.options.sanitize_overflow",
         "_interpreter.load",
@@ -96,6 +99,7 @@ NAMES = (
     *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
     *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.range", "tl.static_range", "tl.PropagateNan.ALL"),
     *("tl.block_type", "tl.dtype", "tl.pointer_type", "tl.core.tensor_descriptor_base"),
+    *("tl.core.constexpr", "tl.core.tuple"),
     *("tl.core.load_tensor_descriptor", "tl.core.store_tensor_descriptor"),
 )
 

@@ -63,13 +63,12 @@ class Lowerings:
     """Of one process."""
 
     def __init__(self) -> None:
-        from triton.language import core
-        from triton.runtime import interpreter
+        from triton.runtime.interpreter import BlockPointerHandle, TensorHandle, interpreter_semantic, tl
 
-        self._core, self._interpreter = core, interpreter
-        self._semantic = interpreter.interpreter_semantic
-        self._handles = interpreter.TensorHandle, interpreter.BlockPointerHandle
-        self._types = core.dtype, core.pointer_type, core.block_type
+        self._core = tl.core
+        self._semantic = interpreter_semantic
+        self._handles = TensorHandle, BlockPointerHandle
+        self._types = tl.dtype, tl.pointer_type, tl.block_type
         # None: not to be remembered.
         self._known: dict[_Key, _Lowered | None] = {}
 

@@ -29,6 +29,7 @@ FLOAT8 = {"fp8e5": torch.float8_e5m2, "fp8e4nv": torch.float8_e4m3fn}
 # The NaN that PTX's instructions give.
 _BFLOAT16_NAN = 0x7FFF
 _FLOAT8_NAN = 0x7F
+_ASKING_FOR_PRESENCE = frozenset({"triton.language.core", "triton.language.semantic"})
 _TF32_BITS = np.uint32(0xFFFFE000)
 
 
@@ -378,13 +379,14 @@ def _take_scalars_as_numbers() -> None:
     patch_tensor = interpreter._patch_lang_tensor
 
     def truth(block: Any) -> bool:
+        asking = str(sys._getframe(1).f_globals.get("__name__"))
         data = block.handle.data
+        # Triton's own `if mask` asks whether there is one, and so does `other if other else None`.
+        if asking in _ASKING_FOR_PRESENCE or (data.size > 1 and asking.startswith("triton.")):
+            return True
         if data.size == 1:
             value_was_read()
             return bool(data)
-        # Triton's own `if mask` asks whether there is one.
-        if str(sys._getframe(1).f_globals.get("__name__")).startswith("triton."):
-            return True
         raise TypeError(
             f"only a scalar is true or false, got a block of shape {list(data.shape)}: "
             "write &, | and ~ for and, or and not, tl.maximum and tl.minimum for max and min"

@@ -43,7 +43,7 @@ def _remember_dtypes(interpreter: Any) -> None:
     """Look a dtype up once: the interpreter makes its whole table for every value."""
     tl, plain = interpreter.tl, interpreter._get_np_dtype
     known: dict[str, Any] = {}
-    address = plain(tl.pointer_type(tl.int8))
+    address = plain(tl.pointer_type(tl.float32))
 
     def get_np_dtype(tt_dtype: Any) -> Any:
         kind = type(tt_dtype)
