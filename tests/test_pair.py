@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from grader.catalogue import Entry
+from grader.protocol.messages import Recipe, Slot
 from grader.protocol.trace import fingerprint
 from grader.sandbox.pair import seeds_after
 from grader.sandbox.server import ForkServer
-from tests.recordings import answer_in, recording
+from tests.recordings import CASE, answer_in, recording
 
 
 def message(*grid: int, first: int = 0) -> dict[str, Any]:
@@ -74,8 +76,79 @@ def vector_add(x, y):
     with recording(server, ex_15, source) as one:
         first = one.record()
         answer_in(one.replay(first))
-        one.pair._replayer.restart()
+        one.pair._replayers[0].restart()
         again = one.record()
         assert (first.afresh, again.afresh) == (True, True)
         torch.testing.assert_close(answer_in(one.replay(again)), one.wanted(), rtol=0, atol=0)
         assert not one.record().afresh
+
+
+def test_calls_that_need_nothing_of_each_other_are_replayed_in_two_processes(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, "vector_add = added") as one:
+        tolds = {place: one.record() for place in range(5)}
+        together = one.pair.side_by_side(tolds, lambda place: one.call(10 + place))
+        # The first tells of a new process, and is replayed in order.
+        assert together.outcome(0) is None
+        for place in range(1, 5):
+            outcome = together.outcome(place)
+            assert outcome is not None
+            torch.testing.assert_close(answer_in(outcome), one.wanted(10 + place), rtol=0, atol=0)
+        together.close()
+        assert all(replayer.starts == 1 for replayer in one.pair._replayers)
+
+
+KEEPING = """
+kept = {}
+
+def vector_add(x, y):
+    size = x.numel()
+    if size not in kept:
+        kept[size] = torch.zeros_like(x)
+    add[(2,)](x, y, kept[size], size, BLOCK=64)
+    return kept[size].clone()
+"""
+
+
+def test_calls_on_memory_of_each_other_are_replayed_in_order(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, KEEPING) as one:
+        tolds = {place: one.record() for place in range(4)}
+        assert [bool(told.found) for told in tolds.values()] == [False, True, True, True]
+        together = one.pair.side_by_side(tolds, lambda place: one.call(10 + place))
+        assert [together.outcome(place) for place in tolds] == [None] * 4
+        together.close()
+
+
+def test_memory_that_no_replayer_kept_is_told_anew(server: ForkServer, ex_15: Entry) -> None:
+    other = {**CASE, "N": 70}
+    elsewhere = Recipe("vector_add", other, 3)
+    with recording(server, ex_15, KEEPING) as one:
+        answer_in(one.replay(one.record()))
+        # Two others, each with memory of its own: of these, none is kept.
+        lengths = {0: Recipe("vector_add", {**CASE, "N": 50}, 3), 1: elsewhere}
+        tolds = {place: one.record(recipe=recipe) for place, recipe in lengths.items()}
+        together = one.pair.side_by_side(tolds, lambda place: one.call(recipe=lengths[place]))
+        assert all(together.outcome(place) is not None for place in tolds)
+        together.close()
+        again = one.record(recipe=elsewhere)
+        assert again.afresh
+        slots = (Slot("float32", (70,), 0, 280),)
+        assert answer_in(one.pair.replay(again, one.call(recipe=elsewhere, slots=slots))).isfinite().all()
+        assert not one.record(recipe=elsewhere).afresh
+
+
+def test_what_was_not_begun_when_it_is_closed_is_not_replayed(server: ForkServer, ex_15: Entry) -> None:
+    begun = Event()
+
+    def slowly(place: int) -> Any:
+        begun.wait(10)
+        return one.call(10 + place)
+
+    with recording(server, ex_15, "vector_add = added") as one:
+        tolds = {place: one.record() for place in range(9)}
+        together = one.pair.side_by_side(tolds, slowly)
+        begun.set()
+        together.close()
+        outcomes = [together.outcome(place) for place in range(1, 9)]
+        assert outcomes[-1] is None
+        told = one.record()
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
