@@ -5,8 +5,15 @@ Ranges and words, never exact numbers of registers: they differ between versions
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.child.compiling import WithoutProducts
 from grader.compiled.report import described
 from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.protocol.targets import TARGETS
@@ -339,3 +346,40 @@ def test_a_file_that_does_not_load_is_told(compiler: ForkServer) -> None:
     answer, _ = compiled_in(compiler, "def launch(x:\n")
     assert isinstance(answer, Raised)
     assert answer.verdict == "invalid_submission"
+
+
+# -- what torch would compute ------------------------------------------------------------------------------------------
+
+
+class Computed(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the devices on which something is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.devices: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if "empty" not in func._schema.name and not func.is_view and func._schema.name != "aten::_to_copy":
+            self.devices |= {one.device.type for one in args if isinstance(one, Tensor)}
+        return result
+
+
+@pytest.mark.parametrize(
+    "multiply",
+    [
+        lambda a: a @ a,
+        lambda a: torch.einsum("ij,kj->ik", a, a),
+        lambda a: torch.nn.functional.linear(a, a, a[0]),
+        lambda a: torch.nn.functional.scaled_dot_product_attention(*[a.reshape(1, 4, 16, 64)] * 3),
+    ],
+)
+def test_products_of_torch_are_allocated_and_not_computed(multiply: Callable[[Tensor], Tensor]) -> None:
+    a = torch.ones(64, 64, dtype=torch.bfloat16)
+    expected = multiply(a)
+    with Computed() as computed, WithoutProducts():
+        result = multiply(a)
+    assert computed.devices == {"meta"}
+    assert (result.shape, result.dtype, result.device) == (expected.shape, expected.dtype, expected.device)
+    with WithoutProducts():
+        assert torch.equal(a + a, 2 * a)

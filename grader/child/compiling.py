@@ -18,6 +18,11 @@ from time import perf_counter
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
 from grader.child import assembly, cutecompiling
 from grader.child.disguise import Disguise, pretend
 from grader.child.driver import stand_in
@@ -30,6 +35,33 @@ _MOST_TEXT = 600
 # Beyond it, not every reader of JSON takes a number as it is.
 _LARGEST_CONSTANT = 1 << 53
 _INVALID = [float("inf")] * 3
+
+
+# Contractions take minutes on a CPU, at sizes that are nothing to a GPU.
+_CONTRACTIONS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "convolution"})
+_ATTENTION = "_scaled_dot_product"
+
+
+class WithoutProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Lets torch only allocate what its matrix products would give: no launch depends on their values."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Saying yes would import torch's compiler.
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        namespace, _, name = func._schema.name.partition("::")
+        multiplies = name in _CONTRACTIONS or name.startswith(_ATTENTION)
+        if namespace != "aten" or not multiplies or func._schema.is_mutable:
+            return func(*args, **given)
+        result = func(*tree_map(_shape_of, args), **tree_map(_shape_of, given))
+        return tree_map(lambda one: torch.empty_like(one, device="cpu") if isinstance(one, Tensor) else one, result)
+
+
+def _shape_of(one: Any) -> Any:
+    return one.to("meta") if isinstance(one, Tensor) else one
 
 
 class _Refused(Exception):
@@ -95,7 +127,7 @@ class Compiler:
         self._binaries, self._cut, self._every, self._announce = [], 0, every, announce
         stopped = ""
         try:
-            with self.pretending():
+            with self.pretending(), WithoutProducts():
                 call()
         except BaseException as raised:
             if not self._binaries:
