@@ -127,7 +127,7 @@ class Compiler:
         self._binaries, self._cut, self._every, self._announce = [], 0, every, announce
         stopped = ""
         try:
-            with self.pretending(), WithoutProducts():
+            with self.pretending(), WithoutProducts():  # type: ignore[no-untyped-call]
                 call()
         except BaseException as raised:
             if not self._binaries:
