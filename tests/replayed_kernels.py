@@ -32,7 +32,7 @@ from grader.protocol.trace import (
     UnknownValue,
     Value,
 )
-from grader.replay.kernels import Kernels, Refused
+from grader.replay.kernels import Kernels, Refused, Text
 from grader.replay.values import plain_value
 from tests.claimed import claims_of, defines_kernels
 from tests.conftest import ROOT
@@ -58,7 +58,7 @@ def built(source: str, names: Mapping[str, Value] | None = None, kind: Any = "ji
         KernelText(last.name, line, kind, {**TL, **(names or {})}, options),
         KernelText("helper", 1, "jit", TL),
     ]
-    return Kernels(text, PATH, told).kernel(0)
+    return Kernels(Text(text, PATH), told).kernel(0)
 
 
 def body(*lines: str, arguments: str = "x, n, f") -> str:
@@ -399,7 +399,7 @@ def test_a_function_that_a_kernel_calls_passes_the_same_list() -> None:
 def test_functions_that_call_each_other_are_not_run_if_one_is_refused() -> None:
     source = "@triton.jit\ndef a(x):\n    return b(x)\n@triton.jit\ndef b(x):\n    y = a(x)\n    return open(x)\n"
     told = [KernelText("a", 1, "jit", {"b": KernelValue(1)}), KernelText("b", 4, "jit", {"a": KernelValue(0)})]
-    kernels = Kernels(source, PATH, told)
+    kernels = Kernels(Text(source, PATH), told)
     for index in (0, 1, 0, 1):
         with pytest.raises(Refused):
             kernels.kernel(index)
@@ -408,25 +408,25 @@ def test_functions_that_call_each_other_are_not_run_if_one_is_refused() -> None:
 def test_functions_may_call_each_other() -> None:
     source = "@triton.jit\ndef a(x):\n    return b(x)\n@triton.jit\ndef b(x):\n    return a(x)\n"
     told = [KernelText("a", 1, "jit", {"b": KernelValue(1)}), KernelText("b", 4, "jit", {"a": KernelValue(0)})]
-    kernels = Kernels(source, PATH, told)
+    kernels = Kernels(Text(source, PATH), told)
     assert kernels.kernel(0).fn.__globals__["b"] is kernels.kernel(1)
 
 
 @pytest.mark.parametrize(("name", "line"), [("kernel", 1), ("other", 6), ("kernel", 0), ("open", 6), ("kernel", 10**9)])
 def test_a_place_where_no_function_begins_is_refused(name: str, line: int) -> None:
     with pytest.raises(Refused, match="begins here"):
-        Kernels(body("pass"), PATH, [KernelText(name, line, "jit", TL)]).kernel(0)
+        Kernels(Text(body("pass"), PATH), [KernelText(name, line, "jit", TL)]).kernel(0)
 
 
 @pytest.mark.parametrize("source", ["def f(:", "\0", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1", "\ud800 = 1"])
 def test_a_text_that_is_not_python_is_refused(source: str) -> None:
     with pytest.raises(Refused):
-        Kernels(source, PATH, [])
+        Kernels(Text(source, PATH), [])
 
 
 def test_a_function_too_deep_to_check_is_refused() -> None:
     with pytest.raises(Refused):
-        Kernels(body("y = " + "+".join(["x"] * 20_000)), PATH, [KernelText("kernel", 6, "jit", TL)]).kernel(0)
+        Kernels(Text(body("y = " + "+".join(["x"] * 20_000)), PATH), [KernelText("kernel", 6, "jit", TL)]).kernel(0)
 
 
 @pytest.mark.parametrize(
@@ -615,7 +615,7 @@ def test_what_runs_is_what_was_checked_whatever_the_text_looks_like(opening: str
     source = opening + "if 1:\n\tdef kernel(x, \\\n  n): return (x +\n n) ; y = 'def kernel(x): open(x)'\n"
     tree = ast.parse(source)
     (function,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    kernel = Kernels(source, PATH, [KernelText("kernel", function.lineno, "jit", TL)]).kernel(0)
+    kernel = Kernels(Text(source, PATH), [KernelText("kernel", function.lineno, "jit", TL)]).kernel(0)
     assert kernel.fn(2, 3) == 5
     if INTERPRETED:
         assert kernel.rewrite().__code__.co_firstlineno == function.lineno
@@ -646,7 +646,7 @@ def test_the_kernels_of_our_files_are_accepted(path: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.argv", [str(path)])
     monkeypatch.setattr("sys.excepthook", None)
     claims = claims_of(path)
-    kernels = Kernels(path.read_text("utf-8"), str(path), claims.told)
+    kernels = Kernels(Text(path.read_text("utf-8"), str(path)), claims.told)
     for index in range(len(claims.told)):
         kernels.kernel(index)
 
@@ -674,7 +674,7 @@ ADD = """
 def test_a_kernel_runs_in_the_interpreter_with_named_tuples_and_functions_as_arguments() -> None:
     source = textwrap.dedent(ADD)
     told = [KernelText("add", 8, "jit", TL), KernelText("plus", 4, "jit", TL)]
-    kernels = Kernels(source, PATH, told)
+    kernels = Kernels(Text(source, PATH), told)
     pair: Any = plain_value(NamedValue("tuple", "Pair", ("first", "second"), (0, 0)), lambda _: None)
     x, y, out = torch.ones(7), torch.arange(7.0), torch.zeros(7)
     kernels.kernel(0)[(2,)](type(pair)(x, y), out, 7, BLOCK=4, OP=kernels.kernel(1))

@@ -32,7 +32,7 @@ from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thi
 from grader.replay.language import Offered, find, offers
 from grader.replay.values import Refused, described, fields_of, is_acting, plain_value, text_of
 
-__all__ = ["Kernels", "Refused"]
+__all__ = ["Kernels", "Refused", "Text"]
 
 # No text can say these names.
 _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
@@ -48,24 +48,28 @@ _TYPE_TEXT = re.compile(r"[*a-z0-9_ ]{1,40}")
 Function = ast.FunctionDef
 
 
+class Text:
+    """A submission's text, parsed. path: the file name for its lines. Raises Refused for one that is not Python."""
+
+    def __init__(self, source: str, path: str) -> None:
+        self.path = path
+        self.lines = re.split("\r\n|\r|\n", source)
+        self.tree = _parsed(source)
+        self.functions = {(name, line): found for name, line, found in _functions(self.tree)}
+        self.imports = dict(_imports(self.tree))
+        linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self.lines], path)
+
+
 class Kernels:
-    """The kernels that a trace names, built out of the text.
+    """The kernels that a trace names, built out of the text. told: what the trace says of them."""
 
-    source, path: the submission's text, and the file name for its lines. told: what the trace says of its kernels.
-    """
-
-    def __init__(self, source: str, path: str, told: Sequence[KernelText]) -> None:
-        self._path, self._told = path, tuple(told)
+    def __init__(self, text: Text, told: Sequence[KernelText]) -> None:
+        self._text, self._told = text, tuple(told)
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
         self._failed: dict[int, Refused] = {}
-        self._lines = re.split("\r\n|\r|\n", source)
-        self._tree = _parsed(source)
-        self._functions = {(name, line): found for name, line, found in _functions(self._tree)}
-        self._imports = dict(_imports(self._tree))
         # Before the interpreter puts its own functions in the places of the language's.
         offers()
-        linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self._lines], path)
 
     def kernel(self, index: int) -> Any:
         """Return a function as triton.jit or triton.constexpr_function makes it. Raises Refused."""
@@ -91,10 +95,10 @@ class Kernels:
 
     def _build(self, index: int) -> None:
         told = self._told[index]
-        place, function = self._functions.get((told.name, told.line), ("", None))
+        place, function = self._text.functions.get((told.name, told.line), ("", None))
         if function is None:
             raise Refused(told.line, f"no function {told.name} begins here: define kernels in the file", python=False)
-        names = _Names(told, self._imports, self._tree, self._kernel)
+        names = _Names(told, self._text.imports, self._text.tree, self._kernel)
         tree = copy.deepcopy(function)
         annotations = _take_annotations(tree, names)
         defaults = _take_defaults(tree, names)
@@ -115,7 +119,7 @@ class Kernels:
         }
         if self._interpreted:
             namespace["interpreter_semantic"] = interpreter_semantic
-        make = _Maker(tree, self._path, namespace, defaults, annotations, place)
+        make = _Maker(tree, self._text.path, namespace, defaults, annotations, place)
         fn = make.function(ast.Module([copy.deepcopy(tree)], []))
         kernel = self._made(told, fn, make, plain)
         self._built[index] = kernel
@@ -131,7 +135,7 @@ class Kernels:
         raise AssertionError(thing)
 
     def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker, plain: Function) -> Any:
-        text = self._text(plain)
+        text = self._lines_of(plain)
         if told.kind == "constexpr":
             return _with_tree(lambda: constexpr_function(fn), plain, make.defaults, text)
         options = {
@@ -148,9 +152,9 @@ class Kernels:
         kernel.rewriter = _CheckedRewriter(fn, make)
         return _guarded(kernel)
 
-    def _text(self, tree: Function) -> list[str]:
+    def _lines_of(self, tree: Function) -> list[str]:
         """Return the function's lines, for messages: the tree is what is compiled."""
-        lines = [one[tree.col_offset :] for one in self._lines[tree.lineno - 1 : tree.end_lineno]]
+        lines = [one[tree.col_offset :] for one in self._text.lines[tree.lineno - 1 : tree.end_lineno]]
         if not re.match(r"def\s+\w+\s*\(", lines[0] if lines else ""):
             lines = ast.unparse(tree).splitlines()
         return [f"{one}\n" for one in lines]

@@ -39,13 +39,14 @@ from grader.protocol.trace import (
     decode_trace,
 )
 from grader.replay.arguments import Arguments as Values
-from grader.replay.kernels import Kernels
+from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
 from grader.replay.memory import Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
+_KEPT_KERNELS = 16
 
 
 class Replayer:
@@ -61,8 +62,9 @@ class Replayer:
         self._raising = Raising(self._path)
         self._results: list[int] = []
         self._watch: MemoryWatch | None = None
-        self._texts: tuple[KernelText, ...] = ()
-        self._kernels: Kernels | None = None
+        self._text: Text | None = None
+        # Those of the latest traces, newest last.
+        self._kernels: list[tuple[tuple[KernelText, ...], Kernels]] = []
         # Which configuration worked the last time, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
@@ -159,10 +161,12 @@ class Replayer:
     # -- what a run asks for -----------------------------------------------------------------------------------------
 
     def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
-        """Return the kernels of a trace; those of the last one where they are the same."""
-        if told != self._texts or self._kernels is None:
-            self._texts, self._kernels = told, Kernels(self._start.submission, self._path, told)
-        return self._kernels
+        """Return the kernels of a trace; those of an earlier one where they are the same. Raises Refused."""
+        self._text = self._text or Text(self._start.submission, self._path)
+        kernels = next((known for texts, known in self._kernels if texts == told), None) or Kernels(self._text, told)
+        others = [one for one in self._kernels if one[1] is not kernels]
+        self._kernels = [*others, (told, kernels)][-_KEPT_KERNELS:]
+        return kernels
 
     @property
     def memory(self) -> Memory:
