@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -85,8 +86,9 @@ def vector_add(x, y):
 
 def test_calls_that_need_nothing_of_each_other_are_replayed_in_two_processes(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, "vector_add = added") as one:
-        tolds = {place: one.record() for place in range(5)}
-        together = one.pair.side_by_side(tolds, lambda place: one.call(10 + place))
+        together = one.pair.side_by_side()
+        for place in range(5):
+            one.pair.begin_apart(together, place, one.record(), partial(one.call, 10 + place))
         # The first tells of a new process, and is replayed in order.
         assert together.outcome(0) is None
         for place in range(1, 5):
@@ -111,10 +113,12 @@ def vector_add(x, y):
 
 def test_calls_on_memory_of_each_other_are_replayed_in_order(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, KEEPING) as one:
-        tolds = {place: one.record() for place in range(4)}
-        assert [bool(told.found) for told in tolds.values()] == [False, True, True, True]
-        together = one.pair.side_by_side(tolds, lambda place: one.call(10 + place))
-        assert [together.outcome(place) for place in tolds] == [None] * 4
+        together = one.pair.side_by_side()
+        tolds = [one.record() for _ in range(4)]
+        assert [bool(told.found) for told in tolds] == [False, True, True, True]
+        for place, told in enumerate(tolds):
+            one.pair.begin_apart(together, place, told, one.call)
+        assert [together.outcome(place) for place in range(4)] == [None] * 4
         together.close()
 
 
@@ -125,9 +129,10 @@ def test_memory_that_no_replayer_kept_is_told_anew(server: ForkServer, ex_15: En
         answer_in(one.replay(one.record()))
         # Two others, each with memory of its own: of these, none is kept.
         lengths = {0: Recipe("vector_add", {**CASE, "N": 50}, 3), 1: elsewhere}
-        tolds = {place: one.record(recipe=recipe) for place, recipe in lengths.items()}
-        together = one.pair.side_by_side(tolds, lambda place: one.call(recipe=lengths[place]))
-        assert all(together.outcome(place) is not None for place in tolds)
+        together = one.pair.side_by_side()
+        for place, recipe in lengths.items():
+            one.pair.begin_apart(together, place, one.record(recipe=recipe), partial(one.call, recipe=recipe))
+        assert all(together.outcome(place) is not None for place in lengths)
         together.close()
         again = one.record(recipe=elsewhere)
         assert again.afresh
@@ -144,8 +149,9 @@ def test_what_was_not_begun_when_it_is_closed_is_not_replayed(server: ForkServer
         return one.call(10 + place)
 
     with recording(server, ex_15, "vector_add = added") as one:
-        tolds = {place: one.record() for place in range(9)}
-        together = one.pair.side_by_side(tolds, slowly)
+        together = one.pair.side_by_side()
+        for place in range(9):
+            one.pair.begin_apart(together, place, one.record(), partial(slowly, place))
         begun.set()
         together.close()
         outcomes = [together.outcome(place) for place in range(1, 9)]

@@ -6,7 +6,7 @@ request -> recorded on decoys -> seed -> replayed on the true inputs -> compared
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +33,9 @@ _TELLING = 4
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
+
+# What came of recording a call; None: its part is not recorded.
+_Said = Told | Raised | Unanswered | None
 
 
 @dataclass(frozen=True)
@@ -170,8 +173,9 @@ class Bench:
     def tries(self, requests: Sequence[Request], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
         """Run the part's function on one request after another and examine what it returned.
 
-        All are recorded before the first is replayed. chained: the seeds that count depend on all of the traces, and
-        equal seeds stay equal. known: the seeds of the requests are those that count.
+        chained: all are recorded before the first is replayed, the seeds that count depend on all of the traces, and
+        equal seeds stay equal. Others are replayed while the next ones are recorded. known: the seeds of the requests
+        are those that count.
         """
         waiting = list(requests)
         while waiting:
@@ -190,24 +194,29 @@ class Bench:
         # Decoys that are the true inputs would let a trace hold the answer.
         decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
         told_of = zip(requests, self._until_one_fails(decoys), strict=False)
-        recorded = [(one, self._recorded(decoy)) for one, decoy in told_of]
-        tolds = [told for _, told in recorded if isinstance(told, Told)]
-        # Of calls that build on each other, all are made in the same process.
-        direct = chained and not all(told.is_replayed for told in tolds)
-        together = seeds_after(tolds, self.salt) if chained else None
-        calls: list[tuple[Request, Recipe, Told | Raised | Unanswered | None]] = []
-        for request, told in recorded:
-            recipe = self._recipe(request)
-            if isinstance(told, Told) and not known:
-                seed = together or seeds_after([told], self.salt)
-                patch = None if recipe.patch_seed is None else seed(recipe.patch_seed)
-                recipe = replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
-            calls.append((request, recipe, told))
-        self.ahead.turn_to([(request.part or self.part, recipe) for request, recipe, _ in calls])
-        apart = {} if chained else {place: told for place, (_, _, told) in enumerate(calls) if isinstance(told, Told)}
-        early = self.pair.side_by_side(apart, lambda place: self._expecting(*calls[place][:2])[0])
-        left = len(tolds)
+        recorded: Iterator[tuple[Request, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
+        together: Callable[[int], int] | None = None
+        direct = False
+        if chained:
+            # All are recorded before the first is replayed.
+            recorded = iter(listed := [*recorded])
+            tolds = [told for _, told in listed if isinstance(told, Told)]
+            together = seeds_after(tolds, self.salt)
+            # Of calls that build on each other, all are made in the same process.
+            direct = not all(told.is_replayed for told in tolds)
+        early = self.pair.side_by_side()
+        calls: list[tuple[Request, Recipe, _Said]] = []
+        left = 0
         try:
+            for request, told in recorded:
+                recipe = self._recipe(request)
+                if isinstance(told, Told):
+                    left += 1
+                    recipe = recipe if known else _seeded(recipe, together or seeds_after([told], self.salt))
+                    if not chained and len(requests) > 1:
+                        self.pair.begin_apart(early, len(calls), told, partial(self._expecting, request, recipe))
+                calls.append((request, recipe, told))
+            self.ahead.turn_to([(request.part or self.part, recipe) for request, recipe, _ in calls])
             for place, (request, recipe, told) in enumerate(calls):
                 left -= isinstance(told, Told)
                 trial = self._examined(request, recipe, told, early.outcome(place), direct=direct)
@@ -217,7 +226,7 @@ class Bench:
                 yield trial
         finally:
             early.close()
-            if left or direct:
+            if left or direct or self._lost:
                 self.pair.skip()
 
     def _until_one_fails(self, requests: Sequence[Request]) -> Iterator[Request]:
@@ -228,7 +237,7 @@ class Bench:
                 return
             yield request
 
-    def _recorded(self, request: Request) -> Told | Raised | Unanswered | None:
+    def _recorded(self, request: Request) -> _Said:
         part = request.part or self.part
         if not part.is_replayed:
             return None
@@ -255,23 +264,23 @@ class Bench:
             chooses=part.chooses,
         )
 
-    def _expecting(self, request: Request, recipe: Recipe) -> tuple[Call, tuple[Expected, ...]]:
-        """Return the call of a recipe, and what its outputs should be."""
-        expected = self.truth.expect(request.part or self.part, recipe)
-        return self._call(request, recipe, slots_for(expected)), expected
+    def _expecting(self, request: Request, recipe: Recipe) -> Call:
+        """Return the call of a recipe, with room for the outputs that it should have."""
+        return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
     def _examined(
         self,
         request: Request,
         recipe: Recipe,
-        told: Told | Raised | Unanswered | None,
+        told: _Said,
         early: Outcome | None,
         *,
         direct: bool,
     ) -> Trial:
         """Have a call replayed or made, unless `early` came of it already, and examine what came of it."""
         part = request.part or self.part
-        call, expected = self._expecting(request, recipe)
+        expected = self.truth.expect(part, recipe)
+        call = self._expecting(request, recipe)
         untold: tuple[str, ...] = ()
         if isinstance(told, Told):
             outcome, untold = self._replayed(told, call, early, direct=direct)
@@ -356,6 +365,12 @@ class Bench:
         if failure.cause.mismatch is not None and any(_is_answer_to(seen, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
         return replace(failure, seen=seen, clues=clues)
+
+
+def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
+    """Return the recipe with the seeds that count."""
+    patch = None if recipe.patch_seed is None else seed(recipe.patch_seed)
+    return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
 
 
 def _words(name: str, line: int) -> str:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -76,7 +75,7 @@ class Pair:
         loaded = self.session.load()
         if not isinstance(loaded, Loaded):
             return loaded
-        self._replayers[0].load()
+        self._replayers[0].wake()
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
         answer = self.session.record(Record(call, afresh))
@@ -114,26 +113,18 @@ class Pair:
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
-    def side_by_side(self, tolds: Mapping[int, Told], call_of: Callable[[int], Call]) -> SideBySide:
-        """Begin to replay those of the calls that need no memory of others, nor leave any; to be closed.
+    def side_by_side(self) -> SideBySide:
+        """Return what replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
+        return SideBySide(self._replayers)
 
-        call_of: makes the call of a place, with the inputs that it is replayed on.
+    def begin_apart(self, together: SideBySide, place: int, told: Told, call_of: Callable[[], Call]) -> None:
+        """Begin to replay a call, if it needs no memory of earlier ones; what it makes is not kept either.
+
+        call_of: makes the call, with the inputs that it is replayed on.
         """
-        wanted = frozenset[int]().union(*(told.found for told in tolds.values()))
-        alone = {
-            place: told
-            for place, told in tolds.items()
-            if told.is_replayed and not told.afresh and not told.found and not told.storages & wanted
-        }
-        if len(self._replayers) == 1 or len(alone) == 1:
-            alone = {}
-        for told in alone.values():
+        if told.is_replayed and not told.afresh and not told.found and len(self._replayers) > 1:
             self._gone |= told.storages
-
-        def job(place: int) -> Replay:
-            return Replay(call_of(place), alone[place].message, "alone")
-
-        return SideBySide(self._replayers, {place: partial(job, place) for place in alone})
+            together.begin(place, lambda: Replay(call_of(), told.message, "alone"))
 
     def depends_on_kernels(self, told: Told, call: Call) -> bool:
         """Tell whether what a replay returns is something else when no kernel is launched in it."""

@@ -249,6 +249,12 @@ class Session:
             return answer
         return self._garbled(f"Record must be answered by Recorded, got {type(answer).__name__}")
 
+    def wake(self) -> None:
+        """Start a process to replay in, if there is none; without waiting for a replay that is being made."""
+        if self.pid is None:
+            with self._turn:
+                self.load()
+
     def replay(self, wanted: Replay) -> Outcome:
         """Have one call replayed, and copy its outputs at the instant of the answer. Threads take turns."""
         with self._turn:

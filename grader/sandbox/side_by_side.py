@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 
@@ -12,19 +12,21 @@ from grader.sandbox.session import Session
 
 
 class SideBySide:
-    """Begun when it is made, in the order of its jobs: each makes what a replayer is asked, by place."""
+    """Replays what it is given, in that order, each by the next process that is idle. To be closed."""
 
-    def __init__(self, replayers: Sequence[Session], jobs: Mapping[int, Callable[[], Replay]]) -> None:
+    def __init__(self, replayers: Sequence[Session]) -> None:
         self._idle: SimpleQueue[Session] = SimpleQueue()
         for replayer in replayers:
             self._idle.put(replayer)
         self._pool = ThreadPoolExecutor(len(replayers), "side by side")
-        self._outcomes: dict[int, Future[Outcome]] = {
-            place: self._pool.submit(self._replay, job) for place, job in jobs.items()
-        }
+        self._outcomes: dict[int, Future[Outcome]] = {}
+
+    def begin(self, place: int, job: Callable[[], Replay]) -> None:
+        """Begin a replay under a number; the job makes what the process is asked."""
+        self._outcomes[place] = self._pool.submit(self._replay, job)
 
     def outcome(self, place: int) -> Outcome | None:
-        """Wait for what came of a place; None where nothing was begun, or no longer."""
+        """Wait for what came of a replay; None where none was begun, or no longer."""
         found = self._outcomes.get(place)
         return None if found is None or found.cancelled() else found.result()
 
