@@ -177,6 +177,9 @@ class Claiming:
     def load(self) -> Loaded:
         return self.loaded
 
+    def wake(self) -> None:
+        pass
+
     def restart(self) -> int:
         return -1
 

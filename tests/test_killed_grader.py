@@ -23,7 +23,8 @@ SUBMISSION = """
 import os, time
 if os.fork() == 0:
     os.setsid()
-    while not os.path.exists("pids"):
+    # The first writes first.
+    while not os.path.exists("pids") or not os.path.getsize("pids"):
         time.sleep(0.001)
 with open("pids", "a") as file:
     file.write(f"{os.getpid()}\\n")
