@@ -64,6 +64,19 @@ ROWS = torch.arange(100)
             id="a scalar that is masked",
         ),
         pytest.param(
+            "b = tl.make_block_ptr(y_ptr, (n,), (1,), (program * BLOCK,), (BLOCK,), (0,))\n"
+            "z = x + tl.load(b, boundary_check=(0,), padding_option='zero')\n"
+            "b = tl.advance(b, (program * BLOCK,))\n"
+            "z += tl.load(b, boundary_check=(0,), padding_option='zero')",
+            lambda x, y: x + torch.where(ROWS < 64, 2 * y, y),
+            id="block pointers",
+        ),
+        pytest.param(
+            "c = tl.arange(0, BLOCK) >> 1; d = tl.arange(0, BLOCK) + 1\nz = x + (c + d).to(tl.float32) * 2.0",
+            lambda x, y: x + ((ROWS % 64) // 2 + ROWS % 64 + 1) * 2,
+            id="constants that an operation changes",
+        ),
+        pytest.param(
             "z = x\nif program > 0:\n    z = y",
             lambda x, y: torch.where(ROWS < 64, x, y),
             id="a branch on a value",

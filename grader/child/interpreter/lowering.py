@@ -10,12 +10,33 @@ An operation is remembered only where every value can be followed from its opera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 # A loop's number is a constant to the operations in it: a long loop asks for many.
 _MOST_REMEMBERED = 20_000
 _Key = tuple[Any, ...]
-_Call = tuple[Callable[..., Any], list[Any], dict[str, Any], list[tuple[int, int]]]
+# Calls that give the same for the same constants, whatever program runs: their values are made once.
+_PURE = frozenset(
+    {
+        *("create_make_range", "create_splat", "create_broadcast", "create_expand_dims", "create_bitcast"),
+        *("create_int_cast", "create_si_to_fp", "create_ui_to_fp", "create_fp_ext", "create_fp_trunc"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of the builder. places: which arguments are values, and their numbers; several for a list of values.
+
+    value: what it returns, where that is the same every time.
+    """
+
+    method: Callable[..., Any]
+    arguments: list[Any]
+    named: dict[str, Any]
+    places: list[tuple[int, int | list[int]]]
+    value: Any = None
 
 
 class _Unknown(Exception):
@@ -36,11 +57,15 @@ class _Lowered:
 
     def run(self, values: list[Any], kind: Any) -> Any:
         """Make the calls on the handles of the operands, and return a tensor of that class, or None."""
-        for call, plain, named, places in self._calls:
-            arguments = plain.copy()
-            for place, number in places:
-                arguments[place] = values[number]
-            values.append(call(*arguments, **named))
+        for call in self._calls:
+            if (value := call.value) is not None:
+                # Some operations change a handle, but none the array that it holds.
+                values.append(type(value)(value.data, value.dtype))
+                continue
+            arguments = call.arguments.copy()
+            for place, number in call.places:
+                arguments[place] = values[number] if isinstance(number, int) else [values[one] for one in number]
+            values.append(call.method(*arguments, **call.named))
         if self._result is None:
             return None
         made = kind.__new__(kind)
@@ -63,11 +88,17 @@ class Lowerings:
     """Of one process."""
 
     def __init__(self) -> None:
-        from triton.runtime.interpreter import BlockPointerHandle, TensorHandle, interpreter_semantic, tl
+        from triton.runtime.interpreter import (
+            BlockPointerHandle,
+            TensorDescHandle,
+            TensorHandle,
+            interpreter_semantic,
+            tl,
+        )
 
         self._core = tl.core
         self._semantic = interpreter_semantic
-        self._handles = TensorHandle, BlockPointerHandle
+        self._handles = TensorHandle, BlockPointerHandle, TensorDescHandle
         self._types = tl.dtype, tl.pointer_type, tl.block_type
         # None: not to be remembered.
         self._known: dict[_Key, _Lowered | None] = {}
@@ -129,6 +160,9 @@ class Lowerings:
         if kind is self._core.tensor:
             values.append(one.handle)
             return self._type(one.type)
+        if isinstance(one, self._core.tensor_descriptor_base):
+            values.append(one.handle)
+            return kind, self._type(one.block_type)
         # 1 equals True, and may mean something else.
         return kind, self._constant(one, values)
 
@@ -194,7 +228,8 @@ class _Noting:
         self.builder = builder
         self.followed = True
         self._handles = handles
-        self._operands = len(values)
+        # The numbers of values that are the same every time.
+        self._steady: set[int] = set()
         # Kept, because an id is a name only as long as its object lives.
         self._values = [*values]
         self._numbers = {id(one): number for number, one in reversed([*enumerate(values)])}
@@ -209,25 +244,39 @@ class _Noting:
             result = method(*arguments, **named)
             # Types are constants like any other.
             if isinstance(result, self._handles) or not name.startswith("get_"):
-                self._note(method, arguments, named, result)
+                self._note(name, method, arguments, named, result)
             return result
 
         return noted
 
-    def _note(self, method: Any, arguments: tuple[Any, ...], named: dict[str, Any], result: Any) -> None:
-        places, plain = [], list(arguments)
+    def _note(
+        self, name: str, method: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any], result: Any
+    ) -> None:
+        plain = list(arguments)
+        places: list[tuple[int, int | list[int]]] = []
         for place, one in enumerate(arguments):
             if isinstance(one, self._handles):
-                number = self._numbers.get(id(one))
-                self.followed = self.followed and number is not None
-                places.append((place, number or 0))
+                places.append((place, self._number(one)))
+                plain[place] = None
+            elif isinstance(one, list | tuple) and one and all(isinstance(each, self._handles) for each in one):
+                places.append((place, [self._number(each) for each in one]))
                 plain[place] = None
             elif not _is_constant(one):
                 self.followed = False
         self.followed = self.followed and all(map(_is_constant, named.values()))
+        steady = (name.startswith("get_") or name in _PURE) and all(
+            isinstance(number, int) and number in self._steady for _, number in places
+        )
+        if steady:
+            self._steady.add(len(self._values))
         self._numbers[id(result)] = len(self._values)
         self._values.append(result)
-        self._calls.append((method, plain, dict(named), places))
+        self._calls.append(_Call(method, plain, dict(named), places, result if steady else None))
+
+    def _number(self, handle: Any) -> int:
+        number = self._numbers.get(id(handle))
+        self.followed = self.followed and number is not None
+        return number or 0
 
     def lowered(self, result: Any, tensor: Any) -> _Lowered | None:
         """Return what was noted, if all of it could be followed to the result."""
