@@ -41,11 +41,16 @@ CASE: dict[str, int | float | bool | str] = {"N": 100, "dtype": "float32", "valu
 
 
 class Recording:
-    """One submission's two processes."""
+    """One submission's processes."""
 
-    def __init__(self, entry: Entry, pair: Pair) -> None:
+    def __init__(self, entry: Entry, pair: Pair, text: str) -> None:
         self._entry = entry
         self.pair = pair
+        self._text = text
+
+    def line_of(self, words: str) -> int:
+        """The line of the submission that holds these words first."""
+        return next(number for number, line in enumerate(self._text.splitlines(), 1) if words in line)
 
     def call(self, seed: int = 3, **changes: Any) -> Call:
         """The call of vector_add on the case, with room for its result."""
@@ -86,7 +91,7 @@ def recording(server: ForkServer, entry: Entry, source: str) -> Iterator[Recordi
         Session(server, entry.start(text), limits) as session,
         paired(server, entry.start(text), limits, session) as pair,
     ):
-        yield Recording(entry, pair)
+        yield Recording(entry, pair, text)
 
 
 def answer_in(outcome: Outcome) -> Tensor:

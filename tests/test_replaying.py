@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from grader.catalogue import Entry
-from grader.protocol.messages import Raised
+from grader.protocol.messages import COMPUTED, Raised
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
-from tests.recordings import recording
+from tests.conftest import Grade
+from tests.recordings import HEAD, answer_in, recording
 
 Message = dict[str, Any]
 
@@ -27,7 +30,7 @@ def set_window(place: int, *window: Any) -> Callable[[Message], None]:
 
 FORGED: dict[str, tuple[Callable[[Message], None], str]] = {
     "an operator that computes": (
-        add_step("operator", "mul.Tensor", [["tensor", 0], ["tensor", 0]], {}, [], 1),
+        add_step("operator", "mm.default", [["tensor", 0], ["tensor", 0]], {}, [], 1),
         "no part of the work",
     ),
     "an attribute of an operator": (
@@ -174,3 +177,75 @@ def vector_add(x, y):
     assert launch.constants == {"BLOCK": 64}
     assert launch.grid == (2,)
     assert replace(launch, traffic=None) != launch
+
+
+GATHERING = """
+@triton.jit
+def gather(x_ptr, y_ptr, z_ptr, slots_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    slots = tl.load(slots_ptr + offsets, inside, 0)
+    tl.store(z_ptr + offsets, tl.load(x_ptr + slots, inside) + tl.load(y_ptr + slots, inside), inside)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    n = x.numel()
+    {lines}
+    gather[(triton.cdiv(n, 64),)](x, y, z, slots, n, BLOCK=64)
+    return z
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "slots = (torch.arange(n, device=x.device) * 6 + 5) // 6",
+        "slots = torch.arange(n).remainder(50) + torch.where(torch.arange(n) < 50, 0, 50)",
+        "table = torch.arange(n) - 1; table += 1; slots = table[torch.arange(n).clamp(max=n - 1)].to(torch.int32)",
+        "slots = torch.ones(n, dtype=torch.int64).cumsum(0) - 1",
+        "slots = torch.div(torch.arange(n) * 2, 2, rounding_mode='floor')",
+        "slots = torch.arange(n).gather(0, torch.arange(n)); slots = slots.maximum(torch.zeros_like(slots))",
+    ],
+)
+def test_indices_may_be_computed_by_torch(lines: str, server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, GATHERING.replace("{lines}", lines)) as one:
+        told = one.record()
+        assert (told.deeds, told.untold) == ((), ())
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param("x = (x.view(torch.int32) + 0).view(torch.float32)", id="the bits of an argument"),
+        pytest.param("b = x.clone().view(torch.int32); b.mul_(1)", id="the bits of a copy"),
+        pytest.param(
+            "b = torch.empty(n, dtype=torch.int32); b.view(torch.float32).copy_(x); b = b + 0",
+            id="memory that was made for whole numbers",
+        ),
+        pytest.param("b = x.to(torch.int32).sum()", id="numbers that were cut to whole ones"),
+        pytest.param(
+            "b = torch.arange(n); add[(2,)](x.view(torch.int32), x.view(torch.int32), b.view(torch.int32)[:n], n, "
+            "BLOCK=64); b = b + 1",
+            id="what a kernel made",
+        ),
+    ],
+)
+def test_torch_computes_with_nothing_but_indices(lines: str, server: ForkServer, ex_15: Entry) -> None:
+    slots = "; slots = torch.arange(n)"
+    with recording(server, ex_15, GATHERING.replace("{lines}", lines + slots)) as one:
+        raised = one.replay(one.record())
+        assert isinstance(raised, Raised)
+        assert raised.kind == COMPUTED
+        assert raised.message.startswith("aten.")
+        assert raised.frames[-1].line == one.line_of("slots = torch.arange(n)")
+
+
+def test_bits_that_torch_computes_with_cost_the_check_and_the_line_is_told(hastily: Grade, tmp_path: Path) -> None:
+    lines = "x = (x.view(torch.int32) + 0).view(torch.float32) if x.dtype == torch.float32 else x"
+    source = HEAD + GATHERING.replace("{lines}", f"{lines}; slots = torch.arange(n)")
+    (tmp_path / "bits.py").write_text(source)
+    (check,) = hastily(tmp_path / "bits.py", "vector_add.full_blocks").checks
+    assert check.cause is not None
+    assert (check.status, check.cause.kind, check.points) == ("policy", "library_call", 0)
+    assert "aten.add (line" in check.cause.rationale

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from grader.protocol.operators import SHAPING, SUPPORTING
+from grader.protocol.operators import NUMBERING, SHAPING, SUPPORTING
 
 # Ways for values to leave a tensor without an operator of ATen.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
@@ -72,11 +72,31 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         namespace, _, name = func._schema.name.partition("::")
         if not observer.is_on:
             return func(*args, **given)
-        if namespace == "aten" and name in SUPPORTING | SHAPING and not _moves_away(name, args, given):
+        if namespace == "aten" and _is_no_work(name, args, given):
             return observer.operator(func, args, given)
         if namespace in _COMPUTING and not (namespace == "aten" and func.is_view):
             observer.did(f"{namespace}.{name}")
         return func(*args, **given)
+
+
+def _is_no_work(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    if name in SUPPORTING | SHAPING:
+        return not _moves_away(name, args, kwargs)
+    if name == "div" and not kwargs.get("rounding_mode"):
+        return False
+    # What a mask selects depends on its values, and a trace holds shapes.
+    masks = name == "index" and any(one.dtype == torch.bool for one in tensors_in(args[1]))
+    return name in NUMBERING and not masks and _is_whole((args, *kwargs.values()))
+
+
+def _is_whole(value: Any) -> bool:
+    """Tell whether there are whole numbers alone, so that what is computed of them is whole."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_whole, value))
+    dtype = value.dtype if isinstance(value, Tensor) else value
+    if isinstance(dtype, torch.dtype):
+        return not dtype.is_floating_point and not dtype.is_complex
+    return not isinstance(value, float | complex)
 
 
 def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:

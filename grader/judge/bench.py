@@ -21,7 +21,8 @@ from grader.judge.contrast import Tried
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.model.cases import Case
 from grader.model.exercise import Part
-from grader.protocol.messages import UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.messages import COMPUTED, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.trace import Deed
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, Told, seeds_after
@@ -283,7 +284,7 @@ class Bench:
         call = self._expecting(request, recipe)
         untold: tuple[str, ...] = ()
         if isinstance(told, Told):
-            outcome, untold = self._replayed(told, call, early, direct=direct)
+            told, outcome, untold = self._replayed(told, call, early, direct=direct)
             if part is self.part:
                 self.evidence.append(_evidence_of_trace(request.case, told, outcome, untold))
         elif told is None:
@@ -304,18 +305,22 @@ class Bench:
 
     def _replayed(
         self, told: Told, call: Call, early: Outcome | None, *, direct: bool
-    ) -> tuple[Outcome, tuple[str, ...]]:
+    ) -> tuple[Told, Outcome, tuple[str, ...]]:
         """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
         untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
         if told.is_replayed and not direct:
             outcome = early or self.pair.replay(told, call)
             self._lost = not isinstance(outcome, Finished)
-            if not (isinstance(outcome, Raised) and outcome.kind == UNTOLD):
-                return outcome, ()
-            untold = (_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0),)
+            if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
+                return told, outcome, ()
+            line = outcome.frames[-1].line if outcome.frames else 0
+            if outcome.kind == COMPUTED:
+                told = replace(told, deeds=(Deed(outcome.message, line),))
+            else:
+                untold = (_words(outcome.message, line),)
         elif not (untold or told.deeds):
             untold = ("a call before it, which it builds on, could not be replayed",)
-        return self.call(call), untold
+        return told, self.call(call), untold
 
     def kernels_matter(self, request: Request) -> bool:
         """Whether a replay gives something else when its launches are left out."""

@@ -32,6 +32,8 @@ _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 NOTICE_BYTES = 256
 # The kind of a Raised by which the replayer says that Triton would take what it does not know.
 UNTOLD = "Untold"
+# Of one in which torch computes what kernels should; its message names the operator.
+COMPUTED = "Computed"
 
 
 @dataclass(frozen=True)

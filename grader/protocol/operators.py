@@ -1,4 +1,4 @@
-"""ATen's operators that do no part of the work: they allocate, fill, copy or cast; for recorder and replayer."""
+"""ATen's operators that do no part of the work, for recorder and replayer: they allocate, fill, copy, cast, number."""
 
 from __future__ import annotations
 
@@ -14,6 +14,32 @@ SUPPORTING = ALLOCATING | frozenset(
     {
         *("arange", "scalar_tensor", "clone", "contiguous", "copy_", "fill", "fill_", "zero_", "_to_copy"),
         *("cat", "stack", "constant_pad_nd", "repeat"),
+    }
+)
+
+# On whole numbers these make indices, such as the slots of a cache. On anything else they compute.
+NUMBERING = frozenset(
+    {
+        *(
+            "add",
+            "add_",
+            "sub",
+            "sub_",
+            "rsub",
+            "mul",
+            "mul_",
+            "div",
+            "floor_divide",
+            "remainder",
+            "fmod",
+            "neg",
+            "abs",
+        ),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
+        *("__lshift__", "__rshift__", "__and__", "__or__", "__xor__"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "where"),
+        *("minimum", "maximum", "clamp", "clamp_", "clamp_min", "clamp_max", "amin", "amax", "max", "min"),
+        *("sum", "cumsum", "gather", "index_select", "index"),
     }
 )
 

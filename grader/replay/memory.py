@@ -23,13 +23,21 @@ class Unreplayable(Exception):
     """A trace says something that cannot be: the submission's process told it, and not our recorder."""
 
 
+class Computed(Exception):
+    """Torch computes with what is no index; the message names the operator."""
+
+
 @dataclass
 class _Place:
-    """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape."""
+    """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape.
+
+    whole: it holds whole numbers that no kernel made and that were never another type's.
+    """
 
     content: Tensor
     buffer: Tensor
     shape: tuple[int, ...]
+    whole: bool
 
 
 class Memory:
@@ -50,9 +58,9 @@ class Memory:
         """Forget all storages."""
         self._places.clear()
 
-    def place_argument(self, number: int, buffer: Tensor) -> None:
+    def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype) -> None:
         """Give an argument's buffer, of bytes, its number."""
-        self._places[number] = _Place(buffer, buffer[:0], ())
+        self._places[number] = _Place(buffer, buffer[:0], (), is_whole(dtype))
 
     def place_constant(self, step: Constant) -> None:
         """Make a storage of bytes that came from Python. Raises Unreplayable."""
@@ -65,7 +73,7 @@ class Memory:
         if len(raw) != step.nbytes:
             raise Unreplayable(f"a constant must hold {step.nbytes} bytes, got {len(raw)}")
         bytes_ = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
-        self._places[step.storage] = _Place(bytes_.to(self._device), bytes_[:0], ())
+        self._places[step.storage] = _Place(bytes_.to(self._device), bytes_[:0], (), whole=True)
 
     def adopt(self, number: int, fresh: Tensor) -> None:
         """Give a tensor that an operator has just made its number, in memory with a guard band on either side.
@@ -82,7 +90,7 @@ class Memory:
             buffer = torch.full((size + 2 * GUARD_BYTES,), _FILL, dtype=torch.uint8, device=self._device)
             buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(content)
             content = _as_storage(buffer, GUARD_BYTES, size)
-        self._places[number] = _Place(content, buffer, tuple(fresh.shape))
+        self._places[number] = _Place(content, buffer, tuple(fresh.shape), is_whole(fresh.dtype))
         self._own_bytes[number] = size
         self.most_bytes = max(self.most_bytes, sum(self._own_bytes.values()))
 
@@ -93,6 +101,16 @@ class Memory:
     def knows(self, number: int) -> bool:
         """Tell whether a storage has this number."""
         return number in self._places
+
+    def is_whole(self, window: Window) -> bool:
+        """Tell whether a window shows whole numbers that are what they say, and no bits of other numbers."""
+        place = self._places.get(window.storage)
+        return place is not None and place.whole and is_whole(getattr(torch, window.dtype))
+
+    def taint(self, number: int) -> None:
+        """Note that a storage may hold something else than whole numbers."""
+        if number in self._places:
+            self._places[number].whole = False
 
     def tensor(self, window: Window) -> Tensor:
         """Return a window as a tensor. Raises Unreplayable for one that leaves its storage."""
@@ -133,6 +151,11 @@ class Memory:
                 shape = list(place.shape)
                 text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
                 self._overrun.append(f"{text}, the nearest {first} bytes away")
+
+
+def is_whole(dtype: torch.dtype) -> bool:
+    """Tell whether a type has whole numbers alone."""
+    return not dtype.is_floating_point and not dtype.is_complex
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.protocol.operators import SUPPORTING
+from grader.protocol.operators import NUMBERING, SUPPORTING
 from grader.protocol.trace import Operator
 from grader.replay.arguments import Arguments
 from grader.replay.memory import Unreplayable
@@ -24,6 +24,7 @@ _KINDS: Mapping[str, type] = {
     "layout": torch.layout,
     "device": torch.device,
     "memory_format": torch.memory_format,
+    "rounding_mode": str,
 }
 
 
@@ -49,7 +50,7 @@ def operators() -> Mapping[str, Supporting]:
     """Return the overloads by their whole names, without those that write into an `out` that they are given."""
     return {
         f"{name}.{overload}": Supporting(getattr(packet, overload))
-        for name in SUPPORTING
+        for name in SUPPORTING | NUMBERING
         for packet in (getattr(torch.ops.aten, name),)
         for overload in packet.overloads()
         if "out" not in overload
@@ -70,5 +71,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _is_plain(kind: str, value: Any) -> bool:
-    # Torch takes a tensor of one element for a number, and looks at what it holds.
-    return isinstance(value, Tensor) == ("Tensor" in kind) and isinstance(value, bool | int | float | Tensor)
+    if value is None:
+        return "?" in kind
+    # Torch takes a number for a tensor; and a tensor of one element for a number, and then looks at what it holds.
+    return "Tensor" in kind if isinstance(value, Tensor) else isinstance(value, bool | int | float)

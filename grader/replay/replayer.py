@@ -27,6 +27,7 @@ from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Raised, Returned, Start
+from grader.protocol.operators import NUMBERING
 from grader.protocol.trace import (
     Choose,
     Constant,
@@ -41,7 +42,7 @@ from grader.protocol.trace import (
 from grader.replay.arguments import Arguments as Values
 from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
-from grader.replay.memory import Memory, Unreplayable
+from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Refused
 
@@ -112,6 +113,9 @@ class Replayer:
         except Refused as refused:
             told = self._raising.refused(refused.rule, refused.line, launched_at=run.line)
             return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
+        except Computed as computed:
+            told = self._raising.refused(str(computed), run.line)
+            return dataclasses.replace(told, kind=messages.COMPUTED)
         except Unreplayable as unreplayable:
             return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
         except Exception as raised:
@@ -126,7 +130,7 @@ class Replayer:
         if set(trace.arguments) != set(self._arguments.tensors):
             raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
         for name, number in trace.arguments.items():
-            self._memory.place_argument(number, self._arguments.buffer(name))
+            self._memory.place_argument(number, self._arguments.buffer(name), self._arguments.tensor(name).dtype)
 
     def _returned(self, call: Call, trace: Trace, run: _Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
@@ -201,6 +205,8 @@ class _Run:
         self._values = Values(self._tensor, self._kernel, replayer.device)
         self.line = 0
         self.launched: list[messages.Launch] = []
+        # The windows that the step at hand was given.
+        self._met: list[int] = []
 
     def step(self, step: Step) -> None:
         """Do what one step says."""
@@ -221,9 +227,14 @@ class _Run:
         if operator is None:
             raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
         self.line = step.line
+        self._met.clear()
         results = tensors_in(operator(step, self._values))
-        self.line = 0
         memory = self._replayer.memory
+        whole = all(memory.is_whole(self._trace.windows[index]) for index in self._met)
+        name = step.name.partition(".")[0]
+        if name in NUMBERING and not whole:
+            raise Computed(f"aten.{name}")
+        self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
             made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
@@ -231,11 +242,14 @@ class _Run:
                 raise Unreplayable(f"{step.name} must make {window}, got {made}")
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
+            if not whole:
+                memory.taint(window.storage)
 
     def _launch(self, step: Launch) -> None:
         if not self._launches:
             return
         self.line = step.line
+        self._met.clear()
         kernel = self._kernel(step.kernel)
         value = self._values.of_launch
         names = list(kernel.arg_names)
@@ -253,6 +267,11 @@ class _Run:
             launches.name_of(kernel), step.grid, launches.constants(kernel, launches.bound(kernel, args, kwargs))
         )
         self.launched.append(told)
+        for index in self._met:
+            # It may store there, but not into an argument without being noticed.
+            storage = self._trace.windows[index].storage
+            if storage not in self._trace.arguments.values():
+                self._replayer.memory.taint(storage)
         try:
             kernel.run(*args, grid=step.grid, warmup=False, **kwargs, **options)
         finally:
@@ -280,6 +299,7 @@ class _Run:
         return self._replayer.kernels(self._trace.kernels).kernel(index)
 
     def _tensor(self, index: int) -> Tensor:
+        self._met.append(index)
         return self._replayer.memory.tensor(self._trace.windows[index])
 
 
