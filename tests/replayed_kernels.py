@@ -7,6 +7,7 @@ import os
 import textwrap
 import types
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -391,18 +392,62 @@ def test_nothing_that_stands_around_a_function_is_executed(capsys: pytest.Captur
 
 def test_a_function_that_a_kernel_calls_passes_the_same_list() -> None:
     source = "@triton.jit\ndef helper(x):\n    return open(x)\n\n\n@triton.jit\ndef kernel(x):\n    return helper(x)\n"
+    kernel = built(source, {"helper": KernelValue(1)})
     with pytest.raises(Refused) as caught:
-        built(source, {"helper": KernelValue(1)})
+        kernel.fn.__globals__["helper"](1)
     assert caught.value.line == 3
 
 
-def test_functions_that_call_each_other_are_not_run_if_one_is_refused() -> None:
+def test_of_functions_that_call_each_other_the_refused_one_is_not_run() -> None:
     source = "@triton.jit\ndef a(x):\n    return b(x)\n@triton.jit\ndef b(x):\n    y = a(x)\n    return open(x)\n"
     told = [KernelText("a", 1, "jit", {"b": KernelValue(1)}), KernelText("b", 4, "jit", {"a": KernelValue(0)})]
     kernels = Kernels(Text(source, PATH), told)
-    for index in (0, 1, 0, 1):
+    for _ in range(2):
         with pytest.raises(Refused):
-            kernels.kernel(index)
+            kernels.kernel(0).fn.__globals__["b"](1)
+        with pytest.raises(Refused):
+            kernels.kernel(1)
+
+
+UNUSED = """@triton.jit
+def gone(x):
+    return tl.libdevice.erf(x)
+
+
+@triton.jit
+def kernel(x, n, ACTIVATION: tl.constexpr):
+    y = tl.load(x)
+    if ACTIVATION == "gelu":
+        y = gone(y)
+    tl.store(x, y + 1)
+"""
+
+
+def built_with_what_is_gone() -> Any:
+    told = [KernelText("kernel", 6, "jit", {**TL, "gone": KernelValue(1)}), KernelText("gone", 1, "jit", TL)]
+    return Kernels(Text(UNUSED, PATH), told).kernel(0)
+
+
+@interpreted_only
+def test_a_refused_function_behind_a_condition_that_does_not_hold_is_in_nobodys_way() -> None:
+    x = torch.ones(1)
+    built_with_what_is_gone()[(1,)](x, 1, ACTIVATION="")
+    assert x.item() == 2
+    with pytest.raises(Exception, match="libdevice") as caught:
+        built_with_what_is_gone()[(1,)](x, 1, ACTIVATION="gelu")
+    assert isinstance(caught.value.__cause__, Refused)
+
+
+@compiled_only
+def test_a_refused_function_that_is_not_called_compiles() -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    types = {"x": "*fp32", "n": "i32", "ACTIVATION": "constexpr"}
+    for activation, known in (("", True), ("gelu", False)):
+        made = ASTSource(built_with_what_is_gone(), types, {(2,): activation})
+        with nullcontext() if known else pytest.raises(Exception, match="libdevice"):
+            assert "addf" in triton.compile(made, target=GPUTarget("cuda", 90, 32)).asm["ttir"]
 
 
 def test_functions_may_call_each_other() -> None:

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.dlpack import DLDeviceType
@@ -25,6 +26,13 @@ _WARP = 32
 # Of no consequence for compiling; a launcher may divide by them.
 _MEMORY_BYTES = 80 << 30
 _L2_BYTES = 50 << 20
+
+_SM_MHZ, _MEMORY_MHZ = 1980, 2619
+_CLOCKS_MHZ = {
+    f"clocks.{kind}.{name}": value
+    for kind in ("max", "current")
+    for name, value in (("sm", _SM_MHZ), ("graphics", _SM_MHZ), ("memory", _MEMORY_MHZ))
+}
 
 # What a tensor says of its place.
 _SAID: dict[object, object] = {
@@ -66,11 +74,21 @@ def _on_cpu(value: Any) -> Any:
 
 
 def pretend(target: Target) -> None:
-    """Let torch.cuda answer for one GPU of this kind: what launchers ask it, without a driver."""
+    """Let torch.cuda and triton.testing answer for one GPU of this kind: what launchers ask, without a driver."""
     for name, answer in _answers(target).items():
         setattr(torch.cuda, name, answer)
+    # Models of a kernel's speed, by which configurations are chosen, ask the driver's own tool.
+    triton.testing.nvsmi = _answer_of_the_tool
     # It refuses what is no stream of CUDA's before anybody else hears of it.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _answer_of_the_tool(attributes: list[str]) -> list[int]:
+    """Stand in for triton.testing.nvsmi. Raises ValueError for what is not known."""
+    for one in attributes:
+        if one not in _CLOCKS_MHZ:
+            raise ValueError(f"an attribute must be one of {', '.join(_CLOCKS_MHZ)}, got {one}")
+    return [_CLOCKS_MHZ[one] for one in attributes]
 
 
 def properties(target: Target) -> dict[str, int]:
@@ -142,4 +160,5 @@ def _answers(target: Target) -> dict[str, Callable[..., Any]]:
         "set_device": lambda device: None,
         "synchronize": lambda device=None: None,
         "empty_cache": lambda: None,
+        "clock_rate": lambda device=None: _SM_MHZ,
     }

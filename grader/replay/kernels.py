@@ -129,7 +129,10 @@ class Kernels:
     def _object(self, thing: Thing) -> Any:
         match thing:
             case Kernel(index):
-                return self._kernel(index)
+                try:
+                    return self._kernel(index)
+                except Refused as refused:
+                    return _refusing(refused)
             case Offered(value=value) | Data(value):
                 return value
         raise AssertionError(thing)
@@ -486,6 +489,17 @@ class _Maker:
                 wrong |= name in ("LOAD_ATTR", "LOAD_METHOD") and not (what in self._attributes or what in language)
                 if wrong:
                     raise Refused(one.co_firstlineno, f"the function compiles to {name} {what}"[:200], python=False)
+
+
+def _refusing(refused: Refused) -> Callable[..., Any]:
+    """Stand in for a function that is refused: it may stand behind a condition that never holds."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise refused
+
+    # So that the compiler comes to call it, and looks at nothing of it before.
+    refuse.__triton_builtin__ = True  # type: ignore[attr-defined]
+    return refuse
 
 
 def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:

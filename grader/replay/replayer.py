@@ -48,6 +48,7 @@ from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
 _KEPT_KERNELS = 16
+_MOST_CAUSES = 40
 
 
 class Replayer:
@@ -110,15 +111,15 @@ class Replayer:
             if self._device.type == "cuda":
                 torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
-        except Refused as refused:
-            told = self._raising.refused(refused.rule, refused.line, launched_at=run.line)
-            return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
         except Computed as computed:
             told = self._raising.refused(str(computed), run.line)
             return dataclasses.replace(told, kind=messages.COMPUTED)
         except Unreplayable as unreplayable:
             return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
         except Exception as raised:
+            if refused := _refusal_in(raised):
+                told = self._raising.refused(refused.rule, refused.line, launched_at=run.line)
+                return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
             return self._raising.told(raised, findings=self._findings(), launched_at=run.line)
 
     def _place(self, call: Call, trace: Trace) -> None:
@@ -301,6 +302,16 @@ class _Run:
     def _tensor(self, index: int) -> Tensor:
         self._met.append(index)
         return self._replayer.memory.tensor(self._trace.windows[index])
+
+
+def _refusal_in(raised: BaseException) -> Refused | None:
+    """Return the refusal that led to an exception: interpreter and compiler wrap what a kernel's functions raise."""
+    link: BaseException | None = raised
+    for _ in range(_MOST_CAUSES):
+        if link is None or isinstance(link, Refused):
+            return link
+        link = link.__cause__ or link.__context__
+    return None
 
 
 def _form_of(tensor: Tensor) -> Form:
