@@ -19,6 +19,7 @@ from grader.judge.clues import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.contrast import Tried
 from grader.judge.truth import Expected, Truth, slots_for
+from grader.judge.unlike import unlike, whole_numbers
 from grader.model.cases import Case
 from grader.model.exercise import Part
 from grader.protocol.messages import COMPUTED, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
@@ -150,6 +151,8 @@ class Bench:
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
+    # Of each part, whether tensors of whole numbers are among its arguments.
+    _whole: dict[str, bool] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
@@ -196,13 +199,13 @@ class Bench:
         decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
         told_of = zip(requests, self._until_one_fails(decoys), strict=False)
         recorded: Iterator[tuple[Request, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
-        together: Callable[[int], int] | None = None
+        together: list[Recipe] = []
         direct = False
         if chained:
             # All are recorded before the first is replayed.
             recorded = iter(listed := [*recorded])
             tolds = [told for _, told in listed if isinstance(told, Told)]
-            together = seeds_after(tolds, self.salt)
+            together = self._recipes([one for one, _ in listed], tolds)
             # Of calls that build on each other, all are made in the same process.
             direct = not all(told.is_replayed for told in tolds)
         early = self.pair.side_by_side()
@@ -213,7 +216,8 @@ class Bench:
                 recipe = self._recipe(request)
                 if isinstance(told, Told):
                     left += 1
-                    recipe = recipe if known else _seeded(recipe, together or seeds_after([told], self.salt))
+                    if not known:
+                        recipe = together[len(calls)] if chained else self._recipes([request], [told])[0]
                     if not chained and len(requests) > 1:
                         self.pair.begin_apart(early, len(calls), told, partial(self._expecting, request, recipe))
                 calls.append((request, recipe, told))
@@ -229,6 +233,25 @@ class Bench:
             early.close()
             if left or direct or self._lost:
                 self.pair.skip()
+
+    def _recipes(self, requests: Sequence[Request], tolds: Sequence[Told]) -> list[Recipe]:
+        """Return the recipes of calls with the seeds that count."""
+        planned = [self._recipe(request) for request in requests]
+
+        def drawn(draw: int) -> list[Recipe]:
+            seed = seeds_after(tolds, self.salt, draw)
+            return [_seeded(recipe, seed) for recipe in planned]
+
+        has_whole = any(map(self._has_whole_numbers, planned)) and not any(request.carries for request in requests)
+        return unlike(drawn, planned, self._whole_numbers) if has_whole else drawn(0)
+
+    def _has_whole_numbers(self, recipe: Recipe) -> bool:
+        if recipe.part not in self._whole:
+            self._whole[recipe.part] = bool(self._whole_numbers(recipe))
+        return self._whole[recipe.part]
+
+    def _whole_numbers(self, recipe: Recipe) -> tuple[bytes, ...]:
+        return whole_numbers(self.truth.inputs(recipe))
 
     def _until_one_fails(self, requests: Sequence[Request]) -> Iterator[Request]:
         """Yield the requests for as long as calls can be made."""

@@ -153,12 +153,13 @@ def paired(server: Spawner, start: Start, limits: Limits, session: Session) -> I
         yield Pair(session, [stack.enter_context(Session(server, role, limits)) for _ in range(count)])
 
 
-def seeds_after(tolds: Sequence[Told], salt: str) -> Callable[[int], int]:
+def seeds_after(tolds: Sequence[Told], salt: str, draw: int = 0) -> Callable[[int], int]:
     """Return what makes a planned seed into the one that counts: nobody knows it before the traces are fixed.
 
-    It depends on what the traces do and on `salt`, so the same file always meets the same inputs.
+    It depends on what the traces do and on `salt`, so the same file always meets the same inputs. draw: a number, for
+    others.
     """
-    digest = hashlib.sha256(salt.encode())
+    digest = hashlib.sha256(f"{salt}/{draw}".encode())
     for told in tolds:
         digest.update(told.digest)
 

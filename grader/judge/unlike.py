@@ -1,0 +1,49 @@
+"""Inputs whose whole numbers are not those that the submission's process saw.
+
+Lengths and tables take few values in a small case. Where those of the true inputs are those of the decoys by chance, or
+those of another call, a call that read them from the wrong place is right. Other seeds are drawn then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from torch import Tensor
+
+from grader.protocol.messages import Recipe
+
+# In some cases they cannot differ: every sequence is as long as the cache.
+_MOST_DRAWS = 6
+
+Numbers = Callable[[Recipe], tuple[bytes, ...]]
+
+
+def whole_numbers(values: Sequence[object]) -> tuple[bytes, ...]:
+    """Return the bytes of the tensors of whole numbers among the arguments of a call."""
+    return tuple(
+        value.cpu().contiguous().numpy().tobytes()
+        for value in values
+        if isinstance(value, Tensor) and not value.is_floating_point() and not value.is_complex()
+    )
+
+
+def unlike(drawn: Callable[[int], list[Recipe]], decoys: Sequence[Recipe], numbers: Numbers) -> list[Recipe]:
+    """Return the first draw of recipes that differ in whole numbers from their decoys and from each other.
+
+    drawn: the recipes of a number. Returns draw 0 where none of the first few does.
+    """
+    seen = list(map(numbers, decoys))
+    draws = map(drawn, range(_MOST_DRAWS))
+    return next((recipes for recipes in draws if not _are_alike(recipes, decoys, seen, numbers)), drawn(0))
+
+
+def _are_alike(
+    recipes: Sequence[Recipe], decoys: Sequence[Recipe], seen: Sequence[tuple[bytes, ...]], numbers: Numbers
+) -> bool:
+    found = [*zip(recipes, map(numbers, recipes), strict=True)]
+    pairs = [*zip(found, zip(decoys, seen, strict=True), strict=True), *combinations(found, 2)]
+    return any(
+        one.seed != other.seed and (one.part, one.case) == (other.part, other.case) and mine == theirs
+        for (one, mine), (other, theirs) in pairs
+    )
