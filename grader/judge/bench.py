@@ -13,6 +13,8 @@ from functools import partial
 from math import prod
 from typing import Literal
 
+import torch
+
 from grader.judge.ahead import Ahead
 from grader.judge.causes import Failure, Seen, check_device, examine
 from grader.judge.clues import sure
@@ -208,7 +210,8 @@ class Bench:
             together = self._recipes([one for one, _ in listed], tolds)
             # Of calls that build on each other, all are made in the same process.
             direct = not all(told.is_replayed for told in tolds)
-        early = self.pair.side_by_side()
+        # A thread that was never asked for its number of threads computes products on every core.
+        early = self.pair.side_by_side(prepare=torch.get_num_threads)
         calls: list[tuple[Request, Recipe, _Said]] = []
         left = 0
         try:

@@ -113,9 +113,9 @@ class Pair:
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
-    def side_by_side(self) -> SideBySide:
+    def side_by_side(self, prepare: Callable[[], object] = lambda: None) -> SideBySide:
         """Return what replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
-        return SideBySide(self._replayers)
+        return SideBySide(self._replayers, prepare)
 
     def begin_apart(self, together: SideBySide, place: int, told: Told, call_of: Callable[[], Call]) -> None:
         """Begin to replay a call, if it needs no memory of earlier ones; what it makes is not kept either.

@@ -12,13 +12,16 @@ from grader.sandbox.session import Session
 
 
 class SideBySide:
-    """Replays what it is given, in that order, each by the next process that is idle. To be closed."""
+    """Replays what it is given, in that order, each by the next process that is idle. To be closed.
 
-    def __init__(self, replayers: Sequence[Session]) -> None:
+    prepare: what each of its threads, which make the jobs' questions, calls first.
+    """
+
+    def __init__(self, replayers: Sequence[Session], prepare: Callable[[], object]) -> None:
         self._idle: SimpleQueue[Session] = SimpleQueue()
         for replayer in replayers:
             self._idle.put(replayer)
-        self._pool = ThreadPoolExecutor(len(replayers), "side by side")
+        self._pool = ThreadPoolExecutor(len(replayers), "side by side", initializer=prepare)
         self._outcomes: dict[int, Future[Outcome]] = {}
 
     def begin(self, place: int, job: Callable[[], Replay]) -> None:
