@@ -64,6 +64,15 @@ class Request:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """A request, what came of recording it, and the recipe that it is judged on."""
+
+    request: Request
+    told: _Said
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
 class Trial:
     """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one.
 
@@ -197,37 +206,23 @@ class Bench:
     def _batch(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Generator[Trial]:
         """Record the requests, and replay them for as long as that goes well."""
         self._lost = False
-        # Decoys that are the true inputs would let a trace hold the answer.
-        decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
-        told_of = zip(requests, self._until_one_fails(decoys), strict=False)
-        recorded: Iterator[tuple[Request, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
-        together: list[Recipe] = []
-        direct = False
-        if chained:
-            # All are recorded before the first is replayed.
-            recorded = iter(listed := [*recorded])
-            tolds = [told for _, told in listed if isinstance(told, Told)]
-            together = self._recipes([one for one, _ in listed], tolds)
-            # Of calls that build on each other, all are made in the same process.
-            direct = not all(told.is_replayed for told in tolds)
         # A thread that was never asked for its number of threads computes products on every core.
         early = self.pair.side_by_side(prepare=torch.get_num_threads)
-        calls: list[tuple[Request, Recipe, _Said]] = []
-        left = 0
+        calls: list[_Asked] = []
+        left, direct = True, False
         try:
-            for request, told in recorded:
-                recipe = self._recipe(request)
-                if isinstance(told, Told):
-                    left += 1
-                    if not known:
-                        recipe = together[len(calls)] if chained else self._recipes([request], [told])[0]
-                    if not chained and len(requests) > 1:
-                        self.pair.begin_apart(early, len(calls), told, partial(self._expecting, request, recipe))
-                calls.append((request, recipe, told))
-            self.ahead.turn_to([(request.part or self.part, recipe) for request, recipe, _ in calls])
-            for place, (request, recipe, told) in enumerate(calls):
-                left -= isinstance(told, Told)
-                trial = self._examined(request, recipe, told, early.outcome(place), direct=direct)
+            for asked in self._asked(requests, chained=chained, known=known):
+                if isinstance(asked.told, Told) and not chained and len(requests) > 1:
+                    call_of = partial(self._expecting, asked.request, asked.recipe)
+                    self.pair.begin_apart(early, len(calls), asked.told, call_of)
+                calls.append(asked)
+            left = any(isinstance(one.told, Told) for one in calls)
+            # Of calls that build on each other, all are made in the same process.
+            direct = chained and any(isinstance(one.told, Told) and not one.told.is_replayed for one in calls)
+            self.ahead.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
+            for place, asked in enumerate(calls):
+                left = any(isinstance(one.told, Told) for one in calls[place + 1 :])
+                trial = self._examined(asked, early.outcome(place), direct=direct)
                 if trial.failure:
                     # Whoever asks on needs the replayers to be idle.
                     early.close()
@@ -237,9 +232,21 @@ class Bench:
             if left or direct or self._lost:
                 self.pair.skip()
 
-    def _recipes(self, requests: Sequence[Request], tolds: Sequence[Told]) -> list[Recipe]:
+    def _asked(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Iterator[_Asked]:
+        """Record the requests, and yield each with the recipe that counts: chained ones when all are recorded."""
+        # Decoys that are the true inputs would let a trace hold the answer.
+        decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
+        told_of = zip(requests, self._until_one_fails(decoys), strict=False)
+        said: Iterator[tuple[Request, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
+        for group in [[*said]] if chained else ([one] for one in said):
+            asked = [request for request, _ in group]
+            tolds = [told for _, told in group if isinstance(told, Told)]
+            planned = list(map(self._recipe, asked))
+            recipes = self._counting(planned, asked, tolds) if tolds and not known else planned
+            yield from (_Asked(*said, recipe) for said, recipe in zip(group, recipes, strict=True))
+
+    def _counting(self, planned: Sequence[Recipe], requests: Sequence[Request], tolds: Sequence[Told]) -> list[Recipe]:
         """Return the recipes of calls with the seeds that count."""
-        planned = [self._recipe(request) for request in requests]
 
         def drawn(draw: int) -> list[Recipe]:
             seed = seeds_after(tolds, self.salt, draw)
@@ -295,16 +302,9 @@ class Bench:
         """Return the call of a recipe, with room for the outputs that it should have."""
         return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
-    def _examined(
-        self,
-        request: Request,
-        recipe: Recipe,
-        told: _Said,
-        early: Outcome | None,
-        *,
-        direct: bool,
-    ) -> Trial:
+    def _examined(self, asked: _Asked, early: Outcome | None, *, direct: bool) -> Trial:
         """Have a call replayed or made, unless `early` came of it already, and examine what came of it."""
+        request, told, recipe = asked.request, asked.told, asked.recipe
         part = request.part or self.part
         expected = self.truth.expect(part, recipe)
         call = self._expecting(request, recipe)
