@@ -16,6 +16,7 @@ from grader.sandbox.server import ForkServer
 from tests.canaries import children_left
 from tests.claims import claim, files, statuses
 from tests.conftest import SHORT, Grade, grader_with, limited
+from tests.recordings import HEAD
 
 # Right, but for half a second per call.
 SLOW = """
@@ -52,6 +53,25 @@ def test_calls_that_take_too_long_together_end_the_part_and_no_other(server: For
     assert [check.status for check in ended[:3]] == ["timeout", "timeout", "skipped_dependency"]
     assert ended[0].reason == "The calls of this part took more than the 0.9 s that they may take together."
     assert not statuses(record, "row_softmax") & {"timeout", "skipped_dependency"}
+
+
+ONLY_LONG = f"""{HEAD}
+def vector_add(x, y):
+    if x.numel() < 64:
+        raise NotImplementedError
+    return added(x, y)
+"""
+
+
+def test_what_a_part_leaves_out_costs_the_checks_that_ask_for_it_alone(hastily: Grade, tmp_path: Path) -> None:
+    path = tmp_path / "only_long.py"
+    path.write_text(ONLY_LONG)
+    checks = hastily(path, "vector_add.full_blocks", "vector_add.tail", "vector_add.traffic").checks
+    assert {check.id: check.status for check in checks} == {
+        "vector_add.full_blocks": "pass",
+        "vector_add.tail": "not_implemented",
+        "vector_add.traffic": "pass",
+    }
 
 
 @pytest.mark.parametrize("path", files("unloadable"), ids=named)

@@ -95,7 +95,8 @@ class Answers:
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
-                    if result.status == "not_implemented" and result.cause:
+                    # A part that has answered rightly is begun: what it leaves out costs the checks that ask for it.
+                    if result.status == "not_implemented" and result.cause and not self._has_passed(part):
                         blocked = Failure("not_implemented", result.cause)
                     yield result
         if blocked is not None:
@@ -104,6 +105,9 @@ class Answers:
     def blocked(self, part: Part) -> Failure | None:
         """Why no check of the part could be judged, or None."""
         return self._blocked.get(part.name)
+
+    def _has_passed(self, part: Part) -> bool:
+        return any(self._statuses.get(check_id(part, check)) == "pass" for check in part.checks)
 
     def unfit(self, part: Part) -> str:
         """The first check on answers and technique that did not pass; empty where all did."""

@@ -499,6 +499,8 @@ def _refusing(refused: Refused) -> Callable[..., Any]:
 
     # So that the compiler comes to call it, and looks at nothing of it before.
     refuse.__triton_builtin__ = True  # type: ignore[attr-defined]
+    # Reductions ask a kernel's function for the Python function in it.
+    refuse.fn = refuse  # type: ignore[attr-defined]
     return refuse
 
 
