@@ -77,6 +77,11 @@ ROWS = torch.arange(100)
             id="constants that an operation changes",
         ),
         pytest.param(
+            "tl.extra.cuda.gdc_wait()\nz = x + y\ntl.extra.cuda.gdc_launch_dependents()",
+            lambda x, y: x + y,
+            id="waiting for a kernel that has ended",
+        ),
+        pytest.param(
             "z = x\nif program > 0:\n    z = y",
             lambda x, y: torch.where(ROWS < 64, x, y),
             id="a branch on a value",

@@ -99,7 +99,7 @@ NAMES = (
     *("_ir.MEM_SEMANTIC.RELAXED", "_ir.CACHE_MODIFIER.CV"),
     *("tl.bfloat16", "tl.float32", "tl.int1", "tl.tensor", "tl.range", "tl.static_range", "tl.PropagateNan.ALL"),
     *("tl.block_type", "tl.dtype", "tl.pointer_type", "tl.core.tensor_descriptor_base"),
-    *("tl.core.constexpr", "tl.core.tuple"),
+    *("tl.core.constexpr", "tl.core.tuple", "tl.extra.cuda"),
     *("tl.core.load_tensor_descriptor", "tl.core.store_tensor_descriptor"),
 )
 

@@ -48,6 +48,7 @@ def apply_corrections() -> None:
     _print_without_traces()
     _take_descriptors_alone()
     _make_blocks_of_types()
+    _let_kernels_wait_for_none()
     correct_numerics()
     correct_reductions()
     provide_libdevice()
@@ -362,3 +363,18 @@ def _make_blocks_of_types() -> None:
         make(self, element_ty, shape)
 
     tl.block_type.__init__ = made
+
+
+def _let_kernels_wait_for_none() -> None:
+    """Programmatic dependent launch: the kernel before has always ended here, and the next has not begun."""
+    from triton.language.extra import cuda
+    from triton.runtime.interpreter import tl
+
+    def going_on(_semantic: Any = None) -> None:
+        """Do nothing."""
+
+    going_on.__triton_builtin__ = True  # type: ignore[attr-defined]
+    # Triton loads its extra.cuda twice.
+    for module in (cuda, tl.extra.cuda):
+        for name in ("gdc_wait", "gdc_launch_dependents"):
+            setattr(module, name, going_on)
