@@ -176,6 +176,11 @@ def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, 
     return tuple(inputs)
 
 
+def is_whole(dtype: torch.dtype) -> bool:
+    """Tell whether a dtype has whole numbers alone; truth values are some."""
+    return not dtype.is_floating_point and not dtype.is_complex
+
+
 def build(
     builder: Callable[[Mapping[str, object], Generator], Sequence[object]],
     case: Mapping[str, object],

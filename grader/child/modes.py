@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from grader.protocol.operators import NUMBERING, SHAPING, SUPPORTING
+from grader.tensors import is_whole
 
 # Ways for values to leave a tensor without an operator of ATen.
 _ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
@@ -86,16 +87,16 @@ def _is_no_work(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
         return False
     # What a mask selects depends on its values, and a trace holds shapes.
     masks = name == "index" and any(one.dtype == torch.bool for one in tensors_in(args[1]))
-    return name in NUMBERING and not masks and _is_whole((args, *kwargs.values()))
+    return name in NUMBERING and not masks and _has_whole_numbers_alone((args, *kwargs.values()))
 
 
-def _is_whole(value: Any) -> bool:
+def _has_whole_numbers_alone(value: Any) -> bool:
     """Tell whether there are whole numbers alone, so that what is computed of them is whole."""
     if isinstance(value, tuple | list):
-        return all(map(_is_whole, value))
+        return all(map(_has_whole_numbers_alone, value))
     dtype = value.dtype if isinstance(value, Tensor) else value
     if isinstance(dtype, torch.dtype):
-        return not dtype.is_floating_point and not dtype.is_complex
+        return is_whole(dtype)
     return not isinstance(value, float | complex)
 
 

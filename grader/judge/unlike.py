@@ -12,6 +12,7 @@ from itertools import combinations
 from torch import Tensor
 
 from grader.protocol.messages import Recipe
+from grader.tensors import is_whole
 
 # In some cases they cannot differ: every sequence is as long as the cache.
 _MOST_DRAWS = 6
@@ -24,7 +25,7 @@ def whole_numbers(values: Sequence[object]) -> tuple[bytes, ...]:
     return tuple(
         value.cpu().contiguous().numpy().tobytes()
         for value in values
-        if isinstance(value, Tensor) and not value.is_floating_point() and not value.is_complex()
+        if isinstance(value, Tensor) and is_whole(value.dtype)
     )
 
 

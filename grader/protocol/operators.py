@@ -20,21 +20,8 @@ SUPPORTING = ALLOCATING | frozenset(
 # On whole numbers these make indices, such as the slots of a cache. On anything else they compute.
 NUMBERING = frozenset(
     {
-        *(
-            "add",
-            "add_",
-            "sub",
-            "sub_",
-            "rsub",
-            "mul",
-            "mul_",
-            "div",
-            "floor_divide",
-            "remainder",
-            "fmod",
-            "neg",
-            "abs",
-        ),
+        *("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "neg", "abs"),
+        *("div", "floor_divide", "remainder", "fmod"),
         *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
         *("__lshift__", "__rshift__", "__and__", "__or__", "__xor__"),
         *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "where"),
@@ -42,6 +29,9 @@ NUMBERING = frozenset(
         *("sum", "cumsum", "gather", "index_select", "index"),
     }
 )
+
+# What is kept in a trace, and may be asked for by one.
+RECORDED = SUPPORTING | NUMBERING
 
 # These change what a tensor is a window onto, or only ask; what they did shows in the windows.
 SHAPING = frozenset(

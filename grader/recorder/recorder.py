@@ -15,7 +15,7 @@ from torch import Tensor
 from grader.child.modes import Functions, Operators, tensors_in, unobserved
 from grader.child.see_through import see_through
 from grader.protocol.messages import Form
-from grader.protocol.operators import NUMBERING, SHAPING, SUPPORTING
+from grader.protocol.operators import RECORDED, SHAPING
 from grader.protocol.trace import MOST_CONSTANT_BYTES, MOST_STEPS, Deed, Recorded
 from grader.recorder import launching
 from grader.recorder.kernels import KernelTexts
@@ -118,10 +118,10 @@ class Call:
         known = [*tensors_in((args, tuple(kwargs.values())))]
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
         told: tuple[list[Any], dict[str, Any]] = [], {}
-        if name in SUPPORTING | NUMBERING:
+        if name in RECORDED:
             told = [self.telling.value(one) for one in args], {n: self.telling.value(v) for n, v in kwargs.items()}
         result = func(*args, **kwargs)
-        if name in SUPPORTING | NUMBERING:
+        if name in RECORDED:
             self._keep_operator(name, func, told, tensors_in(result))
         for tensor in tensors_in(result) if name in SHAPING else ():
             before = sizes.get(tensor.untyped_storage()._cdata)

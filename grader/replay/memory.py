@@ -12,6 +12,7 @@ from torch import Tensor
 from grader.child.arguments import GUARD_BYTES
 from grader.child.storage import bytes_of
 from grader.protocol.trace import Constant, Window
+from grader.tensors import is_whole
 
 _MOST_GUARDED_BYTES = 4 << 20
 # Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
@@ -151,11 +152,6 @@ class Memory:
                 shape = list(place.shape)
                 text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
                 self._overrun.append(f"{text}, the nearest {first} bytes away")
-
-
-def is_whole(dtype: torch.dtype) -> bool:
-    """Tell whether a type has whole numbers alone."""
-    return not dtype.is_floating_point and not dtype.is_complex
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.protocol.operators import NUMBERING, SUPPORTING
+from grader.protocol.operators import RECORDED
 from grader.protocol.trace import Operator
 from grader.replay.arguments import Arguments
 from grader.replay.memory import Unreplayable
@@ -50,7 +50,7 @@ def operators() -> Mapping[str, Supporting]:
     """Return the overloads by their whole names, without those that write into an `out` that they are given."""
     return {
         f"{name}.{overload}": Supporting(getattr(packet, overload))
-        for name in SUPPORTING | NUMBERING
+        for name in RECORDED
         for packet in (getattr(torch.ops.aten, name),)
         for overload in packet.overloads()
         if "out" not in overload
