@@ -20,12 +20,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from grader.child import assembly, cutecompiling
 from grader.child.disguise import Disguise, pretend
 from grader.child.driver import stand_in
+from grader.child.modes import LightMode
 from grader.protocol.messages import Binary, Compiled
 from grader.protocol.targets import TARGETS
 
@@ -42,13 +42,8 @@ _CONTRACTIONS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "conv
 _ATTENTION = "_scaled_dot_product"
 
 
-class WithoutProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class WithoutProducts(LightMode):  # type: ignore[no-untyped-call]
     """Lets torch only allocate what its matrix products would give: no launch depends on their values."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Saying yes would import torch's compiler.
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
@@ -127,7 +122,7 @@ class Compiler:
         self._binaries, self._cut, self._every, self._announce = [], 0, every, announce
         stopped = ""
         try:
-            with self.pretending(), WithoutProducts():  # type: ignore[no-untyped-call]
+            with self.pretending(), WithoutProducts():
                 call()
         except BaseException as raised:
             if not self._binaries:
@@ -295,7 +290,7 @@ class Compiler:
         return count if count > 1 else 0
 
     def _explained(self, refused: Exception, said: str) -> tuple[str, int]:
-        """Why a kernel does not compile, in one line, and the submission's line; `said` is what the compiler wrote."""
+        """Return why a kernel does not compile in one line, and the submission's line. said: by the compiler."""
         # A KeyError's text is quoted.
         text, line = _first_line(str(refused.args[0] if isinstance(refused, KeyError) and refused.args else refused)), 0
         link: BaseException | None = refused
@@ -328,7 +323,7 @@ class Compiler:
         return self._line_of_text(str(kernel.src)) or function.__code__.co_firstlineno
 
     def _line_of_text(self, source: str) -> int:
-        """Where a function's text stands in the submission's file; Triton keeps it without its indentation."""
+        """Return where a function's text stands in the submission's file; Triton keeps it without its indentation."""
         wanted = [text.strip() for text in source.rstrip().splitlines()]
         there = [text.strip() for text in Path(self._path).read_text(encoding="utf-8").splitlines()]
         starts = (start for start, text in enumerate(there) if text == wanted[0])
@@ -337,7 +332,7 @@ class Compiler:
 
 @contextmanager
 def _error_output() -> Iterator[Callable[[], str]]:
-    """What is written to descriptor 2 while the block runs: the compiler's own code knows no sys.stderr."""
+    """Yield what is written to descriptor 2 while the block runs: the compiler's own code knows no sys.stderr."""
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())
         before = os.dup(2)

@@ -54,18 +54,25 @@ class Functions(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Tells of operators."""
+class LightMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Stands between a call and torch's operators, without torch's compiler."""
 
     supports_higher_order_operators = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # Saying yes would import torch's compiler at the first operator: 1.4 s for every child.
+        # Saying yes would import the compiler at the first operator: 1.4 s for every child.
         return False
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+
+
+class Operators(LightMode):  # type: ignore[no-untyped-call]
+    """Tells of operators."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
         self._observer = observer
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -24,7 +24,7 @@ def kind_of_kernels() -> Any:
 
 
 def semantic() -> Any:
-    """What a rewritten kernel calls in every assignment and loop."""
+    """Return what a rewritten kernel calls in every assignment and loop."""
     from triton.runtime.interpreter import interpreter_semantic
 
     return interpreter_semantic

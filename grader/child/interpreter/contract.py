@@ -1,4 +1,4 @@
-"""What this package takes for granted about triton's interpreter, and whether it is so.
+"""Holds what this package takes for granted about triton's interpreter, and checks whether it is so.
 
 Names are those of the module triton.runtime.interpreter. `differences` looks at the interpreter as it was imported:
 before anything of ours has changed it.
@@ -130,7 +130,7 @@ def require() -> None:
 
 
 def differences(interpreter: ModuleType) -> list[str]:
-    """What is missing or different, in words; nothing where all is as it should be."""
+    """Return what is missing or different, in words; nothing where all is as it should be."""
     return [
         *_wrong_parameters(interpreter),
         *(f"{name} is missing" for name in NAMES if _found(interpreter, name) is None),
