@@ -17,6 +17,7 @@ from grader.cleaning import as_json
 from grader.cleaning import clean as clean  # noqa: PLC0414  for whoever writes into a record
 from grader.model.exercise import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
 from grader.protocol.decode import DecodeError, decode
+from grader.timeline import Stretch
 
 Schema = Literal["grade/result/v1"]
 SCHEMA: Schema = "grade/result/v1"
@@ -486,6 +487,7 @@ class Record:
     duration_s: float
     submitted_at: str = ""
     sightings: tuple[Sighting, ...] = ()
+    timeline: tuple[Stretch, ...] = ()
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> Status:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -18,6 +18,7 @@ from grader.sandbox.session import Session
 from grader.speed import prediction
 from grader.speed.stadium import Stadium, Timed
 from grader.speed.suite import Suite
+from grader.timeline import spent
 
 
 class Speed:
@@ -77,7 +78,9 @@ class Speed:
         assert anchor is not None
         assert lock is not None
         try:
-            with lock.alone():
+            with ExitStack() as alone:
+                with spent("wait for the GPU"):
+                    alone.enter_context(lock.alone())
                 suite = Suite(
                     part=planned.part,
                     band=band,
@@ -98,7 +101,7 @@ class Speed:
         verdict = timed.verdict
         try:
             if not (verdict.failure or verdict.undecided):
-                with self._stadium.lock.alone():
+                with self._stadium.lock.alone(), spent("baselines by themselves"):
                     verdict = timed.suite.confirm(verdict)
         except Exception as fault:
             return replace(self._fault(planned, fault, timed.duration_s), speed=timed.verdict.speed)

@@ -50,6 +50,7 @@ from grader.speed.anchor import Anchor
 from grader.speed.lock import GpuLock
 from grader.speed.scout import Scout
 from grader.speed.stadium import opened, scouted
+from grader.timeline import Stretch, age_s, since, spent
 from grader.tripwire import sightings
 
 # On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
@@ -70,7 +71,7 @@ def grade(
     `anchor` is one that was started early; without it, one is started where something is timed. `truth` is one that
     other gradings of the exercise use as well.
     """
-    started = monotonic()
+    started, earlier_s = monotonic(), age_s()
     entry, limits = job.entry, job.entry.exercise.limits
     truth = truth or Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
     start = entry.start(job.source)
@@ -121,11 +122,14 @@ def grade(
         ahead = [] if scratch.has_kernels else [part for part, _ in parts]
         with scouted(stadium, ahead, scout) as sent:
             for part, planned in parts:
-                tell(judged(part, planned))
+                with spent(f"answers of {part.name}"):
+                    tell(judged(part, planned))
             if sent and speed.has_something_to_time():
-                sent.recall()
+                with spent("wait for the scout"):
+                    sent.recall()
             # Nothing else may be busy while something is timed.
-            compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
+            with spent("wait for what kernels compile to"):
+                compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
         tell(compilation.released())
         tell(speed.results())
         isolation = session.ready.isolation if session.ready else ()
@@ -140,6 +144,7 @@ def grade(
         machine.environment(server.mode, isolation, gpu),
         session.printed,
         monotonic() - started,
+        since(started, before_s=earlier_s),
     )
 
 
@@ -150,6 +155,7 @@ def _record(
     env: Environment,
     printed: Printed,
     duration_s: float,
+    timeline: tuple[Stretch, ...],
 ) -> Record:
     entry, exercise = job.entry, job.entry.exercise
     return Record(
@@ -172,6 +178,7 @@ def _record(
         graded_at=job.graded_at,
         duration_s=round(duration_s, 3),
         sightings=sightings(job.source),
+        timeline=timeline,
     )
 
 

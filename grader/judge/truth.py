@@ -18,6 +18,7 @@ from grader.errors import GradeError
 from grader.judge.tolerance import allowed_error
 from grader.model.exercise import Part
 from grader.protocol.messages import Recipe, Slot
+from grader.timeline import spent
 
 # The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
 _MOST_KNOWN = 64
@@ -132,7 +133,8 @@ class Truth:
             known = self._known.setdefault(key, _Known())
         with known.lock:
             if known.outputs is None:
-                known.outputs = self._compute(part, recipe)
+                with spent("oracle"):
+                    known.outputs = self._compute(part, recipe)
             return known.outputs
 
     def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:

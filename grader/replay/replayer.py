@@ -13,13 +13,11 @@ import torch
 from torch import Tensor
 
 from grader import tensors
-from grader.child import launches
 from grader.child.announcing import Announcer, announce_compilation
 from grader.child.arguments import Arguments
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.interpreter.once import patch_language_once
-from grader.child.modes import tensors_in
 from grader.child.outputs import copied_out
 from grader.child.raising import Raising
 from grader.child.tuning import is_passed_over
@@ -27,23 +25,16 @@ from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Raised, Returned, Start
-from grader.protocol.operators import NUMBERING
 from grader.protocol.trace import (
     Choose,
-    Constant,
-    Free,
     KernelText,
-    Launch,
-    Operator,
-    Step,
     Trace,
     decode_trace,
 )
-from grader.replay.arguments import Arguments as Values
 from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
 from grader.replay.memory import Computed, Memory, Unreplayable
-from grader.replay.operators import operators
+from grader.replay.run import Run, launched
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
@@ -103,11 +94,10 @@ class Replayer:
         if replay.memory == "afresh":
             self._memory.forget()
             self._results.clear()
-        run = _Run(self, trace, launches=replay.launches)
+        run = Run(self, trace, launch=launched if replay.launches else None)
         try:
             self._place(call, trace)
-            for step in trace.steps:
-                run.step(step)
+            run.steps(trace.steps)
             if self._device.type == "cuda":
                 torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
@@ -133,7 +123,7 @@ class Replayer:
         for name, number in trace.arguments.items():
             self._memory.place_argument(number, self._arguments.buffer(name), self._arguments.tensor(name).dtype)
 
-    def _returned(self, call: Call, trace: Trace, run: _Run, memory_fd: int) -> Returned:
+    def _returned(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
         outputs: list[tuple[Form, Tensor | None]] = []
         for output in trace.outputs:
@@ -187,121 +177,20 @@ class Replayer:
         """Return what the latest launch moved, where that is counted."""
         return self._watch.traffic if self._watch else None
 
-    def first_choice(self, step: Choose) -> int:
-        """Return the configuration that worked when this line was last replayed."""
-        return self._chosen.get((step.line, len(step.alternatives)), 0)
-
-    def choose(self, step: Choose, place: int) -> None:
-        """Remember the configuration that worked."""
-        self._chosen[step.line, len(step.alternatives)] = place
-
-
-class _Run:
-    """The replay of one trace. line: of the submission, where it asked for what is running now."""
-
-    def __init__(self, replayer: Replayer, trace: Trace, *, launches: bool) -> None:
-        self._replayer = replayer
-        self._trace = trace
-        self._launches = launches
-        self._values = Values(self._tensor, self._kernel, replayer.device)
-        self.line = 0
-        self.launched: list[messages.Launch] = []
-        # The windows that the step at hand was given.
-        self._met: list[int] = []
-
-    def step(self, step: Step) -> None:
-        """Do what one step says."""
-        match step:
-            case Operator():
-                self._operator(step)
-            case Constant():
-                self._replayer.memory.place_constant(step)
-            case Launch():
-                self._launch(step)
-            case Choose():
-                self._choose(step)
-            case Free(storages):
-                self._replayer.memory.free(storages)
-
-    def _operator(self, step: Operator) -> None:
-        operator = operators().get(step.name)
-        if operator is None:
-            raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
-        self.line = step.line
-        self._met.clear()
-        results = tensors_in(operator(step, self._values))
-        memory = self._replayer.memory
-        whole = all(memory.is_whole(self._trace.windows[index]) for index in self._met)
-        name = step.name.partition(".")[0]
-        if name in NUMBERING and not whole:
-            raise Computed(f"aten.{name}")
-        self.line = 0
-        for place, result in zip(step.results, results, strict=True):
-            window = self._trace.windows[place]
-            made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
-            if made != (window.dtype, window.shape, window.strides):
-                raise Unreplayable(f"{step.name} must make {window}, got {made}")
-            if not memory.knows(window.storage):
-                memory.adopt(window.storage, result)
-            if not whole:
-                memory.taint(window.storage)
-
-    def _launch(self, step: Launch) -> None:
-        if not self._launches:
-            return
-        self.line = step.line
-        self._met.clear()
-        kernel = self._kernel(step.kernel)
-        value = self._values.of_launch
-        names = list(kernel.arg_names)
-        open_names = set(names) - launches.constant_names(kernel)
-        named = [*zip(names, step.args, strict=False), *step.kwargs.items()]
-        try:
-            given = {name: value(one) for name, one in named if name in open_names}
-        except Refused as refused:
-            # A compiler knows no type for it.
-            raise Refused(refused.line, refused.rule, python=True) from None
-        given |= {name: value(one) for name, one in named if name not in open_names}
-        args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
-        options = {name: value(one) for name, one in step.options.items()}
-        told = messages.Launch(
-            launches.name_of(kernel), step.grid, launches.constants(kernel, launches.bound(kernel, args, kwargs))
-        )
-        self.launched.append(told)
-        for index in self._met:
-            # It may store there, but not into an argument without being noticed.
-            storage = self._trace.windows[index].storage
-            if storage not in self._trace.arguments.values():
-                self._replayer.memory.taint(storage)
-        try:
-            kernel.run(*args, grid=step.grid, warmup=False, **kwargs, **options)
-        finally:
-            self.launched[-1] = dataclasses.replace(told, traffic=self._replayer.traffic())
-        self.line = 0
-
-    def _choose(self, step: Choose) -> None:
-        """Do what the first configuration does that works."""
-        first = self._replayer.first_choice(step)
-        count = len(step.alternatives)
-        for place in range(first, count):
-            before = len(self.launched)
+    def choose(self, step: Choose, run: Run) -> None:
+        """Do what the first configuration does that works; once found, it is the first one tried."""
+        key, count = (step.line, len(step.alternatives)), len(step.alternatives)
+        for place in range(self._chosen.get(key, 0), count):
+            before = len(run.launched)
             try:
-                for inner in step.alternatives[place]:
-                    self.step(inner)
+                run.steps(step.alternatives[place])
             except Exception as refused:
                 if not is_passed_over(refused) or place == count - 1:
                     raise
-                del self.launched[before:]
+                del run.launched[before:]
             else:
-                self._replayer.choose(step, place)
+                self._chosen[key] = place
                 return
-
-    def _kernel(self, index: int) -> Any:
-        return self._replayer.kernels(self._trace.kernels).kernel(index)
-
-    def _tensor(self, index: int) -> Tensor:
-        self._met.append(index)
-        return self._replayer.memory.tensor(self._trace.windows[index])
 
 
 def _refusal_in(raised: BaseException) -> Refused | None:

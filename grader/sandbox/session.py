@@ -65,6 +65,7 @@ from grader.sandbox.outcome import (
 )
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
+from grader.timeline import spent
 
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 # How often what all processes of a submission take up together is looked at.
@@ -196,7 +197,8 @@ class Session:
         child = self._child
         assert child is not None
         self._scratch.is_used = True
-        answer = self._receive(self._limits.load_s)
+        with spent("load the file"):
+            answer = self._receive(self._limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer
             child.baseline_bytes = usage.resident_bytes(child.spawned.pid)
@@ -210,11 +212,13 @@ class Session:
         """Start a process and tell it what it is to load; return Ready, or what it said instead and has ended."""
         notice_fd = _sealed_memory(NOTICE_BYTES)
         try:
-            self._spawn(Notice(notice_fd))
+            with spent("start a process"):
+                self._spawn(Notice(notice_fd))
             refused = self._send(dataclasses.asdict(self._start), (notice_fd,), self._limits.load_s)
         finally:
             os.close(notice_fd)
-        ready = refused or self._receive(self._limits.load_s)
+        with spent("a process gets ready"):
+            ready = refused or self._receive(self._limits.load_s)
         if not isinstance(ready, Ready):
             self.restart()
         return ready
@@ -225,7 +229,8 @@ class Session:
         if not isinstance(loaded, Loaded):
             return loaded
         with self._memory_for(call) as memory_fd:
-            answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
+            with spent("calls in the submission's process"):
+                answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
     def record(self, wanted: Record) -> tuple[Recorded, Trace] | Raised | Unanswered:
@@ -242,7 +247,8 @@ class Session:
             message = receive(channel, TRACE_BYTES, deadline=deadline, watch=watch)[0]
             return decode_recorded(message) if message.get("answer") == "recorded" else decode_answer(message)
 
-        answer = self._read(read, self._limits.call_s)
+        with spent("record"):
+            answer = self._read(read, self._limits.call_s)
         if isinstance(answer, Raised) and answer.fatal:
             self.restart()
         if isinstance(answer, tuple | Raised | Unanswered):
@@ -265,7 +271,8 @@ class Session:
         if not isinstance(loaded, Loaded):
             return loaded
         with self._memory_for(wanted.call) as memory_fd:
-            answer = self._exchange(wanted, Returned, self._limits.call_s, memory_fd)
+            with spent("replay"):
+                answer = self._exchange(wanted, Returned, self._limits.call_s, memory_fd)
             if not isinstance(answer, Returned):
                 return answer
             return Finished(answer, _copied_slots(wanted.call, answer, memory_fd))
@@ -359,7 +366,8 @@ class Session:
             return -1
         child.spawned.channel.close()
         child.notice.close()
-        status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
+        with spent("end a process"):
+            status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
         child.drain.join(2)
         return status
 

@@ -46,6 +46,7 @@ from grader.protocol.messages import (
 from grader.protocol.spans import MOST_SUMS
 from grader.sandbox import process
 from grader.sandbox.outcome import Clocking
+from grader.timeline import spent
 
 _START_TIMEOUT_S = 180.0
 # A first call may compile for minutes; nothing that the anchor runs is hostile.
@@ -139,7 +140,8 @@ class Anchor:
     def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
         with self._or_gone():
             if not self._started:
-                self._answer(_START_TIMEOUT_S)
+                with spent("wait for the anchor"):
+                    self._answer(_START_TIMEOUT_S)
                 self._started = True
             send(self._channel, dataclasses.asdict(question), () if descriptor is None else (descriptor,))
             return decode(wanted, self._answer(_ANSWER_TIMEOUT_S))

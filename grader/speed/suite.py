@@ -26,6 +26,7 @@ from grader.speed.monitor import watching
 from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone, heat
 from grader.speed.roofline import Work
 from grader.speed.verify import Refused
+from grader.timeline import spent
 
 # A ratio is known well enough when its interval reaches one per cent to either side.
 _NARROW = 0.01
@@ -100,7 +101,8 @@ class Suite:
         with watching(self.uuid) as readings, _undisturbed():
             try:
                 for case in band.suite.named:
-                    sizes += self._size(case)
+                    with spent(f"time {self.part.name} {case.words()}"):
+                        sizes += self._size(case)
             except Refused as refused:
                 return Verdict(self._speed(sizes, readings.state()), refused.failure)
         speed = self._speed(sizes, readings.state())
