@@ -47,9 +47,7 @@ from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.anchor import Anchor
-from grader.speed.lock import GpuLock
-from grader.speed.scout import Scout
-from grader.speed.stadium import opened, scouted
+from grader.speed.stadium import opened
 from grader.timeline import Stretch, age_s, since, spent
 from grader.tripwire import sightings
 
@@ -95,7 +93,7 @@ def grade(
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
         answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis)
-        speed = Speed(job, session, stadium, answers)
+        speed = Speed(job, pair, stadium, answers)
 
         def send_compiler() -> None:
             compiling.send(lambda: server.beside("compile"))
@@ -113,23 +111,14 @@ def grade(
                 if not compilation.holds(result):
                     yield result
 
-        def scout(lock: GpuLock) -> Scout:
-            return Scout(server, start, limits, scratch, lock)
-
         if compilation.is_asked:
             send_compiler()
-        # What an earlier grading of this very file compiled need not be compiled ahead.
-        ahead = [] if scratch.has_kernels else [part for part, _ in parts]
-        with scouted(stadium, ahead, scout) as sent:
-            for part, planned in parts:
-                with spent(f"answers of {part.name}"):
-                    tell(judged(part, planned))
-            if sent and speed.has_something_to_time():
-                with spent("wait for the scout"):
-                    sent.recall()
-            # Nothing else may be busy while something is timed.
-            with spent("wait for what kernels compile to"):
-                compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
+        for part, planned in parts:
+            with spent(f"answers of {part.name}"):
+                tell(judged(part, planned))
+        # Nothing else may be busy while something is timed.
+        with spent("wait for what kernels compile to"):
+            compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
         tell(compilation.released())
         tell(speed.results())
         isolation = session.ready.isolation if session.ready else ()

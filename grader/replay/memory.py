@@ -17,6 +17,8 @@ from grader.tensors import is_whole
 _MOST_GUARDED_BYTES = 4 << 20
 # Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
 _FILL = 0x7F
+# NaN in every floating-point type, -1 in every integer's.
+_POISON = 0xFF
 _MOST_FINDINGS = 8
 
 
@@ -42,10 +44,11 @@ class _Place:
 
 
 class Memory:
-    """All storages that were not freed yet, from call to call."""
+    """All storages that were not freed yet, from call to call. guarded: whether allocations get guard bands."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
         self._device = device
+        self._guarded = guarded
         self._places: dict[int, _Place] = {}
         self._overrun: list[str] = []
         self._own_bytes: dict[int, int] = {}
@@ -58,6 +61,18 @@ class Memory:
     def forget(self) -> None:
         """Forget all storages."""
         self._places.clear()
+
+    def known(self) -> frozenset[int]:
+        """Return the numbers of all storages."""
+        return frozenset(self._places)
+
+    def drop_but(self, kept: frozenset[int], *, poison: bool = False) -> None:
+        """Forget all storages but these. poison: overwrite them with NaN: whoever gets that memory finds no result."""
+        for number in self._places.keys() - kept:
+            place = self._places.pop(number)
+            self._own_bytes.pop(number, None)
+            if poison:
+                place.content.fill_(_POISON)
 
     def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype) -> None:
         """Give an argument's buffer, of bytes, its number."""
@@ -87,7 +102,7 @@ class Memory:
             raise Unreplayable("an operator must make memory of its own")
         size = content.numel()
         buffer = content[:0]
-        if 0 < size <= _MOST_GUARDED_BYTES:
+        if self._guarded and 0 < size <= _MOST_GUARDED_BYTES:
             buffer = torch.full((size + 2 * GUARD_BYTES,), _FILL, dtype=torch.uint8, device=self._device)
             buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(content)
             content = _as_storage(buffer, GUARD_BYTES, size)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from grader.child.arguments import Arguments
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.interpreter.once import patch_language_once
-from grader.child.outputs import copied_out
+from grader.child.outputs import copied_out, form_of
 from grader.child.raising import Raising
-from grader.child.tuning import is_passed_over
 from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
 from grader.protocol.decode import decode
-from grader.protocol.messages import Answer, Call, Form, Loaded, Raised, Returned, Start
+from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
 from grader.protocol.trace import (
     Choose,
     KernelText,
@@ -34,7 +32,8 @@ from grader.protocol.trace import (
 from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
 from grader.replay.memory import Computed, Memory, Unreplayable
-from grader.replay.run import Run, launched
+from grader.replay.run import Run, first_that_works, launched
+from grader.replay.timing import Timing
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
@@ -54,6 +53,7 @@ class Replayer:
         self._memory = Memory(device)
         self._raising = Raising(self._path)
         self._results: list[int] = []
+        self._timing = Timing(device, self.kernels)
         self._watch: MemoryWatch | None = None
         self._text: Text | None = None
         # Those of the latest traces, newest last.
@@ -75,42 +75,83 @@ class Replayer:
         """Say that there is nothing to load: the submission's file is only read."""
         return Loaded("loaded", (), ())
 
-    def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Answer:  # noqa: ARG002
-        """Replay one call."""
+    def answer(self, message: dict[str, Any], descriptors: list[int]) -> Answer:
+        """Do what a message of the grader's asks for."""
+        try:
+            match message.get("op"):
+                case messages.Sample.op:
+                    return self._said(lambda: self._timing.sample(decode(messages.Sample, message).seed))
+                case messages.Show.op:
+                    return self._said(lambda: self._timing.show(decode(messages.Show, message), descriptors[0]))
+                case messages.Prepare.op:
+                    return self._prepared(message)
+                case messages.Precompile.op:
+                    trace = decode_trace(message["trace"])
+                    return self._said(lambda: Precompiled("precompiled", self._timing.precompile(trace)))
+                case _:
+                    return self._replay(message, descriptors[0])
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _prepared(self, message: dict[str, Any]) -> Answer:
+        traces = [decode_trace(one) for one in message["traces"]]
+        asked = decode(messages.Prepare, {**message, "traces": []})
+        # What answers were replayed on is not needed any more, and what is timed may need all of the memory.
+        self._memory.forget()
+        self._arguments = Arguments(self._device)
+        recipe = asked.call.recipe
+        builder = getattr(self._builders, recipe.part)
+
+        def build(seed: int) -> tuple[object, ...]:
+            return tensors.build(builder, recipe.case, seed, None, self._device)
+
+        return self._said(lambda: self._timing.prepare(asked, traces, build))
+
+    def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.Replay, {**message, "trace": {}})
         kept = self._memory, self._results
         if replay.memory == "alone":
             self._memory, self._results = Memory(self._device), []
         try:
-            return self._replayed(replay, trace, descriptors[0])
+            return self._replayed(replay, trace, memory_fd)
         finally:
-            os.close(descriptors[0])
             if replay.memory == "alone":
                 self._memory, self._results = kept
 
-    def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Returned | Raised:
+    def _said(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
+        """Return what something comes to, or what it raises."""
+        try:
+            return do()
+        except Exception as raised:
+            return self._told(raised, line() if line else self._timing.line)
+
+    def _told(self, raised: Exception, line: int) -> Raised:
+        if isinstance(raised, Computed):
+            return dataclasses.replace(self._raising.refused(str(raised), line), kind=messages.COMPUTED)
+        if isinstance(raised, Unreplayable):
+            return Raised("raised", "crash", "Unreplayable", str(raised)[:2000], ())
+        if refused := _refusal_in(raised):
+            told = self._raising.refused(refused.rule, refused.line, launched_at=line)
+            return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
+        return self._raising.told(raised, findings=self._findings(), launched_at=line)
+
+    def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
         if replay.memory == "afresh":
             self._memory.forget()
             self._results.clear()
         run = Run(self, trace, launch=launched if replay.launches else None)
-        try:
+
+        def done() -> Answer:
             self._place(call, trace)
             run.steps(trace.steps)
             if self._device.type == "cuda":
                 torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
-        except Computed as computed:
-            told = self._raising.refused(str(computed), run.line)
-            return dataclasses.replace(told, kind=messages.COMPUTED)
-        except Unreplayable as unreplayable:
-            return Raised("raised", "crash", "Unreplayable", str(unreplayable)[:2000], ())
-        except Exception as raised:
-            if refused := _refusal_in(raised):
-                told = self._raising.refused(refused.rule, refused.line, launched_at=run.line)
-                return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
-            return self._raising.told(raised, findings=self._findings(), launched_at=run.line)
+
+        return self._said(done, lambda: run.line)
 
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
@@ -133,11 +174,11 @@ class Replayer:
             if output.window >= 0:
                 tensor = self._memory.tensor(trace.windows[output.window])
                 # Where a tensor lay, only the recorder knows.
-                form = dataclasses.replace(_form_of(tensor), device=form.device)
+                form = dataclasses.replace(form_of(tensor), device=form.device)
             outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
             if storage >= 0 and storage not in given:
                 self._results = [*self._results, storage][-_KEPT_RESULTS:]
-        outputs += [(_form_of(one), one) for one in map(self._arguments.tensor, call.mutates)]
+        outputs += [(form_of(one), one) for one in map(self._arguments.tensor, call.mutates)]
         forms = copied_out(outputs, call.slots, memory_fd, self._device.type)
         changed, overrun = self._arguments.disturbed(call.mutates)
         overrun += self._memory.overrun()
@@ -179,18 +220,8 @@ class Replayer:
 
     def choose(self, step: Choose, run: Run) -> None:
         """Do what the first configuration does that works; once found, it is the first one tried."""
-        key, count = (step.line, len(step.alternatives)), len(step.alternatives)
-        for place in range(self._chosen.get(key, 0), count):
-            before = len(run.launched)
-            try:
-                run.steps(step.alternatives[place])
-            except Exception as refused:
-                if not is_passed_over(refused) or place == count - 1:
-                    raise
-                del run.launched[before:]
-            else:
-                self._chosen[key] = place
-                return
+        key = step.line, len(step.alternatives)
+        self._chosen[key] = first_that_works(step, run, self._chosen.get(key, 0))
 
 
 def _refusal_in(raised: BaseException) -> Refused | None:
@@ -201,7 +232,3 @@ def _refusal_in(raised: BaseException) -> Refused | None:
             return link
         link = link.__cause__ or link.__context__
     return None
-
-
-def _form_of(tensor: Tensor) -> Form:
-    return Form("tensor", str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type)

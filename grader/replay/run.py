@@ -11,6 +11,7 @@ from torch import Tensor
 
 from grader.child import launches
 from grader.child.modes import tensors_in
+from grader.child.tuning import is_passed_over
 from grader.protocol import messages
 from grader.protocol.operators import NUMBERING
 from grader.protocol.trace import Choose, Constant, Free, KernelText, Launch, Operator, Step, Trace
@@ -50,6 +51,26 @@ def launched(kernel: Any, grid: Sequence[int], args: Sequence[Any], kwargs: dict
 def compiled(kernel: Any, grid: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Compile what a launch would run, and launch nothing."""
     return kernel.run(*args, grid=tuple(grid), warmup=True, **kwargs)
+
+
+def first_that_works(step: Choose, run: Run, first: int = 0) -> int:
+    """Do what the first alternative says that works, from the place `first` on; return its place.
+
+    Those that an autotuner would pass over are passed over. Raises what the last one raises.
+    """
+    last = len(step.alternatives) - 1
+    for place in range(first, last):
+        before = len(run.launched)
+        try:
+            run.steps(step.alternatives[place])
+        except Exception as refused:
+            if not is_passed_over(refused):
+                raise
+            del run.launched[before:]
+        else:
+            return place
+    run.steps(step.alternatives[last])
+    return last
 
 
 class Run:
