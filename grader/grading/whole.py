@@ -15,6 +15,7 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
+from grader.catalogue import Entry
 from grader.compiled.kept import place_for
 from grader.compiled.runner import Compiling
 from grader.grading.answers import Answers
@@ -23,7 +24,7 @@ from grader.grading.diagnosis import Diagnosis
 from grader.grading.job import Job
 from grader.grading.results import was_run
 from grader.grading.speed import Speed
-from grader.judge.truth import Truth
+from grader.judge.truth import MOST_KNOWN, Truth
 from grader.model.exercise import Part, SpeedBand, WorkModel
 from grader.plan import Plan, PlannedCheck
 from grader.protocol.messages import Start
@@ -43,7 +44,6 @@ from grader.record import (
 )
 from grader.sandbox.kernels import shelf_for
 from grader.sandbox.pair import Pair, paired
-from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.anchor import Anchor
@@ -71,19 +71,18 @@ def grade(
     """
     started, earlier_s = monotonic(), age_s()
     entry, limits = job.entry, job.entry.exercise.limits
-    truth = truth or Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
     start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
+    truth = truth or truth_of(entry, on_gpu=gpu is not None)
     # Without a GPU tensors are small, and the submission needs the cores itself.
     torch.set_num_threads(_GPU_THREADS if gpu else 1)
     versions = machine.version("triton"), machine.version("torch")
-    shelf = shelf_for(job.source, versions) if gpu else None
+    shelf = shelf_for(job.student, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
     with (
-        Scratch(shelf) as scratch,
-        Session(server, start, limits, scratch) as session,
-        paired(server, start, limits, session) as pair,
+        Session(server, start, limits) as session,
+        paired(server, start, limits, session, shelf) as pair,
         _counting(job, server, start, pair) as counting,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
@@ -169,6 +168,12 @@ def _record(
         sightings=sightings(job.source),
         timeline=timeline,
     )
+
+
+def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
+    """Return the truth of an exercise. on_gpu: computed there, of the same inputs; keep: how many cases are kept."""
+    inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
+    return Truth(inputs, oracle, keep=keep, measured=entry.measured, computes_on="cuda" if on_gpu else "")
 
 
 def _has_speed(plan: Plan) -> bool:

@@ -47,7 +47,10 @@ class Replayer:
     def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
         self._start = start
         self._path = str(Path(scratch, start.submission_name))
-        Path(self._path).write_text(start.submission, encoding="utf-8")
+        # In one step: another replayer of the same submission may be reading it.
+        unfinished = Path(f"{self._path}.{os.getpid()}")
+        unfinished.write_text(start.submission, encoding="utf-8")
+        unfinished.replace(self._path)
         self._device = device
         self._arguments = Arguments(device)
         self._memory = Memory(device)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -15,12 +16,14 @@ from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
 from grader.protocol.trace import Deed, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 from grader.sandbox.side_by_side import SideBySide
 
 # Where kernels are interpreted. The same on every machine, because seeds follow from what is recorded anew.
 _SIDE_BY_SIDE = 2
+_SIDE_BY_SIDE_ON_GPU = 4
 # All configurations of an autotuner at one size; compiling itself is not counted.
 _PRECOMPILE_S = 60.0
 
@@ -195,15 +198,19 @@ class Pair:
 
 
 @contextmanager
-def paired(server: Spawner, start: Start, limits: Limits, session: Session) -> Iterator[Pair]:
-    """Put processes that replay beside a submission's session: each in a folder and of a user of its own.
+def paired(
+    server: Spawner, start: Start, limits: Limits, session: Session, shelf: Path | None = None
+) -> Iterator[Pair]:
+    """Put processes that replay beside a submission's session; they share a folder and a user.
 
-    A process on a GPU is dear, so there is one of them.
+    shelf: where compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
     """
+    role = replace(start, role="replay")
     with ExitStack() as stack:
-        count = 1 if server.mode == "gpu" else _SIDE_BY_SIDE
-        role = replace(start, role="replay")
-        yield Pair(session, [stack.enter_context(Session(server, role, limits)) for _ in range(count)])
+        scratch = stack.enter_context(Scratch(shelf))
+        count = _SIDE_BY_SIDE_ON_GPU if server.mode == "gpu" else _SIDE_BY_SIDE
+        sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(count)]
+        yield Pair(session, [stack.enter_context(one) for one in sessions])
 
 
 def seeds_after(tolds: Sequence[Told], salt: str, draw: int = 0) -> Callable[[int], int]:
