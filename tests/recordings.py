@@ -50,6 +50,10 @@ class Recording:
         self._text = text
         self.case = dict(case)
 
+    def at(self, **changes: Value) -> Recording:
+        """Return the same processes, whose calls are those of another case."""
+        return Recording(self._entry, self.pair, self._text, {**self.case, **changes})
+
     def line_of(self, words: str) -> int:
         """The line of the submission that holds these words first."""
         return next(number for number, line in enumerate(self._text.splitlines(), 1) if words in line)

@@ -20,7 +20,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,9 @@ from grader import tensors
 from grader.catalogue import Entry
 from grader.grading import Job, grade
 from grader.judge.causes import why_not_finished
-from grader.model.cases import Value
 from grader.model.exercise import Limits, SpeedBand
 from grader.plan import default_seed, draw
-from grader.protocol.messages import Call, Recipe, Returned, Slot
+from grader.protocol.messages import Returned
 from grader.record import CheckResult, Speed
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Told
@@ -44,7 +44,7 @@ from grader.speed.anchor import Anchor
 from tests.claims import SUBMISSIONS, files, link
 from tests.conftest import Grade, limited
 from tests.racing import band_of
-from tests.recordings import CASE, Recording, recording
+from tests.recordings import Recording, answer_in, recording
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = files("timing")
@@ -83,52 +83,42 @@ def test_every_file_says_what_it_must_come_to() -> None:
 # -- without a GPU ---------------------------------------------------------------------------------------------------
 
 # Longer than any vector whose answer is judged: the files tell the two apart by that. A type of each width.
-TIMED: tuple[dict[str, Value], ...] = ({**CASE, "N": 1 << 17}, {**CASE, "N": 1 << 17, "dtype": "float16"})
-SEEDS = range(11, 15)
-
-
-@pytest.mark.parametrize("path", FILES, ids=named)
-def test_its_answers_are_right_where_they_are_judged(path: Path, briefly: Grade) -> None:
-    record = briefly(path, "vector_add.tail", "vector_add.fresh", "vector_add.kernels")
-    assert {check.status for check in record.checks} == {"pass"}, record.checks
+LENGTH = 1 << 17
+DTYPES = ("float32", "float16")
+SEEDS = range(11, 14)
 
 
 @dataclass(frozen=True)
 class Came:
-    """What came of calls at a size that is timed.
+    """What came of calls.
 
-    kinds: the causes for which they are worth nothing. nbytes: what the kernels of those that are right moved at least.
+    kinds: the causes for which they are worth nothing. nbytes: what the kernels of each moved at least.
     """
 
     kinds: frozenset[str]
-    nbytes: int
+    nbytes: int = 0
 
 
-def timed_once(one: Recording, small: Call) -> Came:
-    """Record one call of the size, as a process does that has judged answers before, and replay it."""
-    told = one.pair.record(small)
-    if isinstance(told, Told) and told.is_replayed:
-        one.pair.replay(told, small)
-    return recorded(one)
+def recorded(one: Recording, most: int | None = None) -> Came:
+    """Record a call that finds nothing but what the submission kept, and replay it on fresh memory.
 
-
-def recorded(one: Recording) -> Came:
-    """Record a call that finds nothing but what the submission kept, and replay it on fresh memory."""
+    most: how many configurations are tried; None: all.
+    """
     one.pair.skip()
     told = one.pair.record(one.call())
     if not isinstance(told, Told):
-        return Came(frozenset({why_not_finished(told, "ex_15.py").cause.kind}), 0)
+        return Came(frozenset({why_not_finished(told, "ex_15.py").cause.kind}))
     kinds = {"inconclusive" for _ in told.untold} | {"library_call" for _ in told.deeds}
     kinds |= set() if told.kernels else {"no_kernel"}
     if kinds:
-        return Came(frozenset(kinds), 0)
-    return together([replayed(one, each, seed) for each in alternatives(told) for seed in SEEDS])
+        return Came(frozenset(kinds))
+    return together([replayed(one, each, seed) for each in alternatives(told)[:most] for seed in SEEDS])
 
 
 def alternatives(told: Told) -> list[Told]:
     """Return the trace once for each configuration that it could be timed with."""
     most = max((len(step[1]) for step in told.message["steps"] if step[0] == "choose"), default=1)
-    return [replace(told, afresh=True, message=with_configuration(told.message, place)) for place in range(most)]
+    return [replace(told, message=with_configuration(told.message, place)) for place in range(most)]
 
 
 def with_configuration(message: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -137,11 +127,12 @@ def with_configuration(message: Mapping[str, Any], place: int) -> dict[str, Any]
 
 
 def replayed(one: Recording, told: Told, seed: int) -> Came:
+    assert told.afresh
     outcome = one.replay(told, seed)
     if not isinstance(outcome, Finished):
-        return Came(frozenset({why_not_finished(outcome, "ex_15.py").cause.kind}), 0)
+        return Came(frozenset({why_not_finished(outcome, "ex_15.py").cause.kind}))
     kinds = set(against(outcome.answer))
-    if not kinds and not torch.equal(result_of(outcome, one), one.wanted(seed)):
+    if not kinds and not torch.equal(answer_in(outcome, tensors.dtype_of(one.case["dtype"])), one.wanted(seed)):
         kinds.add("wrong_when_timed")
     moved = [launch.traffic for launch in outcome.answer.launches if launch.traffic]
     return Came(frozenset(kinds), sum(one.loaded_bytes + one.stored_bytes for one in moved))
@@ -158,49 +149,51 @@ def against(answer: Returned) -> Iterator[str]:
         yield "input_changed"
 
 
-def result_of(outcome: Finished, one: Recording) -> torch.Tensor:
-    (raw,) = outcome.outputs
-    return torch.frombuffer(bytearray(raw or b""), dtype=tensors.dtype_of(one.case["dtype"]))
+def together(several: Sequence[Came]) -> Came:
+    return Came(frozenset[str]().union(*(one.kinds for one in several)), min(one.nbytes for one in several))
 
 
-def together(all_: list[Came]) -> Came:
-    return Came(frozenset[str]().union(*(one.kinds for one in all_)), min(one.nbytes for one in all_))
-
-
-def came_of(path: Path, case: Mapping[str, Value], server: ForkServer, entry: Entry, times: int = 1) -> list[Came]:
-    """Return what came of calls of one size, one after another in one process."""
-    with recording(server, entry, path.read_text(encoding="utf-8"), head="", case=case) as one:
-        size = 1000
-        width = tensors.dtype_of(case["dtype"]).itemsize
-        recipe = Recipe("vector_add", {**case, "N": size}, 3)
-        small = one.call(recipe=recipe, slots=(Slot(str(case["dtype"]), (size,), 0, width * size),))
-        return [timed_once(one, small), *(recorded(one) for _ in range(times - 1))]
+@contextmanager
+def submitted(path: Path, server: ForkServer, entry: Entry) -> Iterator[Recording]:
+    """Yield the processes of a file that have judged an answer before, as they have when its speed is asked for."""
+    with recording(server, entry, path.read_text(encoding="utf-8"), head="") as one:
+        # There, the first configuration that works is taken.
+        assert not recorded(one.at(N=1000), most=1).kinds
+        yield one.at(N=LENGTH)
 
 
 @pytest.fixture(scope="module")
-def least_bytes(server: ForkServer, ex_15: Entry) -> list[int]:
-    """What the honest twin moves, in each of the timed cases."""
-    twin = SUBMISSIONS / "timing" / "honest_twin.py"
-    return [came_of(twin, case, server, ex_15)[0].nbytes for case in TIMED]
+def least_bytes(server: ForkServer, ex_15: Entry) -> dict[str, int]:
+    """What the honest twin moves."""
+    with submitted(SUBMISSIONS / "timing" / "honest_twin.py", server, ex_15) as one:
+        return {dtype: recorded(one.at(dtype=dtype)).nbytes for dtype in DTYPES}
 
 
 @pytest.mark.parametrize("path", here("refused"), ids=named)
 def test_what_earns_nothing_is_told_by_recorder_or_replay(path: Path, server: ForkServer, ex_15: Entry) -> None:
-    came = together([came_of(path, case, server, ex_15)[0] for case in TIMED])
+    with submitted(path, server, ex_15) as one:
+        came = together([recorded(one.at(dtype=dtype)) for dtype in DTYPES])
     assert came.kinds & claims(path)[1], came
 
 
 @pytest.mark.parametrize("path", here("passes", "gains nothing"), ids=named)
 def test_what_is_left_of_a_trick_is_right_and_moves_as_much_as_the_twin(
-    path: Path, server: ForkServer, ex_15: Entry, least_bytes: list[int]
+    path: Path, server: ForkServer, ex_15: Entry, least_bytes: dict[str, int]
 ) -> None:
-    for case, least in zip(TIMED, least_bytes, strict=True):
-        first, second = came_of(path, case, server, ex_15, times=2)
-        assert not first.kinds
-        assert first.nbytes >= least > 0
-        # A second record of the size need not be worth anything, where the first one's answer is handed out again.
-        assert not second.kinds or (claims(path)[0] == "gains nothing" and second.kinds <= WORTH_NOTHING), second
-        assert second.kinds or second.nbytes >= least
+    with submitted(path, server, ex_15) as one:
+        for dtype, least in least_bytes.items():
+            first, second = (recorded(one.at(dtype=dtype)) for _ in range(2))
+            assert not first.kinds
+            assert first.nbytes >= least > 0
+            # A second record of the size need not be worth anything: there, the first one's answer may be handed out.
+            assert not second.kinds or (claims(path)[0] == "gains nothing" and second.kinds <= WORTH_NOTHING), second
+            assert second.kinds or second.nbytes >= least
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.stem in ONLY_ON_A_GPU], ids=named)
+def test_what_shows_on_a_gpu_alone_is_right_where_answers_are_judged(path: Path, briefly: Grade) -> None:
+    record = briefly(path, "vector_add.tail", "vector_add.fresh", "vector_add.kernels")
+    assert {check.status for check in record.checks} == {"pass"}, record.checks
 
 
 # -- on a GPU --------------------------------------------------------------------------------------------------------
