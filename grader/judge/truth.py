@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
@@ -155,22 +155,23 @@ class Truth:
             for kind, outputs in found(*self.inputs(recipe)):
                 yield kind, tuple(one.double() for one in _listed(outputs))
 
-    def _inputs_there(self, recipe: Recipe) -> list[object]:
-        """Return the inputs of a call where the oracle runs."""
-        drawn = self.inputs(recipe)
+    def _inputs_there(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
+        """Return what makes the inputs of a call where the oracle runs, new ones every time."""
         if self._computes_on == self._device:
-            return list(drawn)
-        return [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
+            return lambda: self.inputs(recipe)
+        drawn = self.inputs(recipe)
+        return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
         # Each gets inputs of its own: a part that works in place changes them.
-        values = _listed(oracle(*map(_wide, self._inputs_there(recipe))))
-        variants = [_listed(result) for result in honest(*self._inputs_there(recipe))]
+        fresh = self._inputs_there(recipe)
+        values = _listed(oracle(*map(_wide, fresh())))
+        variants = [_listed(result) for result in honest(*fresh())]
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
-            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in self._inputs_there(recipe)]))
+            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in fresh()]))
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
             raise GradeError(

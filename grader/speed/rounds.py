@@ -1,8 +1,8 @@
 """One timed case: the submission's replay and the baselines take turns in random order, round after round.
 
-A round has a seed of its own, drawn when it begins; every contender gets the inputs of that seed. In every round the
-norms of the submission's outputs are compared with those of a baseline. In one round, drawn by chance before the first,
-stretches of the outputs are compared with the oracle.
+A round has a seed of its own, drawn when it begins; every contender gets the inputs of that seed. In every round sums
+of the submission's outputs, under random signs, are compared with those of a baseline. In one round, drawn by chance
+before the first, stretches of the outputs are compared with the oracle.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Rounds:
     """The contenders at one size.
 
     path: the submission's file, for messages. baseline: what the points are measured against. beside: what is shown as
-    well. witness: the baseline whose norms the submission's are compared with, if one of them computes what the part
+    well. witness: the baseline whose outputs the submission's are compared with, if one of them computes what the part
     asks for.
     """
 
@@ -193,7 +193,7 @@ class Rounds:
         taken: dict[str, tuple[Timing, Sampled]] = {}
         for name in order:
             started = perf_counter()
-            sampled = self._sample_of(name, seed) if name else self._own_sample(seed)
+            sampled = self._sample_of(name, seed) if name else self._own_sample(seed, examines=looked_at)
             if sampled is not None:
                 outside_us = (perf_counter() - started) * 1e6
                 taken[name] = Timing(sampled.device_us, outside_us, sampled.peak_bytes), sampled
@@ -203,8 +203,8 @@ class Rounds:
                 (self.samples.baselines.setdefault(name, []) if name else self.samples.submission).append(timing)
         return any(taken[name][1].exposed for name in ("", self.baseline))
 
-    def _own_sample(self, seed: int) -> Sampled | None:
-        sampled = self.replayer.sample(Sample(seed), _SAMPLE_S)
+    def _own_sample(self, seed: int, *, examines: bool) -> Sampled | None:
+        sampled = self.replayer.sample(Sample(seed, examines=examines), _SAMPLE_S)
         if not isinstance(sampled, Sampled):
             self._raise_of(sampled)
             return None
@@ -218,10 +218,11 @@ class Rounds:
             return None
 
     def _verify(self, seed: int, taken: dict[str, tuple[Timing, Sampled]], *, looked_at: bool) -> None:
-        """Compare what the submission's sample left with a baseline's norms, or with the oracle. Raises Refused."""
-        own = taken[""][1].norms
-        others = taken[self.witness][1].norms if self.witness in taken else own
-        alike = verify.norms_agree(own, others)
+        """Compare what the submission's sample left with a baseline's, or with the oracle. Raises Refused."""
+        own = taken[""][1]
+        if own.changed:
+            raise Refused(verify.changed(self.timed.case, own.changed))
+        alike = verify.alike(own, taken[self.witness][1]) if self.witness in taken else True
         if looked_at or not alike:
             verify.compare_with_oracle(
                 self.replayer, self.anchor, self.timed.part, self.timed.case, self.timed.recipe(seed), whole=not alike
