@@ -22,16 +22,22 @@ from grader.timeline import spent
 
 # The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
 MOST_KNOWN = 64
+# From so many elements on a GPU is faster, where there is one.
+_LARGE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed."""
+    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed.
+
+    elsewhere: value and allowed error, once more, on a GPU, where that compares large outputs faster.
+    """
 
     name: str
     value: Tensor
     dtype: torch.dtype
     allowed: Tensor
+    elsewhere: tuple[Tensor, Tensor] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -157,9 +163,11 @@ class Truth:
 
     def _inputs_there(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
         """Return what makes the inputs of a call where the oracle runs, new ones every time."""
-        if self._computes_on == self._device:
-            return lambda: self.inputs(recipe)
         drawn = self.inputs(recipe)
+        elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
+        if self._computes_on == self._device or elements < _LARGE:
+            # A small case is computed sooner than a GPU that others use answers.
+            return lambda: self.inputs(recipe)
         return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
@@ -182,9 +190,14 @@ class Truth:
             for i, value in enumerate(values)
         )
         return tuple(
-            Expected(name, value.to(self._device), variants[0][i].dtype, error.to(self._device))
+            self._expected(name, value, variants[0][i].dtype, error)
             for i, (name, value, error) in enumerate(zip(names, values, allowed, strict=True))
         )
+
+    def _expected(self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor) -> Expected:
+        there = value.device.type != self._device and value.numel() >= _LARGE
+        elsewhere = (value, allowed) if there else None
+        return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere)
 
 
 def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:

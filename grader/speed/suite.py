@@ -34,7 +34,7 @@ from grader.timeline import spent
 
 # A ratio is known well enough when its interval reaches half a per cent to either side.
 _NARROW = 0.005
-_LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
+_LEAST_ROUNDS, _MOST_ROUNDS = 12, 400
 _SIZE_BUDGET_S = 1.5
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
@@ -47,7 +47,7 @@ _MEMORY_FACTOR = 12
 # A baseline beside that takes this long is not tried at sizes with more work.
 _SLOW_US = 2e5
 # The clock outside is coarse: so much more than the events say, it must see before it contradicts them.
-_OUTSIDE_SHARE, _OUTSIDE_US = 0.25, 500.0
+_OUTSIDE_SHARE, _OUTSIDE_US = 0.5, 2000.0
 
 # What a case's call on decoys came to: what it does there, or what became of it instead.
 Traced = tuple[Told, ...] | Raised | Unanswered
