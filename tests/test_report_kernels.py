@@ -86,7 +86,8 @@ def test_what_is_missing_is_told_once_for_every_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "shown"), [("", "sm_90"), ("9.0", "sm_90"), ("8.0", "sm_80"), ("10.0", "sm_100"), ("8.9", "sm_90")]
+    ("capability", "shown"),
+    [("", "sm_90"), ("9.0", "sm_90"), ("8.0", "sm_80"), ("10.0", "sm_100"), ("8.9", "sm_89"), ("unknown", "")],
 )
 def test_the_gpu_that_is_there_stands_for_the_others(capability: str, shown: str) -> None:
     assert kernels.shown_target(replace(samples.passing().env, capability=capability)) == shown

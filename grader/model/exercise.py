@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grader.errors import require
+from grader.gpus import ARCHITECTURES
 from grader.model.cases import Cases, Size
 from grader.model.causes import Contrast, Kind
 from grader.model.formula import evaluate
-from grader.protocol.targets import TARGETS
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Compiles:
     """Passes when the kernels that a call launches compile for every target, whether such a GPU is there or not.
 
     The call is the one that is compiled for the scorecard (grader.compiled.runner.case_for). capabilities: the targets
-    (grader.protocol.targets). Each kernel must fit the target's shared memory and spill no registers; with
+    (grader.gpus). Each kernel must fit the target's shared memory and spill no registers; with
     `tensor_cores`, some kernel must multiply on tensor cores.
     """
 
@@ -152,9 +152,9 @@ class Compiles:
     tensor_cores: bool = False
 
     def __post_init__(self) -> None:
-        known = sorted(TARGETS)
+        known = sorted(ARCHITECTURES)
         for capability in self.capabilities:
-            require(capability in TARGETS, "Compiles.capabilities", f"be among {known}", capability)
+            require(capability in ARCHITECTURES, "Compiles.capabilities", f"be among {known}", capability)
         require(len(self.capabilities) > 0, "Compiles.capabilities", "name at least one target", self.capabilities)
 
 
