@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from grader.cleaning import as_json
 from grader.compiled.report import described
+from grader.gpus import ARCHITECTURES
 from grader.grading import Job, grade
 from grader.judge.causes import why_not_finished
 from grader.judge.guarded import cause_of
@@ -37,7 +38,6 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.messages import Record as Recording
-from grader.gpus import ARCHITECTURES
 from grader.protocol.trace import Recorded, Trace, decode_trace
 from grader.record import Record, from_json, to_json
 from grader.report import junit, terminal

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from grader.compiled.report import described, occupancy
-from grader.protocol.messages import Binary, Narrow
 from grader.gpus import ARCHITECTURES
+from grader.protocol.messages import Binary, Narrow
 from grader.record import Occupancy
 from tests.records.compiled import COPY, GEMM
 
@@ -72,8 +72,8 @@ def test_a_dot_on_a_gpu_whose_tensor_cores_triton_does_not_use_says_so() -> None
     kernel = described(replace(GEMM, tensor_cores={}, dots=("float16",)), ARCHITECTURES[75], "")
     assert kernel is not None
     assert [one.text for one in kernel.findings if one.kind == "no_tensor_cores"] == [
-        "tl.dot of float16 compiled to no tensor-core instruction: Triton does not use those of sm_75, and multiplies on "
-        "the CUDA cores"
+        "tl.dot of float16 compiled to no tensor-core instruction: Triton does not use those of sm_75, and multiplies "
+        "on the CUDA cores"
     ]
 
 

@@ -16,8 +16,8 @@ from grader.compiled import runner
 from grader.compiled.kept import Outcome, load, place_for
 from grader.compiled.runner import LATE, Compiling, case_for
 from grader.errors import GradeError
-from grader.grading import Job, grade
 from grader.gpus import why_unknown
+from grader.grading import Job, grade
 from grader.judge.compiles import compiles_nowhere
 from grader.model.cases import Value
 from grader.model.exercise import Agrees, Limits, Part, SpeedBand

@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.child.compiling import WithoutProducts
 from grader.compiled.report import described
-from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.gpus import ARCHITECTURES
+from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.sandbox.outcome import Died, TimedOut
 from grader.sandbox.server import ForkServer
 from tests.compiled_kernels import COPY, DOT, LAUNCH_COPY, binaries_of, compiled_in, line_of

@@ -1,4 +1,4 @@
-"""The table of architectures: every row is whole and agrees with itself, and an unknown GPU gets words and no figures."""
+"""The table of architectures: every row is whole and agrees with itself; an unknown GPU gets words and no figures."""
 
 from __future__ import annotations
 

@@ -77,6 +77,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.speed.lock", ("grader.errors",)),
         ("grader.speed.cores", ("grader.errors", "grader.speed.lock")),
         ("grader.speed.baselines", ()),
+        ("grader.speed.lineup", ("grader.model", "grader.speed.baselines")),
         ("grader.speed.monitor", ("grader.record",)),
         ("grader.model", ("grader.model", "grader.errors", "grader.parsing", "grader.gpus")),
         ("grader.parsing", ()),
@@ -221,7 +222,8 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"grader.speed.{name}" for name in ("estimate", "clock", "roofline", "gpus", "prediction")),
+        *(f"grader.speed.{name}" for name in ("estimate", "clock", "lineup", "roofline", "prediction")),
+        "grader.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
         "grader.standing",
     ],

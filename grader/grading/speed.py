@@ -31,7 +31,7 @@ class Speed:
 
     def is_timed(self, planned: PlannedCheck) -> bool:
         """Whether a check, here, is one on speed."""
-        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
+        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None and not planned.unfit
 
     def has_something_to_time(self) -> bool:
         """Whether some part's answers are right, and its speed is asked for."""

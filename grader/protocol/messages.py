@@ -205,9 +205,9 @@ class Begin:
 
 @dataclass(frozen=True)
 class Field:
-    """Ask the anchor which of these baselines of a part can run here."""
+    """Ask the anchor which of these baselines of a part can run here: it tries them on the recipe."""
 
-    part: str
+    recipe: Recipe
     baselines: tuple[str, ...]
     op: Literal["field"] = "field"
 

@@ -14,7 +14,7 @@ from grader.judge.causes import Failure
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, UsesKernels
 from grader.model.formula import evaluate
-from grader.protocol.messages import Gauged
+from grader.protocol.messages import Gauged, Recipe
 from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.session import Session
 from grader.speed import verify
@@ -22,6 +22,7 @@ from grader.speed.anchor import Anchor
 from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, foretold_us, middle, time_of_record
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
+from grader.speed.lineup import Lineup, asked, lineup, smallest
 from grader.speed.monitor import watching
 from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone, heat
 from grader.speed.roofline import Work
@@ -46,6 +47,8 @@ _MEMORY_FACTOR = 12
 _SLOW_US = 2e5
 # Noise that lasts for seconds goes away again: what the clock outside would know only nearly well enough is waited for.
 _NEARLY = 1.5
+# Of the call that tells whether a baseline can run.
+_TRIAL_SEED = 0
 # A baseline that is this much slower beside the submission than by itself was disturbed by it.
 _SLOWED = 1.07
 
@@ -86,16 +89,17 @@ class Suite:
     path: str
     slow_baselines: bool = False
     _missing: dict[str, str] = field(default_factory=dict)
+    _fallback: str = ""
     # The least work, in floating-point operations, at which a baseline beside was slow.
     _slow_from: dict[str, float] = field(default_factory=dict)
 
     def judge(self) -> Verdict:
         """Time every size. The GPU must be ours alone meanwhile (grader.speed.lock)."""
-        band = self.band
-        self._missing = self._lineup()
-        if self._missing[band.baseline]:
-            why = f"{title_of(band.baseline)} cannot run here: {self._missing[band.baseline]}"
-            return Verdict(self._speed([]), undecided=why)
+        chosen = self._lineup()
+        self._missing, self._fallback = dict(chosen.missing), chosen.note
+        if not chosen.baseline:
+            return Verdict(self._speed([]), undecided=chosen.note)
+        band = self.band = chosen.applied(self.band)
         sizes: list[SizeTiming] = []
         with watching(self.uuid) as readings, _undisturbed():
             try:
@@ -154,14 +158,11 @@ class Suite:
     def _cover_bytes(self) -> int:
         return min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
 
-    def _lineup(self) -> dict[str, str]:
-        """Why each of the named baselines does not take part; empty text for those that do."""
-        names = (self.band.baseline, *self.band.shown_beside)
-        missing = self.anchor.missing(self.part.name, names)
-        for name in self.band.shown_beside:
-            if not missing[name] and FAMILIES[name].slow and not self.slow_baselines:
-                missing[name] = "not timed: takes seconds to compile (grade … --all-baselines times it)"
-        return missing
+    def _lineup(self) -> Lineup:
+        """Who takes part, found out on the smallest size."""
+        recipe = Recipe(self.part.name, dict(smallest(self.band)), _TRIAL_SEED)
+        missing = self.anchor.missing(recipe, asked(self.band))
+        return lineup(self.band, missing, slow=self.slow_baselines)
 
     def _size(self, case: Case) -> list[SizeTiming]:
         """The timings of one size: by stream, and by graph where launches would rule."""
@@ -294,6 +295,7 @@ class Suite:
             sizes=tuple(sizes),
             baselines=tuple(Baseline(name, title_of(name), why) for name, why in self._missing.items()),
             note=self.band.note,
+            fallback=self._fallback,
             curves=self.band.curves,
             ceilings=Ceilings(self.gauged.copy_tbps, self.gauged.read_tbps, self.gauged.tflops),
             gpu=gpu,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from grader.compiled.report import described
-from grader.protocol.messages import Binary, Narrow
 from grader.gpus import ARCHITECTURES
+from grader.protocol.messages import Binary, Narrow
 from grader.record import CompiledKernel, PartInfo, Record
 from tests.records import samples
 
