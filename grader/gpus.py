@@ -218,6 +218,12 @@ def why_unknown(capability: str) -> str:
     return f"{what} is unknown here (known are {there}): nothing is compiled for it or predicted of it"
 
 
+def restrictions(architecture: Architecture) -> tuple[str, ...]:
+    """Return what its figures do not say, in words: what Triton does not use there, and what is left out there."""
+    said = [] if architecture.triton_tensor_cores else ["Triton uses no tensor cores there, products run as float32"]
+    return (*said, *(f"it has no {dtype}: such cases are left out" for dtype in architecture.lacks))
+
+
 def compiled_for(capability: str = "", also: Iterable[int] = ()) -> tuple[Architecture, ...]:
     """Return what kernels are compiled for on a machine with such a GPU ('': none), in this order: its own, those by
     default, and those in `also`.

@@ -117,9 +117,12 @@ def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
         tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
         for listed in (cases.named, cases.named_large)
     )
-    if space is None or not (named or large or cases.generated or cases.covering):
+    drawn = cases.generated or cases.covering
+    if space is None or not (named or drawn):
         return None
-    if (len(named), len(large)) == (len(cases.named), len(cases.named_large)) and space.axes == cases.space.axes:
+    if (len(named), len(large)) == (len(cases.named), len(cases.named_large)) and (
+        not drawn or space.axes == cases.space.axes
+    ):
         return cases
     return replace(cases, space=space, canonical=named, large=large)
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from grader.gpus import ARCHITECTURES, USUAL, Architecture, Gpu, compiled_for, known, named, why_unknown
+from grader.gpus import (
+    ARCHITECTURES,
+    USUAL,
+    Architecture,
+    Gpu,
+    compiled_for,
+    known,
+    named,
+    restrictions,
+    why_unknown,
+)
 
 ROWS = list(ARCHITECTURES.values())
 GPUS = [(row, gpu) for row in ROWS for gpu in row.gpus]
@@ -57,6 +67,14 @@ def test_clocks_are_those_that_drivers_report() -> None:
     a100, h100 = ARCHITECTURES[80].gpu, next(gpu for gpu in USUAL.gpus if gpu.name == "H100 SXM")
     assert [ARCHITECTURES[80].sm_mhz, a100.memory_mhz] == pytest.approx([1410, 1593], abs=1)
     assert [USUAL.sm_mhz, h100.memory_mhz] == pytest.approx([1980, 2619], abs=1)
+
+
+def test_what_a_t4_cannot_do_is_said_in_words_and_of_others_there_is_nothing_to_say() -> None:
+    assert restrictions(ARCHITECTURES[75]) == (
+        "Triton uses no tensor cores there, products run as float32",
+        "it has no bfloat16: such cases are left out",
+    )
+    assert {restrictions(row) for row in ROWS if row.capability >= 80} == {()}
 
 
 # -- what is compiled for --------------------------------------------------------------------------------------------

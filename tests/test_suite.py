@@ -82,7 +82,7 @@ def test_where_the_baseline_cannot_run_the_next_of_the_chain_is_measured_against
     hurry(monkeypatch)
     chain: dict[str, Any] = {"baseline": "cublas", "fallbacks": ("sdpa_flash", "torch_eager"), "shown_beside": ("xla",)}
     verdict = judge(server, ex_15, anchor, ex_15.solution, **chain)
-    assert (verdict.undecided, verdict.speed is not None) == ("", True)
+    assert "cannot run here" not in verdict.undecided
     speed = verdict.speed
     assert speed is not None
     assert speed.baseline == "torch_eager"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from grader import machine
 from grader.catalogue import Entry
 from grader.cli.say import say
-from grader.gpus import ARCHITECTURES, Architecture, why_unknown
+from grader.gpus import ARCHITECTURES, restrictions, why_unknown
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, WorkModel
 from grader.record import CheckResult, Prediction, Work
@@ -196,17 +196,8 @@ def roofs(capability: str = "") -> Roofs:
         (
             f"Of these, {DRAM_SHARE:.0%} of the bandwidth, {TENSOR_SHARE:.0%} of the tensor cores and {CORE_SHARE:.0%} "
             f"of float32 are expected, and {LAUNCH_US:g} µs for each launch: docs/efficiency.md",
-            *(_exceptions(row) for row in ARCHITECTURES.values() if not row.triton_tensor_cores or row.lacks),
+            *(f"{row.name}: {'; '.join(said)}" for row in ARCHITECTURES.values() if (said := restrictions(row))),
             "* all bytes fit into the L2 cache: a call whose inputs are still there takes less",
             *([unknown] if unknown else []),
         ),
     )
-
-
-def _exceptions(row: Architecture) -> str:
-    """What the published figures of an architecture do not say."""
-    said = [
-        *([] if row.triton_tensor_cores else ["Triton uses no tensor cores there: products at the float32 rate"]),
-        *(f"no {dtype} there: not predicted" for dtype in row.lacks),
-    ]
-    return f"{' and '.join(gpu.name for gpu in row.gpus)}: {'; '.join(said)}"
