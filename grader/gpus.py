@@ -50,7 +50,8 @@ class Architecture:
     warps, programs, shared_bytes, registers: of a multiprocessor, at one time. reserved_bytes: of shared memory, taken
     by each program beside its own; shared_piece: the bytes that its shared memory is rounded up to. lanes: float32
     multiply-adds of a multiprocessor in a cycle. lacks: types that it has no instructions for. triton_tensor_cores:
-    whether Triton compiles tl.dot to its tensor cores. by_default: whether kernels are compiled for it everywhere.
+    whether Triton compiles tl.dot to its tensor cores; cute_dsl: whether CuTe's compiler knows it. by_default: whether
+    kernels are compiled for it everywhere.
     """
 
     capability: int
@@ -65,6 +66,7 @@ class Architecture:
     tensor_memory_columns: int = 0
     lacks: tuple[str, ...] = ()
     triton_tensor_cores: bool = True
+    cute_dsl: bool = True
     by_default: bool = False
 
     @property
@@ -190,6 +192,8 @@ _ROWS = (
         lacks=("bfloat16",),
         # Since 3.3 it multiplies on the CUDA cores before sm_80 (triton-lang/triton#5066); so do 3.6.0 and 3.7.1.
         triton_tensor_cores=False,
+        # nvidia-cutlass-dsl 4.8.1, cutlass.base_dsl.arch.Arch: from sm_80 on.
+        cute_dsl=False,
     ),
 )
 

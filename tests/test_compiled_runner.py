@@ -150,6 +150,13 @@ def test_the_gpu_that_is_here_is_among_those_that_kernels_are_compiled_for(findi
     assert missing == {}
 
 
+def test_for_a_gpu_that_cute_s_compiler_does_not_know_a_sentence_says_so(compiler: ForkServer, part: Part) -> None:
+    start = Start("ex.py", f"{HEAD}{COPY}{ADD}", INPUTS, (part.name,))
+    compiling = Compiling(start, Limits(), [replace(part, kernels="cute")], capability="7.5")
+    compiling.run(compiler)
+    assert compiling.found(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
+
+
 def test_for_an_unknown_gpu_nothing_is_compiled_and_a_sentence_says_so(finding: Finding) -> None:
     found, missing = finding(COPY + ADD, capability="8.7")
     assert {target for _, target in found} == ALL

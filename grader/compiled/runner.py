@@ -174,6 +174,8 @@ class Compiling:
         case = case_for(part)
         if case is None:
             return replace(outcome, why="no case of this part can be compiled for")
+        if part.kernels == "cute" and not target.cute_dsl:
+            return replace(outcome, why=f"CuTe's compiler does not know {target.name}")
         wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)
         answer, announced = session.compile(wanted, self._limit_s)
         if isinstance(answer, Compiled):
