@@ -27,8 +27,9 @@ class Lineup:
 
     def applied(self, band: SpeedBand) -> SpeedBand:
         """Return the band as it is measured here: against the chosen baseline, with all others beside it."""
-        beside = tuple(name for name in self.missing if name != self.baseline)
-        return replace(band, baseline=self.baseline or band.baseline, fallbacks=(), shown_beside=beside)
+        baseline = self.baseline or band.baseline
+        beside = tuple(name for name in self.missing if name != baseline)
+        return replace(band, baseline=baseline, fallbacks=(), shown_beside=beside)
 
 
 def asked(band: SpeedBand) -> tuple[str, ...]:
