@@ -96,9 +96,10 @@ class Suite:
     def judge(self) -> Verdict:
         """Time every size. The GPU must be ours alone meanwhile (grader.speed.lock)."""
         chosen = self._lineup()
-        self._missing, self._fallback = dict(chosen.missing), chosen.note
+        self._missing = dict(chosen.missing)
         if not chosen.baseline:
             return Verdict(self._speed([]), undecided=chosen.note)
+        self._fallback = chosen.note
         band = self.band = chosen.applied(self.band)
         sizes: list[SizeTiming] = []
         with watching(self.uuid) as readings, _undisturbed():
