@@ -173,7 +173,7 @@ MESSAGES = [
     Open(1, 63, 500),
     Opened("opened", True),
     Begin("/course", "ex_7_copy"),
-    Field("copy", ("torch_eager", "xla")),
+    Field(Recipe("copy", {"N": 65}, 0), ("torch_eager", "xla")),
     Fielded({"torch_eager": "", "xla": "jax is not installed"}),
     Gauge(),
     Gauged(50 << 20, 1 << 37, 4.0, 4.4, {"float16": 700.0}),

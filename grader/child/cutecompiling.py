@@ -18,8 +18,8 @@ from typing import Any
 
 from grader.child import assembly
 from grader.child.cutedsl import refusal_in, replace_attribute
+from grader.gpus import Architecture
 from grader.protocol.messages import Binary
-from grader.protocol.targets import Target
 
 # DLPack's number for memory of a CUDA device.
 _CUDA = 2
@@ -51,7 +51,7 @@ def on_gpu(capsule: Any) -> Any:
     return capsule
 
 
-def install(target: Target, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
+def install(target: Architecture, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
     """Compile for `target` from now on, hand every kernel to `keep`, and launch none. `path`: the submission's file."""
     from cutlass.base_dsl.compiler import KeepCUBIN, KeepPTX
     from cutlass.base_dsl.jit_executor import JitCompiledFunction

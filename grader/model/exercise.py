@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grader.errors import require
+from grader.gpus import ARCHITECTURES
 from grader.model.cases import Cases, Size
 from grader.model.causes import Contrast, Kind
 from grader.model.formula import evaluate
-from grader.protocol.targets import TARGETS
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Compiles:
     """Passes when the kernels that a call launches compile for every target, whether such a GPU is there or not.
 
     The call is the one that is compiled for the scorecard (grader.compiled.runner.case_for). capabilities: the targets
-    (grader.protocol.targets). Each kernel must fit the target's shared memory and spill no registers; with
+    (grader.gpus). Each kernel must fit the target's shared memory and spill no registers; with
     `tensor_cores`, some kernel must multiply on tensor cores.
     """
 
@@ -152,9 +152,9 @@ class Compiles:
     tensor_cores: bool = False
 
     def __post_init__(self) -> None:
-        known = sorted(TARGETS)
+        known = sorted(ARCHITECTURES)
         for capability in self.capabilities:
-            require(capability in TARGETS, "Compiles.capabilities", f"be among {known}", capability)
+            require(capability in ARCHITECTURES, "Compiles.capabilities", f"be among {known}", capability)
         require(len(self.capabilities) > 0, "Compiles.capabilities", "name at least one target", self.capabilities)
 
 
@@ -203,8 +203,9 @@ class SpeedBand:
     judged. A ratio is the baseline's time over the submission's, so above 1 the submission is faster.
 
     suite: the sizes, as canonical cases. bytes, flops: formulas (grader.model.formula) for the bytes that a call must
-    move and the floating-point operations that it must do. baseline and shown_beside name baselines of
-    grader.speed.baselines. curves: what the scorecard draws over one of the axes.
+    move and the floating-point operations that it must do. baseline, fallbacks and shown_beside name baselines of
+    grader.speed.baselines: where the baseline cannot run, the first of `fallbacks` that can takes its place, with the
+    same floor and full. curves: what the scorecard draws over one of the axes.
     """
 
     baseline: str
@@ -216,9 +217,13 @@ class SpeedBand:
     shown_beside: tuple[str, ...] = ()
     note: str = ""
     curves: Curves | None = None
+    fallbacks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require(bool(self.baseline), "SpeedBand.baseline", "name a baseline", self.baseline)
+        require(isinstance(self.fallbacks, tuple), "SpeedBand.fallbacks", "be a tuple of names", self.fallbacks)
+        chain = (self.baseline, *self.fallbacks)
+        require(len(set(chain)) == len(chain), "SpeedBand.fallbacks", "name other baselines, each once", self.fallbacks)
         require(0 <= self.floor < self.full, "SpeedBand.floor", f"lie in 0 … full ({self.full})", self.floor)
         require(self.suite.generated == 0, "SpeedBand.suite", "hold canonical cases only", self.suite.generated)
         for name in ("bytes", "flops"):
@@ -229,7 +234,7 @@ class SpeedBand:
             known = self.suite.space.axes
             for axis in (self.curves.over, *self.curves.apart):
                 require(axis in known, "SpeedBand.curves", f"name axes of the suite ({', '.join(known)})", axis)
-            names = ("", self.baseline, *self.shown_beside)
+            names = ("", self.baseline, *self.fallbacks, *self.shown_beside)
             require(self.curves.versus in names, "SpeedBand.curves", "name a baseline of the band", self.curves.versus)
 
 

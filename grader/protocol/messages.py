@@ -69,7 +69,7 @@ class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
     role: whether the child runs the submission, or only replays what another child recorded. target: of a child that
-    only compiles, what for: a key of grader.protocol.targets.TARGETS. packages: modules beyond
+    only compiles, what for: a key of grader.gpus.ARCHITECTURES. packages: modules beyond
     torch and triton that some part needs; where one is not installed, its name stands for nothing, so that the file
     loads all the same.
     """
@@ -244,9 +244,9 @@ class Begin:
 
 @dataclass(frozen=True)
 class Ask:
-    """Ask which of these baselines of a part can run here."""
+    """Ask which of these baselines of a part can run here; they are tried on the recipe."""
 
-    part: str
+    recipe: Recipe
     baselines: tuple[str, ...]
     op: Literal["ask"] = "ask"
 
