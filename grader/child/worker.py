@@ -133,6 +133,7 @@ class Worker:
         fill_uninitialised_memory(on=True)
         cutedsl.stand_in_for_missing(start.packages)
         self._decoys = Arguments(self._device)
+        self._cpu_decoys = Arguments(torch.device("cpu"))
         self._cpu_arguments = Arguments(torch.device("cpu"))
         self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
@@ -160,6 +161,7 @@ class Worker:
             return None
         watch = cutedsl.Watch(self._watching.around)
         watch.install()
+        self._recorder.install_cute()
         return watch
 
     def _write_down(self) -> None:
@@ -256,13 +258,16 @@ class Worker:
         if wanted.afresh:
             self._recorder.forget()
         values = self._build(call.recipe)
-        arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
+        placed = self._cpu_decoys if call.on_cpu else self._decoys
+        arguments = placed.place(call.arguments, values, call.storage, call.carries)
         given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
+        if call.tensors == "cute":
+            arguments = cutedsl.handed_over(arguments)
         try:
-            with self._pretending():
-                recording, result = self._recorder.record(lambda: function(*arguments), given)
+            with nullcontext() if call.on_cpu else self._pretending():
+                recording, result = self._recorder.record(lambda: self._called(function, arguments), given)
             # No kernel has run: whatever wrote there is none.
-            for name in self._decoys.disturbed(call.mutates)[0]:
+            for name in placed.disturbed(call.mutates)[0]:
                 recording.did(f"a write to {name}")
             return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:

@@ -119,12 +119,14 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
 def _evidence_of_trace(case: Case, told: Told, outcome: Outcome, untold: tuple[str, ...]) -> Evidence:
     deeds = [_words(deed.name, deed.line) for deed in told.deeds]
     is_replayed = told.is_replayed and not untold
-    kernels = told.kernels
+    kernels, operations = told.kernels, frozenset[str]()
     if is_replayed and isinstance(outcome, Finished):
         # What was launched is a fact then.
-        kernels = tuple(dict.fromkeys(launch.kernel for launch in outcome.answer.launches if prod(launch.grid)))
+        launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
+        kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
+        operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
     names = tuple(clean(name, 80) for name in kernels)
-    return Evidence(case, names, frozenset(), tuple(dict.fromkeys(deeds)), untold, is_replayed)
+    return Evidence(case, names, operations, tuple(dict.fromkeys(deeds)), untold, is_replayed)
 
 
 def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:
@@ -361,6 +363,10 @@ class Bench:
             offset += -(-nbytes // 64) * 64
         if offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
             return True
+        part = request.part or self.part
+        for slot in slots_for(self.truth.expect(part, self._recipe(request)))[len(part.outputs) :]:
+            slots.append(replace(slot, offset=offset))
+            offset += -(-slot.nbytes // 64) * 64
         call = self._call(request, self._recipe(request), tuple(slots))
         return self.pair.depends_on_kernels(told, call)
 

@@ -31,15 +31,20 @@ from grader.protocol.operators import NUMBERING
 from grader.protocol.trace import (
     Choose,
     Constant,
+    CuteCall,
+    EnumValue,
     Free,
     KernelText,
     Launch,
     Operator,
     Step,
+    TensorValue,
     Trace,
+    Value,
     decode_trace,
 )
 from grader.replay.arguments import Arguments as Values
+from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
 from grader.replay.memory import Computed, Memory, Unreplayable
@@ -51,6 +56,26 @@ _KEPT_KERNELS = 16
 _MOST_CAUSES = 40
 
 
+@dataclasses.dataclass(frozen=True)
+class _Home:
+    """A device on which calls are replayed: their arguments, the storages of all calls, the latest results' ones."""
+
+    device: torch.device
+    arguments: Arguments
+    memory: Memory
+    results: list[int] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def on(cls, device: torch.device) -> _Home:
+        """Return an empty one."""
+        return cls(device, Arguments(device), Memory(device))
+
+    def forget(self) -> None:
+        """Forget all storages."""
+        self.memory.forget()
+        self.results.clear()
+
+
 class Replayer:
     """One process that replays what one submission's process recorded; both keep memory from call to call."""
 
@@ -58,12 +83,13 @@ class Replayer:
         self._start = start
         self._path = str(Path(scratch, start.submission_name))
         Path(self._path).write_text(start.submission, encoding="utf-8")
-        self._device = device
-        self._arguments = Arguments(device)
-        self._memory = Memory(device)
+        # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
+        self._home = _Home.on(device)
+        self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu")), self._home)}
         self._raising = Raising(self._path)
-        self._results: list[int] = []
         self._watch: MemoryWatch | None = None
+        self._programs = Programs()
+        self._device = device
         self._text: Text | None = None
         # Those of the latest traces, newest last.
         self._kernels: list[tuple[tuple[KernelText, ...], Kernels]] = []
@@ -88,27 +114,25 @@ class Replayer:
         """Replay one call."""
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.Replay, {**message, "trace": {}})
-        kept = self._memory, self._results
+        self._home = kept = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         if replay.memory == "alone":
-            self._memory, self._results = Memory(self._device), []
+            self._home = dataclasses.replace(kept, memory=Memory(kept.device), results=[])
         try:
             return self._replayed(replay, trace, descriptors[0])
         finally:
             os.close(descriptors[0])
-            if replay.memory == "alone":
-                self._memory, self._results = kept
+            self._home = kept
 
     def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Returned | Raised:
         call = replay.call
         if replay.memory == "afresh":
-            self._memory.forget()
-            self._results.clear()
+            self._home.forget()
         run = _Run(self, trace, launches=replay.launches)
         try:
             self._place(call, trace)
             for step in trace.steps:
                 run.step(step)
-            if self._device.type == "cuda":
+            if self._home.device.type == "cuda":
                 torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
         except Computed as computed:
@@ -126,12 +150,14 @@ class Replayer:
         recipe = call.recipe
         builder = getattr(self._builders, recipe.part)
         values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, "cpu")
-        self._arguments.place(call.arguments, values, call.storage, call.carries)
-        self._memory.begin()
-        if set(trace.arguments) != set(self._arguments.tensors):
+        self._home.arguments.place(call.arguments, values, call.storage, call.carries)
+        self._home.memory.begin()
+        if set(trace.arguments) != set(self._home.arguments.tensors):
             raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
         for name, number in trace.arguments.items():
-            self._memory.place_argument(number, self._arguments.buffer(name), self._arguments.tensor(name).dtype)
+            self._home.memory.place_argument(
+                number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype
+            )
 
     def _returned(self, call: Call, trace: Trace, run: _Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
@@ -141,24 +167,24 @@ class Replayer:
             alias = self._alias(trace.arguments, storage) if output.form.kind == "tensor" else ""
             tensor, form = None, output.form
             if output.window >= 0:
-                tensor = self._memory.tensor(trace.windows[output.window])
+                tensor = self._home.memory.tensor(trace.windows[output.window])
                 # Where a tensor lay, only the recorder knows.
                 form = dataclasses.replace(_form_of(tensor), device=form.device)
             outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
             if storage >= 0 and storage not in given:
-                self._results = [*self._results, storage][-_KEPT_RESULTS:]
-        outputs += [(_form_of(one), one) for one in map(self._arguments.tensor, call.mutates)]
-        forms = copied_out(outputs, call.slots, memory_fd, self._device.type)
-        changed, overrun = self._arguments.disturbed(call.mutates)
-        overrun += self._memory.overrun()
+                self._home.results[:] = [*self._home.results, storage][-_KEPT_RESULTS:]
+        outputs += [(_form_of(one), one) for one in map(self._home.arguments.tensor, call.mutates)]
+        forms = copied_out(outputs, call.slots, memory_fd, self._home.device.type)
+        changed, overrun = self._home.arguments.disturbed(call.mutates)
+        overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
-        return Returned("returned", forms, changed, overrun, launched, (), findings, self._memory.most_bytes)
+        return Returned("returned", forms, changed, overrun, launched, (), findings, self._home.memory.most_bytes)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():
             if number == storage:
                 return f"argument {name}"
-        return "an earlier result" if storage in self._results else ""
+        return "an earlier result" if storage in self._home.results else ""
 
     def _findings(self) -> tuple[messages.Finding, ...]:
         return self._watch.take() if self._watch else ()
@@ -176,12 +202,16 @@ class Replayer:
     @property
     def memory(self) -> Memory:
         """Return the storages of all calls."""
-        return self._memory
+        return self._home.memory
 
     @property
     def device(self) -> torch.device:
         """Return where tensors lie."""
-        return self._device
+        return self._home.device
+
+    def program(self, place: int, trace: Trace) -> Program:
+        """Return a program of a trace, compiled. Raises Refused."""
+        return self._programs.prepare(trace.programs[place])
 
     def traffic(self) -> messages.Traffic | None:
         """Return what the latest launch moved, where that is counted."""
@@ -218,6 +248,8 @@ class _Run:
                 self._replayer.memory.place_constant(step)
             case Launch():
                 self._launch(step)
+            case CuteCall():
+                self._cute(step)
             case Choose():
                 self._choose(step)
             case Free(storages):
@@ -268,16 +300,42 @@ class _Run:
             launches.name_of(kernel), step.grid, launches.constants(kernel, launches.bound(kernel, args, kwargs))
         )
         self.launched.append(told)
-        for index in self._met:
-            # It may store there, but not into an argument without being noticed.
-            storage = self._trace.windows[index].storage
-            if storage not in self._trace.arguments.values():
-                self._replayer.memory.taint(storage)
+        self._taint()
         try:
             kernel.run(*args, grid=step.grid, warmup=False, **kwargs, **options)
         finally:
             self.launched[-1] = dataclasses.replace(told, traffic=self._replayer.traffic())
         self.line = 0
+
+    def _cute(self, step: CuteCall) -> None:
+        if not self._launches:
+            return
+        self.line = step.line
+        self._met.clear()
+        program = self._replayer.program(step.program, self._trace)
+        bound = program.bind([self._of_cute(one) for one in step.args])
+        self.launched.append(messages.Launch(program.name, (), dict(program.operations)))
+        self._taint()
+        bound.run()
+        self.line = 0
+
+    def _of_cute(self, value: Value) -> object:
+        """Return an argument of a program; None stands for the stream."""
+        match value:
+            case TensorValue(index):
+                return self._tensor(index)
+            case EnumValue("stream"):
+                return None
+            case bool() | int() | float():
+                return value
+        raise Unreplayable(f"a program takes tensors, numbers and streams, got {type(value).__name__}")
+
+    def _taint(self) -> None:
+        """Note that what was met may be written to; but not an argument without being noticed."""
+        for index in self._met:
+            storage = self._trace.windows[index].storage
+            if storage not in self._trace.arguments.values():
+                self._replayer.memory.taint(storage)
 
     def _choose(self, step: Choose) -> None:
         """Do what the first configuration does that works."""
