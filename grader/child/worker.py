@@ -22,9 +22,10 @@ from grader.child import cutedsl
 from grader.child.announcing import Announcer, announce_compilation
 from grader.child.arguments import Arguments
 from grader.child.compiling import Compiler
+from grader.child.cutecompiling import trace_for
 from grader.child.disguise import Disguise
 from grader.child.interpreter import contract
-from grader.child.interpreter.corrections import apply_corrections
+from grader.child.interpreter.corrections import ASSUMED, apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.outputs import MOST_OUTPUTS, copied_out, items_of, place_of
 from grader.child.raising import Raising
@@ -162,6 +163,8 @@ class Worker:
         watch = cutedsl.Watch(self._watching.around)
         watch.install()
         self._recorder.install_cute()
+        if _interpreted():
+            trace_for(ASSUMED)
         return watch
 
     def _write_down(self) -> None:

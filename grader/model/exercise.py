@@ -290,7 +290,7 @@ class Part:
     after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
     the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
     CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
-    it returns one. `needs` are packages that an installation may lack. `kernels` says what they are written in.
+    it returns one. `needs` are packages that an installation may lack.
     """
 
     name: str
@@ -306,7 +306,6 @@ class Part:
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
     needs: tuple[Package, ...] = ()
-    kernels: Literal["triton", "cute"] = "triton"
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)

@@ -222,11 +222,8 @@ def _traced_class(log: Log, tensors: _Tensors) -> Any:
             """Keep the call, or run it."""
             if not log.is_on:
                 return self._traced.compiled().run_compiled_program(exe_args)
-            program = self._traced.program
             try:
-                if program.untold:
-                    raise Untold(program.untold)
-                log.program(program, _arguments(program.types, exe_args, tensors))
+                log.program(self._traced.program, _arguments(self._traced.program, exe_args, tensors))
             except Untold as untold:
                 log.untold(str(untold))
             return 0
@@ -238,11 +235,13 @@ def _traced_class(log: Log, tensors: _Tensors) -> Any:
     return Traced
 
 
-def _arguments(types: Sequence[str], pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
+def _arguments(program: Program, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
     """Return what lies at the pointers. Raises Untold."""
-    if len(types) != len(pointers):
-        raise Untold(f"a function of {len(types)} arguments that is given {len(pointers)}")
-    return [_argument(kind, _address(one), tensors) for kind, one in zip(types, pointers, strict=True)]
+    if program.untold:
+        raise Untold(program.untold)
+    if len(program.types) != len(pointers):
+        raise Untold(f"a function of {len(program.types)} arguments that is given {len(pointers)}")
+    return [_argument(kind, _address(one), tensors) for kind, one in zip(program.types, pointers, strict=True)]
 
 
 def _argument(kind: str, address: int, tensors: _Tensors) -> Argument:

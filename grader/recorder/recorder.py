@@ -248,7 +248,7 @@ class Recorder:
         assert self.call is not None
         return self.call.operator(func, args, kwargs)
 
-    # -- what launching.Log and cute.Log ask for ---------------------------------------------------------------------------------
+    # -- what launching.Log and cute.Log ask for ----------------------------------------------------------------------
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
