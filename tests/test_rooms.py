@@ -139,7 +139,7 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
     [
         ("grader.judge", ("grader.child", "grader.cli")),
         ("grader.recorder", ("grader.replay",)),
-        ("grader.replay", ("grader.recorder", "grader.child.worker", "grader.child.sealing")),
+        ("grader.replay", ("grader.recorder", "grader.child.worker")),
         ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
         ("grader.judge", ("grader.speed", "grader.report")),
         (

@@ -130,7 +130,7 @@ class Worker:
             self._pretending = self._compiler.pretending
         else:
             self._install_watches()
-        self._cute = self._with_cute()
+        self._install_cute()
         fill_uninitialised_memory(on=True)
         cutedsl.stand_in_for_missing(start.packages)
         self._decoys = Arguments(self._device)
@@ -154,18 +154,17 @@ class Worker:
         # Outermost: what is recorded is not run, and nothing else hears of it.
         self._recorder.install()
 
-    def _with_cute(self) -> cutedsl.Watch | None:
+    def _install_cute(self) -> None:
         if cutedsl.PACKAGE not in self._start.packages or not cutedsl.is_installed(cutedsl.PACKAGE):
-            return None
+            return
         if self._compiler:
             self._compiler.install_cute()
-            return None
-        watch = cutedsl.Watch(self._watching.around)
-        watch.install()
+            return
+        cutedsl.watch(self._watching.around)
+        # Outermost: what is recorded is not compiled.
         self._recorder.install_cute()
         if _interpreted():
             trace_for(ASSUMED)
-        return watch
 
     def _write_down(self) -> None:
         # In one step: another process of the same submission may be reading it.
@@ -197,8 +196,6 @@ class Worker:
 
     def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Answer | Recorded:
         """Do what a message of the grader's asks for."""
-        # The answer to a sealed call has gone: now its memory may be looked at.
-        self._watching.sealing.end()
         try:
             match message.get("op"):
                 case Timed.op:
@@ -232,8 +229,6 @@ class Worker:
 
     @contextmanager
     def _watched_lightly(self) -> Iterator[Seen]:
-        if self._cute:
-            self._cute.begin()
         with self._watching.watch(timed=True) as seen:
             yield seen
 
@@ -282,20 +277,16 @@ class Worker:
         values = self._build(call.recipe)
         placed = self._cpu_arguments if call.on_cpu else self._arguments
         arguments = placed.place(call.arguments, values, call.storage, call.carries)
-        if self._cute:
-            self._cute.begin()
         if call.tensors == "cute":
             arguments = cutedsl.handed_over(arguments)
         try:
-            self._seal(call, placed)
             with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch() as seen:
                 result = self._called(function, arguments)
                 self._synchronise()
             if call.chooses:
                 result = place_of(result, values[call.arguments.index(call.chooses)])
             forms = self._copied_out(call, items_of(result), placed, memory_fd)
-            # Arguments that are sealed still show the decoy.
-            changed, overrun = ((), ()) if self._watching.sealing.is_active else placed.disturbed(call.mutates)
+            changed, overrun = placed.disturbed(call.mutates)
         except BaseException as raised:
             return self._raising.told(raised, findings=self._findings())
         launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
@@ -310,12 +301,6 @@ class Worker:
             if better is raised:
                 raise
             raise better from None
-
-    def _seal(self, call: Call, placed: Arguments) -> None:
-        """In a sealed call, the arguments show the values of another seed to everything but the kernels."""
-        if call.decoy_seed is not None:
-            decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
-            self._watching.seal(placed.decoys(self._build(decoy)))
 
     def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)
@@ -336,7 +321,7 @@ class Worker:
             for one in (*returned, *map(placed.tensor, call.mutates))
         ]
         device = "cpu" if call.on_cpu else self._device.type
-        forms = copied_out(outputs, call.slots, memory_fd, device, self._watching.sealing.content)
+        forms = copied_out(outputs, call.slots, memory_fd, device)
         kept = [one for one in returned if isinstance(one, Tensor)]
         self._results = [*self._results, *kept][-_KEPT_RESULTS:]
         return forms

@@ -46,7 +46,7 @@ _Said = Told | Raised | Unanswered | None
 class Request:
     """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
 
-    part: whose function is called; None: that of the bench. decoy_seed: seals the call, where it is not recorded.
+    part: whose function is called; None: that of the bench.
     """
 
     case: Case
@@ -55,12 +55,11 @@ class Request:
     storage: Literal["new", "same"] = "new"
     carries: tuple[str, ...] = ()
     part: Part | None = None
-    decoy_seed: int | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing of it depends on another call."""
-        return self.patch_seed is None and self.storage == "new" and not self.carries and self.decoy_seed is None
+        return self.patch_seed is None and self.storage == "new" and not self.carries
 
 
 @dataclass(frozen=True)
@@ -293,7 +292,6 @@ class Bench:
             part.mutates,
             slots,
             request.storage,
-            request.decoy_seed,
             request.carries,
             on_cpu=part.on == "cpu",
             tensors=part.tensors,

@@ -94,9 +94,9 @@ class Fresh:
 class UsesKernels:
     """Passes when the learner's kernels do the work, judged by what ran.
 
-    Kernels were launched in every call, and no ATen operator computed. Triton kernels are replayed where nothing else
-    of the submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either. CuTe's
-    run in sealed calls, in which they alone see the inputs. `allowed_operators` names ATen operators (such as
+    Kernels were launched in every call, and no ATen operator computed. Kernels are replayed where nothing else of the
+    submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either.
+    `allowed_operators` names ATen operators (such as
     "aten.sum") that this part permits beyond allocation, fills, views, copies, dtype casts and indices. `operations`
     names operations of CuTe (such as "cute.gemm") that must stand in what a call runs.
     """
