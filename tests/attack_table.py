@@ -218,8 +218,8 @@ file that looks suspicious in the same way, and passes.
 
 A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
 text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
-"stopped by" says which attacks this makes impossible by construction, and what stops the others. Three kinds of calls
-still run on true inputs in the submission's process: timed calls, the calls of ex_17, and what cannot be replayed.
+"stopped by" says which attacks this makes impossible by construction, and what stops the others. Two kinds of calls
+still run on true inputs in the submission's process: timed calls, and what cannot be replayed.
 
 | folder | run by | where |
 | --- | --- | --- |

@@ -26,7 +26,7 @@ _MOST_DEPTH = 64
 _ENTRY = re.compile(r"cutlass_\w{1,2000}")
 _KERNEL = re.compile(r"kernel_\w{1,2000}")
 # Data beside the operations, which a parser would take in without showing it.
-_HIDDEN = ("{-#", "dense_resource")
+_HIDDEN = ("{-#", "dense_resource", " loc(")
 # Brackets nest no deeper than this in what the DSL writes; the parser of MLIR is recursive.
 _MOST_NESTED = 256
 
@@ -53,7 +53,7 @@ _LAYOUTS = frozenset(
 )
 _MEMORY = frozenset(
     {
-        *("copy", "copy.make_fragment", "copy_atom_call", "gemm", "make_fragment_like", "memref.alloca"),
+        *("copy", "copy.make_fragment", "copy_atom_call", "make_fragment_like", "memref.alloca"),
         *("memref.load", "memref.load_vec", "memref.store", "memref.store_vec", "mma.make_fragment", "mma_atom_call"),
         *("print_view", "ptr.load", "ptr.store"),
     }
@@ -82,7 +82,7 @@ _PURE = frozenset({"arith", "math"})
 _ANYWHERE = frozenset({f"cute.{name}" for name in _LAYOUTS} | {f"vector.{name}" for name in _VECTORS} | _CONTROL)
 _ON_HOST = _ANYWHERE | {"cute.print", "func.return", "ub.poison"}
 _LAUNCHES = _ON_HOST | _LAUNCHING
-_COMPUTES = _ON_HOST | {f"cute.{name}" for name in _MEMORY}
+_COMPUTES = _ON_HOST | {"cute.gemm"} | {f"cute.{name}" for name in _MEMORY}
 
 # Of the dialects that are listed whole for kernels, what would reach beyond them.
 _KERNEL_DIALECTS = frozenset({"arith", "math", "cute", "cute_nvgpu", "nvvm", "vector", "cf"})
