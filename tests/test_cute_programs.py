@@ -328,6 +328,11 @@ def kernel(x: cute.Tensor, y: cute.Tensor, scale: cutlass.Float32):
 @cute.jit
 def launch(x: cute.Tensor, y: cute.Tensor, scale: cutlass.Float32, stream):
     kernel(x, y, scale).launch(grid=(1, 1, 1), block=(64, 1, 1), stream=stream)
+
+@cute.jit
+def double(x: cute.Tensor, y: cute.Tensor):
+    for i in range(cute.size(x)):
+        y[i] = x[i] * 2.0
 """
 RECORDS = """
 import hashlib, importlib.util, json, sys
@@ -361,11 +366,17 @@ with disguise.Disguise():
 (program, arguments), = Log.kept
 told = ["x" if one is x else "y" if one is y else type(one).__name__ if one is not None else "" for one in arguments]
 lowered = str(compiled._traced.compiled().ir_module)
+a, b = torch.ones(4), torch.zeros(4)
+submission.double(submission.from_dlpack(a), submission.from_dlpack(b))
+assert len(Log.kept) == 2 and not b.any()
+Log.is_on = False
+submission.double(submission.from_dlpack(a), submission.from_dlpack(b))
+assert len(Log.kept) == 2 and b.tolist() == [2.0] * 4
 print(json.dumps([program.text, told, arguments[2], hashlib.sha256(lowered.encode()).hexdigest()]))
 """
 
 
-def test_a_fresh_process_compiles_the_text_to_the_same_code(tmp_path: Path) -> None:
+def test_what_is_recorded_is_not_run_and_a_fresh_process_compiles_its_text_to_the_same_code(tmp_path: Path) -> None:
     path = tmp_path / "submission.py"
     path.write_text(SUBMISSION)
     done = subprocess.run(
