@@ -81,6 +81,7 @@ class Replayer:
 
     def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
         self._start = start
+        self._announcer = announcer
         self._path = str(Path(scratch, start.submission_name))
         Path(self._path).write_text(start.submission, encoding="utf-8")
         # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
@@ -211,7 +212,9 @@ class Replayer:
 
     def program(self, place: int, trace: Trace) -> Program:
         """Return a program of a trace, compiled. Raises Refused."""
-        return self._programs.prepare(trace.programs[place])
+        told = trace.programs[place]
+        with self._announcer.during(told.name[:80]):
+            return self._programs.prepare(told)
 
     def traffic(self) -> messages.Traffic | None:
         """Return what the latest launch moved, where that is counted."""
