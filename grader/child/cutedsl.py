@@ -102,17 +102,17 @@ def refusal_in(raised: BaseException, path: str) -> Refusal | None:
     if not _is_refusal(raised):
         return None
     if located := _PLACE.search(_COLOUR.sub("", f"{raised}\n{getattr(raised, 'cause', '')}")):
-        return Refusal(_plain(located["text"]), int(located["line"]) if located["file"] == path else 0)
+        return Refusal(plain(located["text"]), int(located["line"]) if located["file"] == path else 0)
     line = int(getattr(raised, "line", None) or 0) if getattr(raised, "filename", None) == path else 0
     said = str(getattr(raised, "message", "") or "")
     if not type(raised).__name__.startswith("DSLUserCode"):
         # What the compiler itself has to say stands in its diagnostics, below a headline.
         text = _COLOUR.sub("", f"{getattr(raised, 'cause', None) or raised}")
         found = _DIAGNOSTIC.search(text)
-        return Refusal(_plain(found["text"] if found else text), line)
+        return Refusal(plain(found["text"] if found else text), line)
     suggestion = getattr(raised, "suggestion", None) or ()
     advice = [suggestion] if isinstance(suggestion, str) else list(suggestion)
-    return Refusal(" ".join(map(_plain, [said, *advice[:2]])), line)
+    return Refusal(" ".join(map(plain, [said, *advice[:2]])), line)
 
 
 def located(raised: BaseException, path: str, again: Callable[[], object]) -> BaseException:
@@ -153,7 +153,8 @@ def _has_frame(raised: BaseException, path: str) -> bool:
     return seen > 0
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return one line of what the DSL says, without its colours."""
     return " ".join(_COLOUR.sub("", text).split())
 
 

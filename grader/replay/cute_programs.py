@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from grader.child.cutedsl import plain
 from grader.protocol.trace import CuteProgram
 from grader.replay.cute_arguments import STREAM, Packed, check_types, packed
 from grader.replay.cute_checking import check, check_lowered, check_text, refused
@@ -154,4 +155,4 @@ def _compiled(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
 
 
 def _said(raised: Exception) -> str:
-    return " ".join(str(raised).split())[:300]
+    return plain(str(raised))[:300]
