@@ -36,7 +36,7 @@ _SOURCE = "_torch_tensor"
 
 
 @dataclass(frozen=True)
-class Program:
+class TracedProgram:
     """A traced function: its name, its text, and the types of its arguments. untold: why it cannot be replayed."""
 
     name: str
@@ -53,21 +53,21 @@ class Stream:
 Argument = Tensor | Stream | int | float
 
 
-class Log(Protocol):
+class CuteLog(Protocol):
     """Whoever keeps what a call did."""
 
     @property
     def is_on(self) -> bool:
         """Tell whether a call is being recorded in this process."""
 
-    def program(self, program: Program, arguments: Sequence[Argument]) -> None:
+    def program(self, program: TracedProgram, arguments: Sequence[Argument]) -> None:
         """Keep one call of a traced function."""
 
     def untold(self, what: str) -> None:
         """Keep that something happened which the trace cannot say."""
 
 
-def install(log: Log) -> None:
+def install(log: CuteLog) -> None:
     """Take the place of what compiles; before the submission is loaded, and after whoever watches real calls."""
     from cutlass.cute import runtime
     from cutlass.cutlass_dsl import CuTeDSL
@@ -188,7 +188,7 @@ class _Compilation:
                 self._dsl.post_compilation_cleanup()
 
 
-def _program(dsl: Any, module: Any, name: str, *, pipeline: object, function: object) -> Program:
+def _program(dsl: Any, module: Any, name: str, *, pipeline: object, function: object) -> TracedProgram:
     from cutlass.base_dsl.compiler import CompileOptions
 
     text = str(module)
@@ -201,10 +201,10 @@ def _program(dsl: Any, module: Any, name: str, *, pipeline: object, function: ob
     options = dsl.compile_options
     is_usual = not pipeline and options.to_str().split() == CompileOptions().to_str().split()
     untold = "" if is_usual and not options.enable_tvm_ffi else "cute.compile with options: leave them out"
-    return Program(str(getattr(function, "__name__", "function"))[:80], text, types, untold)
+    return TracedProgram(str(getattr(function, "__name__", "function"))[:80], text, types, untold)
 
 
-def _traced_class(log: Log, tensors: _Tensors) -> Any:
+def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
     """Return the class of what stands for a compiled function."""
     from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction
 
@@ -235,7 +235,7 @@ def _traced_class(log: Log, tensors: _Tensors) -> Any:
     return Traced
 
 
-def _arguments(program: Program, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
+def _arguments(program: TracedProgram, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
     """Return what lies at the pointers. Raises Untold."""
     if program.untold:
         raise Untold(program.untold)

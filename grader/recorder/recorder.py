@@ -248,7 +248,7 @@ class Recorder:
         assert self.call is not None
         return self.call.operator(func, args, kwargs)
 
-    # -- what launching.Log and cute.Log ask for ----------------------------------------------------------------------
+    # -- what launching.Log and cute.CuteLog ask for ------------------------------------------------------------------
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
@@ -267,7 +267,7 @@ class Recorder:
             chosen = {name: told.value(one, tensors=False) for name, one in options.items()}
             call.keep(["launch", place, list(grid), *rows, chosen, call.line()])
 
-    def program(self, program: cute.Program, arguments: Sequence[cute.Argument]) -> None:
+    def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:
         """Keep one call of a function that CuTe's DSL traced. Raises Untold."""
         call = self.call
         assert call is not None

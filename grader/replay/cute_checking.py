@@ -80,7 +80,7 @@ _LAUNCHING = frozenset(
 # Dialects that only compute, all of them.
 _PURE = frozenset({"arith", "math"})
 _ANYWHERE = frozenset({f"cute.{name}" for name in _LAYOUTS} | {f"vector.{name}" for name in _VECTORS} | _CONTROL)
-_ON_HOST = _ANYWHERE | {"cute.print", "func.return", "ub.poison"}
+_ON_HOST = _ANYWHERE | {"cute.print", "func.return"}
 _LAUNCHES = _ON_HOST | _LAUNCHING
 _COMPUTES = _ON_HOST | {"cute.gemm"} | {f"cute.{name}" for name in _MEMORY}
 
