@@ -154,7 +154,7 @@ MESSAGES = [
         ("cache",),
         (Slot("float16", (7, 17), 0, 238), Slot("int32", (), 256, 4)),
         "same",
-        11,
+        ("cache",),
     ),
     Ready("ready", ("rlimits",), "cpu"),
     Loaded("loaded", ("copy",), ("helper",)),

@@ -172,7 +172,7 @@ class Compiling:
     def _compile(self, session: Session, part: Part, target: Architecture) -> Outcome:
         outcome = Outcome(part.name, target.name)
         case = case_for(part)
-        if case is None or (part.kernels == "cute" and not target.cute_dsl):
+        if case is None or (part.tensors == "cute" and not target.cute_dsl):
             no_case = "no case of this part can be compiled for"
             return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
         wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)

@@ -94,9 +94,9 @@ class Fresh:
 class UsesKernels:
     """Passes when the learner's kernels do the work, judged by what ran.
 
-    Kernels were launched in every call, and no ATen operator computed. Triton kernels are replayed where nothing else
-    of the submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either. CuTe's
-    run in sealed calls, in which they alone see the inputs. `allowed_operators` names ATen operators (such as
+    Kernels were launched in every call, and no ATen operator computed. Kernels are replayed where nothing else of the
+    submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either.
+    `allowed_operators` names ATen operators (such as
     "aten.sum") that this part permits beyond allocation, fills, views, copies, dtype casts and indices. `operations`
     names operations of CuTe (such as "cute.gemm") that must stand in what a call runs.
     """
@@ -295,7 +295,7 @@ class Part:
     after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
     the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
     CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
-    it returns one. `needs` are packages that an installation may lack. `kernels` says what they are written in.
+    it returns one. `needs` are packages that an installation may lack.
     """
 
     name: str
@@ -311,7 +311,6 @@ class Part:
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
     needs: tuple[Package, ...] = ()
-    kernels: Literal["triton", "cute"] = "triton"
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
@@ -342,10 +341,8 @@ class Part:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether its calls are recorded and replayed: where Triton kernels must do the work."""
-        return (self.kernels, self.tensors) == ("triton", "torch") and any(
-            isinstance(check.rule, UsesKernels) for check in self.checks
-        )
+        """Whether its calls are recorded and replayed: where kernels must do the work."""
+        return any(isinstance(check.rule, UsesKernels) for check in self.checks)
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,7 @@ class Call:
 
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
     carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
-    decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
-    cannot be read. on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
+    on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
     function is given. chooses: the argument that holds the things of which the function returns one; its output is
     then that thing's place, -1 for something else.
     """
@@ -120,7 +119,6 @@ class Call:
     mutates: tuple[str, ...]
     slots: tuple[Slot, ...]
     storage: Literal["new", "same"] = "new"
-    decoy_seed: int | None = None
     carries: tuple[str, ...] = ()
     on_cpu: bool = False
     tensors: Literal["torch", "cute"] = "torch"
