@@ -46,6 +46,14 @@ class Expected:
 
 
 @dataclass(frozen=True, eq=False)
+class Portion:
+    """A stretch of an output: what is expected there, and the element that it begins at."""
+
+    expected: Expected
+    start: int
+
+
+@dataclass(frozen=True, eq=False)
 class Foreseen:
     """A usual mistake in the oracle's words: what it looks like, what to do, and the float64 outputs it leads to; and
     which of the exercise's kinds, or of the general ones, it is.
@@ -146,6 +154,23 @@ class Truth:
                     known.outputs = self._compute(part, recipe)
             return known.outputs
 
+    def portion(self, part: Part, recipe: Recipe, chance: float) -> tuple[Portion, ...]:
+        """Return stretches of the expected outputs, in the order of `expect`. chance: of 0 to 1, says which.
+
+        An exercise cuts a problem into portions by `<part>_portion(chance, *inputs)` in oracle.py: the inputs of one of
+        them, and where in each output its results begin. Without that, it is all.
+        """
+        cut = getattr(self._oracle, f"{part.name}_portion", None)
+        if cut is None:
+            return tuple(Portion(expected, 0) for expected in self.expect(part, recipe))
+        small, starts = cut(chance, *self.inputs(recipe))
+
+        def fresh() -> list[object]:
+            return [value.clone() if isinstance(value, Tensor) else value for value in small]
+
+        found = self._computed(part, fresh)
+        return tuple(Portion(expected, start) for expected, start in zip(found, starts, strict=True))
+
     def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
         """What usual mistakes would return for this case; nothing where the oracle foresees none."""
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
@@ -171,10 +196,12 @@ class Truth:
         return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
+        return self._computed(part, self._inputs_there(recipe))
+
+    def _computed(self, part: Part, fresh: Callable[[], Sequence[object]]) -> tuple[Expected, ...]:
+        """Compute what is expected. fresh: makes the inputs, new ones every time: a part may change them."""
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
-        # Each gets inputs of its own: a part that works in place changes them.
-        fresh = self._inputs_there(recipe)
         values = _listed(oracle(*map(_wide, fresh())))
         variants = [_listed(result) for result in honest(*fresh())]
         magnitudes: Sequence[Tensor | None] = [None] * len(values)

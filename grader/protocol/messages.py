@@ -251,14 +251,17 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reveal:
-    """Ask for the truth: float64 values and allowed errors of elements first … first+count-1 of an output,
-    one array after the other in the memory file.
+    """Ask for the truth: float64 values and allowed errors of `count` elements of an output, from the element `first`
+    of its portion on, one array after the other in the memory file.
+
+    chance: which portion of the outputs, as the exercise cuts them (grader.judge.truth); None: all of them.
     """
 
     recipe: Recipe
     output: int
     first: int
     count: int
+    chance: float | None = None
     op: Literal["reveal"] = "reveal"
 
 
@@ -278,10 +281,11 @@ class Missing:
 
 @dataclass(frozen=True)
 class Revealed:
-    """The form of the output that the truth is of."""
+    """What the truth is of: so many elements of this dtype, from the element `start` of the output on."""
 
     dtype: str
-    shape: tuple[int, ...]
+    start: int
+    elements: int
 
 
 @dataclass(frozen=True)

@@ -116,11 +116,12 @@ class Anchor:
         """Have a baseline timed once."""
         return self._asked(wanted, Sampled)
 
-    def reveal(self, recipe: Recipe, output: int, first: int, count: int) -> tuple[Revealed, bytes, bytes]:
-        """The form of an output, and float64 values and allowed errors of its elements first … first+count-1."""
+    def reveal(self, wanted: Reveal) -> tuple[Revealed, bytes, bytes]:
+        """Return what the truth is of, and float64 values and allowed errors of the elements that are asked for."""
+        count = wanted.count
         with _memory(2 * 8 * count) as (descriptor, memory):
-            form = self._asked(Reveal(recipe, output, first, count), Revealed, descriptor)
-            return form, memory[: 8 * count], memory[8 * count : 16 * count]
+            revealed = self._asked(wanted, Revealed, descriptor)
+            return revealed, memory[: 8 * count], memory[8 * count : 16 * count]
 
     def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
         with self._or_gone():

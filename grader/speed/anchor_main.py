@@ -22,8 +22,8 @@ from torch import Tensor
 
 from grader import tensors
 from grader.catalogue import Entry
-from grader.child.outputs import items_of
-from grader.judge.truth import Truth
+from grader.child.outputs import form_of, items_of
+from grader.judge.truth import Portion, Truth
 from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
 from grader.protocol.decode import decode
@@ -118,6 +118,7 @@ class _Anchor:
         self._clock = Clock(self._device)
         self._works: dict[str, tuple[Work, int]] = {}
         self._case: tuple[object, ...] = ()
+        self._revealed: tuple[object, tuple[Portion, ...]] | None = None
 
     def _rest(self) -> Rested:
         """As at the beginning, but that everything is loaded. Whoever is graded next finds the device's memory free."""
@@ -180,7 +181,7 @@ class _Anchor:
         case = wanted.recipe.part, wanted.method, *wanted.recipe.case.items()
         if case != self._case:
             self._works.clear()
-            self._case = case
+            self._case, self._revealed = case, None
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
         work: Work = _Baseline(self._function(wanted), self._truth, wanted)
@@ -188,9 +189,9 @@ class _Anchor:
             work = Graph(work, _REHEARSAL)
         else:
             work.place(work.inputs(_REHEARSAL))
-            work.run()
+        outputs = work.run()
         self._works[wanted.baseline] = work, wanted.cover_bytes
-        return Prepared("prepared", ())
+        return Prepared("prepared", tuple(map(form_of, outputs)))
 
     def _sample(self, wanted: Sample) -> Sampled:
         work, cover_bytes = self._works[wanted.baseline]
@@ -223,13 +224,27 @@ class _Anchor:
         return part
 
     def _reveal(self, wanted: Reveal, memory_fd: int) -> Revealed:
-        expected = self._truth.expect(self._part(wanted.recipe.part), wanted.recipe)[wanted.output]
+        portion = self._portion(wanted)
+        expected = portion.expected
         part = slice(wanted.first, wanted.first + wanted.count)
         with mmap.mmap(memory_fd, 0) as memory:
             for place, numbers in enumerate((expected.value, expected.allowed)):
                 raw = numbers.double().reshape(-1)[part].cpu().numpy().tobytes()
                 memory[place * wanted.count * 8 : place * wanted.count * 8 + len(raw)] = raw
-        return Revealed(str(expected.dtype).removeprefix("torch."), tuple(expected.value.shape))
+        return Revealed(str(expected.dtype).removeprefix("torch."), portion.start, expected.value.numel())
+
+    def _portion(self, wanted: Reveal) -> Portion:
+        """Return what is asked for; the portions of the latest call are kept."""
+        part, key = self._part(wanted.recipe.part), (wanted.recipe, wanted.chance)
+        if self._revealed is None or self._revealed[0] != key:
+            self._revealed = None
+            found = (
+                tuple(Portion(expected, 0) for expected in self._truth.expect(part, wanted.recipe))
+                if wanted.chance is None
+                else self._truth.portion(part, wanted.recipe, wanted.chance)
+            )
+            self._revealed = key, found
+        return self._revealed[1][wanted.output]
 
 
 def _failure(failed: Exception) -> Failed:

@@ -33,7 +33,8 @@ _PATIENCE_S = 20.0
 _FEWEST = 5
 # How often what is shown beside is timed, and what it may take of the GPU's time at one size.
 _BESIDE_ROUNDS = 8
-_BESIDE_US = 5e5
+_BESIDE_LEAST = 3
+_BESIDE_US = 1e5
 
 # Seeds, orders and the round that the oracle looks at come from the operating system: nothing foretells them.
 _CHANCE = random.SystemRandom()
@@ -185,7 +186,7 @@ class Rounds:
         if name in (self.baseline, self.witness):
             return False
         had_us = [timing.device_us for timing in self.samples.baselines.get(name, [])]
-        return len(had_us) >= _BESIDE_ROUNDS or (len(had_us) >= _FEWEST and sum(had_us) > _BESIDE_US)
+        return len(had_us) >= _BESIDE_ROUNDS or (len(had_us) >= _BESIDE_LEAST and sum(had_us) > _BESIDE_US)
 
     def _round(self, *, counts: bool = True, looked_at: bool = False) -> bool:
         """Take one sample of each, in random order; tell whether the device waited for the host in one that counts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +13,7 @@ from grader.judge.compare import compare
 from grader.judge.truth import Expected
 from grader.model.cases import Case
 from grader.model.exercise import Part
-from grader.protocol.messages import Recipe, Revealed, Sampled, Show
+from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
 from grader.record import Cause, clean
 from grader.sandbox.session import Session
 from grader.speed.anchor import Anchor
@@ -54,16 +53,19 @@ def compare_with_oracle(
 ) -> None:
     """Compare stretches of the latest sample's outputs with the truth of its inputs. Raises Refused.
 
-    whole: as many stretches as it takes to see all of an output, up to a bound.
+    whole: as many stretches as it takes to see all of an output, up to a bound; else of a portion drawn by chance.
     """
+    chance = None if whole else _CHANCE.random()
     for place, name in enumerate((*part.outputs, *part.mutates)):
-        form, *_ = anchor.reveal(recipe, place, 0, 0)
-        dtype = _dtype_of(form)
-        for first, count in _stretches(math.prod(form.shape), whole=whole):
-            raw = replayer.show(Show(place, first * dtype.itemsize, count * dtype.itemsize))
+        about, *_ = anchor.reveal(Reveal(recipe, place, 0, 0, chance))
+        dtype = _dtype_of(about)
+        for first, count in _stretches(about.elements, whole=whole):
+            raw = replayer.show(Show(place, (about.start + first) * dtype.itemsize, count * dtype.itemsize))
             if raw is None:
-                raise Refused(_wrong_form(name, form, case))
-            _, values, allowed = anchor.reveal(recipe, place, first, count)
+                raise Refused(
+                    _failure("wrong_form", "A timed call returned something else", case, f"{name} was missing")
+                )
+            _, values, allowed = anchor.reveal(Reveal(recipe, place, first, count, chance))
             got = torch.frombuffer(bytearray(raw), dtype=dtype)
             _require_true(got, name, dtype, values, allowed, case)
 
@@ -99,12 +101,6 @@ def _doubles(raw: bytes) -> Tensor:
 # -- verdicts --------------------------------------------------------------------------------------------------------
 
 _HELP = "Every timed call gets inputs of its own and must compute all of its output."
-
-
-def _wrong_form(name: str, form: Revealed, case: Case) -> Failure:
-    rule = f"{name} as a {form.dtype} tensor of shape {list(form.shape)}"
-    said = f"it returned something else than {rule}"
-    return _failure("wrong_form", "A timed call returned something else", case, said)
 
 
 def computed(case: Case, deeds: Sequence[str]) -> Failure:

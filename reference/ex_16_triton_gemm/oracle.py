@@ -18,6 +18,7 @@ MOST_BLOCKS = 32
 # What a tensor core multiplies and adds to its sum in one step.
 TENSOR_CORE_DEPTH = 16
 LN_2 = math.log(2)
+ROWS_OF_A_PORTION = 256
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 
 
@@ -90,6 +91,29 @@ def _truncated(a: Tensor, b: Tensor) -> Tensor:
         total = total + a[:, start : start + block] @ b[start : start + block]
         lost = lost + steps * FLOAT32_EPS * total
     return total - lost
+
+
+# -- portions --------------------------------------------------------------------------------------------------------
+
+
+def matmul_portion(chance: float, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """Some rows of a; where their rows of c begin."""
+    rows = _some_rows(chance, a)
+    return (a[rows], b), (rows.start * b.shape[1],)
+
+
+def matmul_bias_silu_portion(
+    chance: float, a: Tensor, b: Tensor, bias: Tensor
+) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """Some rows of a; where their rows of the result begin."""
+    rows = _some_rows(chance, a)
+    return (a[rows], b, bias), (rows.start * b.shape[1],)
+
+
+def _some_rows(chance: float, a: Tensor) -> slice:
+    count = min(a.shape[0], ROWS_OF_A_PORTION)
+    first = int(chance * (a.shape[0] - count + 1))
+    return slice(first, first + count)
 
 
 # -- usual mistakes --------------------------------------------------------------------------------------------------

@@ -56,6 +56,13 @@ def select_kernel(m: int, n: int, k: int, candidates: tuple, device: object) -> 
     return [nan if times.get(tuple(one)) is None else float(times[tuple(one)]) for one in candidates]
 
 
+def gemm_portion(chance: float, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """Some rows of a; where their rows of c begin."""
+    count = min(a.shape[0], 256)
+    first = int(chance * (a.shape[0] - count + 1))
+    return (a[first : first + count], b), (first * b.shape[1],)
+
+
 # -- usual mistakes --------------------------------------------------------------------------------------------------
 
 # A kind, what it looks like, what to do about it, and what it returns.

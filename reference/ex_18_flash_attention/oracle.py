@@ -88,6 +88,45 @@ def _weights(logits: Tensor, lse: Tensor, visible: Tensor) -> Tensor:
     return (logits - lse[..., None]).exp().masked_fill(~visible, 0.0)
 
 
+# -- portions --------------------------------------------------------------------------------------------------------
+
+
+def attention_forward_portion(
+    chance: float, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
+) -> tuple[tuple[object, ...], tuple[int, int]]:
+    """One kv head of one sequence with its query heads; where o and lse of these begin."""
+    queries, keys = _one_head(chance, q, k)
+    first = q[0, 0].numel() * (queries[0].start * q.shape[1] + queries[1].start)
+    return (q[queries], k[keys], v[keys], causal, scale), (first, first // q.shape[3])
+
+
+def attention_backward_portion(
+    chance: float,
+    do: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    causal: bool,
+    scale: float | None,
+) -> tuple[tuple[object, ...], tuple[int, int, int]]:
+    """One kv head of one sequence with its query heads; where dq, dk and dv of these begin."""
+    queries, keys = _one_head(chance, q, k)
+    of_query = q[0, 0].numel() * (queries[0].start * q.shape[1] + queries[1].start)
+    of_key = k[0, 0].numel() * (keys[0].start * k.shape[1] + keys[1].start)
+    some = (do[queries], q[queries], k[keys], v[keys], o[queries], lse[queries], causal, scale)
+    return some, (of_query, of_key, of_key)
+
+
+def _one_head(chance: float, q: Tensor, k: Tensor) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """The sequence and the heads, of queries and of keys."""
+    sequence, head = divmod(int(chance * k.shape[0] * k.shape[1]), k.shape[1])
+    group = q.shape[1] // k.shape[1]
+    one = slice(sequence, sequence + 1)
+    return (one, slice(head * group, (head + 1) * group)), (one, slice(head, head + 1))
+
+
 # -- honest code -----------------------------------------------------------------------------------------------------
 
 

@@ -73,6 +73,48 @@ def paged_decode_attention_honest(
     yield from _honest(q, list(_paged(k_pages, v_pages, block_table, lengths)), scale)
 
 
+# -- portions --------------------------------------------------------------------------------------------------------
+
+
+def append_kv_portion(
+    chance: float, k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, lengths: Tensor
+) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
+    """One sequence; where its slots begin in the caches."""
+    one, first = _one_sequence(chance, k_cache)
+    return (k_cache[one], v_cache[one], k_new[one], v_new[one], lengths[one]), (first, first)
+
+
+def decode_attention_portion(
+    chance: float, q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
+) -> tuple[tuple[object, ...], tuple[int]]:
+    """One sequence; where its heads begin in o."""
+    one, first = _one_sequence(chance, q)
+    return (q[one], k_cache[one], v_cache[one], lengths[one], scale), (first,)
+
+
+def paged_decode_attention_portion(
+    chance: float,
+    q: Tensor,
+    k_pages: Tensor,
+    v_pages: Tensor,
+    block_table: Tensor,
+    lengths: Tensor,
+    scale: float | None,
+) -> tuple[tuple[object, ...], tuple[int]]:
+    """One sequence; where its heads begin in o."""
+    one, first = _one_sequence(chance, q)
+    return (q[one], k_pages, v_pages, block_table[one], lengths[one], scale), (first,)
+
+
+def _one_sequence(chance: float, of_batch: Tensor) -> tuple[slice, int]:
+    """Which sequence, and the number of elements before it."""
+    place = int(chance * of_batch.shape[0])
+    return slice(place, place + 1), place * of_batch[0].numel()
+
+
+# -- how -------------------------------------------------------------------------------------------------------------
+
+
 def _each(q: Tensor, groups: Iterable[Group], attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
     """[B, Hq, D]: `attend` of each group's queries [G, Hq, D] and its own slots."""
     found, done = [], 0
