@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from grader import machine, plan
 from grader.catalogue import Entry, resolve
-from grader.child.traced import alone
+from grader.child.arguments import Arguments
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.record import clean
@@ -556,7 +556,7 @@ def test_a_tool_that_does_not_work_is_said_in_words(
     ],
 )
 def test_a_tensor_under_the_tool_ends_where_its_memory_ends(tensor: torch.Tensor) -> None:
-    placed = alone(tensor, torch.device("cpu"))
+    (placed,) = Arguments(torch.device("cpu"), guarded=False).place(("x",), (tensor,), "new")
     assert isinstance(placed, torch.Tensor)
     assert torch.equal(placed, tensor)
     assert placed.stride() == tensor.stride()

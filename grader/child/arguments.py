@@ -30,10 +30,15 @@ class _Placed:
 
 
 class Arguments:
-    """The arguments of the latest call on one device."""
+    """The arguments of the latest call on one device.
 
-    def __init__(self, device: torch.device) -> None:
+    guarded: with bands and fills. Without, a tensor's memory ends with its last element, and what is no element of it
+    stays unwritten: for a tool that sees the ends of allocations, and which bytes were written.
+    """
+
+    def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
         self._device = device
+        self._band = GUARD_BYTES if guarded else 0
         self._names: tuple[str, ...] = ()
         self._values: list[object] = []
         self._placed: dict[str, _Placed] = {}
@@ -52,11 +57,11 @@ class Arguments:
         self._names, self._values, self._placed = tuple(names), list(values), {}
         for i, (name, value) in enumerate(zip(names, values, strict=True)):
             if isinstance(value, Tensor):
-                placed = kept.get(name) or _allocate(value, self._device)
-                if name in carries:
+                placed = kept.get(name) or _allocate(value, self._device, self._band)
+                if name not in carries:
+                    _fill(placed, value, self._band)
+                if self._band:
                     placed.before = placed.buffer.clone()
-                else:
-                    _fill(placed, value)
                 self._placed[name] = placed
                 self._values[i] = placed.view
         return list(self._values)
@@ -74,6 +79,11 @@ class Arguments:
         """Return the bytes that a tensor argument lies in, guard bands included."""
         return self._placed[name].buffer
 
+    @property
+    def skipped_bytes(self) -> int:
+        """Return how many bytes of a guarded buffer are missing in front of these."""
+        return GUARD_BYTES - self._band
+
     def decoys(self, values: Sequence[object]) -> list[tuple[Tensor, Tensor]]:
         """For sealing: every tensor, with the bytes of its whole buffer if it held these values."""
         sealed = []
@@ -81,15 +91,15 @@ class Arguments:
             placed = self._placed.get(name)
             if placed is None or not isinstance(value, Tensor):
                 continue
-            shown = _allocate(value, self._device)
-            _fill(shown, value)
+            shown = _allocate(value, self._device, GUARD_BYTES)
+            _fill(shown, value, GUARD_BYTES)
             sealed.append((placed.view, shown.buffer))
         return sealed
 
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
         changed, overrun = [], []
-        for name, placed in self._placed.items():
+        for name, placed in self._placed.items() if self._band else ():
             if torch.equal(placed.buffer, placed.before):
                 continue
             inside = torch.zeros_like(placed.buffer)
@@ -112,12 +122,15 @@ class Arguments:
         return ""
 
 
-def _allocate(value: Tensor, device: torch.device) -> _Placed:
+def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
     itemsize = value.element_size()
     span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-    start = GUARD_BYTES + (value.storage_offset() * itemsize) % _ALIGNMENT
-    size = start + max(span, 0) * itemsize + GUARD_BYTES
-    buffer = torch.full((size,), 255, dtype=torch.uint8, device=device)
+    start = band + (value.storage_offset() * itemsize) % _ALIGNMENT
+    size = (start + max(span, 0) * itemsize + band,)
+    if band:
+        buffer = torch.full(size, 255, dtype=torch.uint8, device=device)
+    else:
+        buffer = torch.empty(size, dtype=torch.uint8, device=device)
 
     def view() -> Tensor:
         storage = buffer.untyped_storage()
@@ -128,10 +141,10 @@ def _allocate(value: Tensor, device: torch.device) -> _Placed:
     return _Placed(buffer, view(), view(), buffer)
 
 
-def _fill(placed: _Placed, value: Tensor) -> None:
-    placed.buffer.fill_(255)
+def _fill(placed: _Placed, value: Tensor, band: int) -> None:
+    if band:
+        placed.buffer.fill_(255)
     distinct(placed.writer).copy_(distinct(value))
-    placed.before = placed.buffer.clone()
 
 
 def distinct(view: Tensor) -> Tensor:

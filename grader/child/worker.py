@@ -255,7 +255,7 @@ class Worker:
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         if wanted.afresh:
             self._recorder.forget()
-        values = self._build(call.recipe)
+        values = self._build(call.recipe, self._device if call.drawn_on == "device" else "cpu")
         arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
         given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
         try:

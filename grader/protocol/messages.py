@@ -111,7 +111,8 @@ class Call:
     decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
     cannot be read. on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
     function is given. chooses: the argument that holds the things of which the function returns one; its output is
-    then that thing's place, -1 for something else.
+    then that thing's place, -1 for something else. drawn_on: where inputs are drawn. On the CPU they have the same bits
+    everywhere; large ones are drawn on the device of the process.
     """
 
     recipe: Recipe
@@ -124,6 +125,7 @@ class Call:
     on_cpu: bool = False
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
+    drawn_on: Literal["cpu", "device"] = "cpu"
     op: Literal["call"] = "call"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,29 @@ _MOST_CAUSES = 40
 
 
 class Replayer:
-    """One process that replays what one submission's process recorded; both keep memory from call to call."""
+    """One process that replays what one submission's process recorded; both keep memory from call to call.
 
-    def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
+    guarded: whether tensors lie between guard bands, and what nobody wrote is NaN. around: makes what steps run inside.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        scratch: str,
+        device: torch.device,
+        announcer: Announcer,
+        *,
+        guarded: bool = True,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         self._start = start
+        self._guarded = guarded
+        self._around = around
         self._path = str(Path(scratch, start.submission_name))
         Path(self._path).write_text(start.submission, encoding="utf-8")
         self._device = device
-        self._arguments = Arguments(device)
-        self._memory = Memory(device)
+        self._arguments = Arguments(device, guarded=guarded)
+        self._memory = Memory(device, guarded=guarded)
         self._raising = Raising(self._path)
         self._results: list[int] = []
         self._watch: MemoryWatch | None = None
@@ -78,7 +93,7 @@ class Replayer:
             self._watch.install()
             offers()
             patch_language_once()
-        fill_uninitialised_memory(on=True)
+        fill_uninitialised_memory(on=guarded)
 
     def load(self) -> Loaded:
         """Say that there is nothing to load: the submission's file is only read."""
@@ -90,7 +105,7 @@ class Replayer:
         replay = decode(messages.Replay, {**message, "trace": {}})
         kept = self._memory, self._results
         if replay.memory == "alone":
-            self._memory, self._results = Memory(self._device), []
+            self._memory, self._results = Memory(self._device, guarded=self._guarded), []
         try:
             return self._replayed(replay, trace, descriptors[0])
         finally:
@@ -106,10 +121,11 @@ class Replayer:
         run = _Run(self, trace, launches=replay.launches)
         try:
             self._place(call, trace)
-            for step in trace.steps:
-                run.step(step)
-            if self._device.type == "cuda":
-                torch.cuda.synchronize()
+            with self._around():
+                for step in trace.steps:
+                    run.step(step)
+                if self._device.type == "cuda":
+                    torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
         except Computed as computed:
             told = self._raising.refused(str(computed), run.line)
@@ -125,13 +141,15 @@ class Replayer:
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
         builder = getattr(self._builders, recipe.part)
-        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, "cpu")
+        drawn_on = self._device if call.drawn_on == "device" else "cpu"
+        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, drawn_on)
         self._arguments.place(call.arguments, values, call.storage, call.carries)
         self._memory.begin()
         if set(trace.arguments) != set(self._arguments.tensors):
             raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
         for name, number in trace.arguments.items():
-            self._memory.place_argument(number, self._arguments.buffer(name), self._arguments.tensor(name).dtype)
+            buffer, dtype = self._arguments.buffer(name), self._arguments.tensor(name).dtype
+            self._memory.place_argument(number, buffer, dtype, self._arguments.skipped_bytes)
 
     def _returned(self, call: Call, trace: Trace, run: _Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
