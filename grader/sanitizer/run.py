@@ -167,10 +167,12 @@ def examine_by_tool(
                     (replays if visit.answered.source == "replayer" else calls).add(visit)
     except GradeError as failed:
         raise MissingEnvironment(str(failed)) from failed
+    reports = [(watched, *watched.read()) for watched in (replays, calls)]
+    if any(watched.visits for watched in (replays, calls)):
+        _require_a_look([report for _, report, _ in reports], visits, Path(command[0]).name)
     gathering, remarks = Gathering(), Gathering()
     notes: dict[str, None] = {}
-    for watched in (replays, calls):
-        report, accused = watched.read(Path(command[0]).name)
+    for watched, report, accused in reports:
         notes |= dict.fromkeys(_notes(report, cut=watched.server.report.cut))
         for called, accusations in accused:
             for one in sightings_of(accusations, subject.file, subject.source.splitlines()):
@@ -178,7 +180,8 @@ def examine_by_tool(
                 outside = one.kind == "race" and not one.line
                 (remarks if outside else gathering).add(called, [one])
     examined = _examination(subject, tool, visits)
-    return replace(examined, findings=gathering.found(), remarks=remarks.found(), notes=(*examined.notes, *notes))
+    notes = dict.fromkeys((*examined.notes, *notes))
+    return replace(examined, findings=gathering.found(), remarks=remarks.found(), notes=tuple(notes))
 
 
 @dataclass
@@ -186,22 +189,26 @@ class _Watched:
     """One kind of process under the tool: the calls that were made in it, and where in the report each ended."""
 
     server: TracedServer
-    _visits: list[_Visit] = field(default_factory=list)
+    visits: list[_Visit] = field(default_factory=list)
     _ends: list[int] = field(default_factory=list)
 
     def add(self, visit: _Visit) -> None:
         """Note a call that has just come to its end; what belongs to it is waited for."""
-        self._visits.append(visit)
+        self.visits.append(visit)
         self._ends.append(self.server.report.settle(_QUIET_S, _MOST_QUIET_S))
 
-    def read(self, tool: str) -> tuple[Report, list[tuple[Called | None, list[Accusation]]]]:
-        """Return the report, and what it says of each call. Raises MissingEnvironment if nothing was looked at."""
-        report, accused = _read(self.server.report.text, self._ends, self._visits)
-        looked = report.summaries and any(visit.returned for visit in self._visits)
-        if self._visits and not (report.accusations or looked):
-            said = clean("; ".join(report.troubles), 300) or "nothing"
-            raise MissingEnvironment(f"{tool} must say what it found, got {said}")
-        return report, accused
+    def read(self) -> tuple[Report, list[tuple[Called | None, list[Accusation]]]]:
+        """Return the report, and what it says of each call."""
+        return _read(self.server.report.text, self._ends, self.visits)
+
+
+def _require_a_look(reports: Sequence[Report], visits: Sequence[_Visit], tool: str) -> None:
+    """Raise MissingEnvironment if the tool said nothing of calls that came to their end, and accused nobody."""
+    accused = any(report.accusations for report in reports)
+    if accused or (any(report.summaries for report in reports) and any(visit.returned for visit in visits)):
+        return
+    said = clean("; ".join(trouble for report in reports for trouble in report.troubles), 300) or "nothing"
+    raise MissingEnvironment(f"{tool} must say what it found, got {said}")
 
 
 def _read(
