@@ -19,7 +19,7 @@ from torch import Tensor
 
 from grader.catalogue import Entry
 from grader.errors import SpecError
-from grader.grading import Job, grade
+from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
 from grader.judge.kinds import known_kinds
 from grader.judge.regret import counted, mean_regret
@@ -156,7 +156,7 @@ def run_gate(
 
     trials = _trials(entry)
     # Every file meets the same cases.
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
+    truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
     drawn = {
         (parts, one.mode): draw(entry.exercise, seed, gpu=one.mode == "gpu", parts=parts)

@@ -17,6 +17,7 @@ from grader.cleaning import as_json
 from grader.cleaning import clean as clean  # noqa: PLC0414  for whoever writes into a record
 from grader.model.exercise import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
 from grader.protocol.decode import DecodeError, decode
+from grader.timeline import Stretch
 
 Schema = Literal["grade/result/v1"]
 SCHEMA: Schema = "grade/result/v1"
@@ -233,14 +234,32 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class Configuration:
+    """One configuration of an autotuned kernel: what sets it apart, its time in microseconds (-1: it does not work)."""
+
+    words: str
+    time_us: float
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What an autotuned launch, in this line of the submission, chose from."""
+
+    kernel: str
+    line: int
+    configurations: tuple[Configuration, ...]
+
+
+@dataclass(frozen=True)
 class SizeTiming:
     """One size of a suite.
 
-    method: "stream" (launched call by call) or "graph" (CUDA-graph replay), the same for all contenders. judged:
+    method: "stream" (launched step by step) or "graph" (CUDA-graph replay), the same for all contenders. judged:
     whether the size counts; `reason` says why not, or why it could not be decided. share: the part of the points that
-    the ratio is worth, 0 … 1. rounds: how often each contender ran. outside_us: the submission's median by the clock
-    outside its process, whose uncertainty is clock_us. floor_us: what the measured ceilings allow at best, and bound
-    says which of them ("memory" or "compute"). notes: findings about the measurement.
+    the ratio is worth, 0 … 1. rounds: how often each contender ran. outside_us: the submission's median by the
+    grader's own clock, which may be off by clock_us. floor_us: what the measured ceilings allow at best, and bound says
+    which of them ("memory" or "compute"). notes: findings about the measurement. tuned: what autotuners chose.
     """
 
     case: dict[str, int | float | bool | str]
@@ -256,6 +275,7 @@ class SizeTiming:
     bound: Literal["memory", "compute"]
     contenders: tuple[Contender, ...]
     notes: tuple[str, ...] = ()
+    tuned: tuple[Tuned, ...] = ()
 
     @property
     def submission(self) -> Contender:
@@ -486,6 +506,7 @@ class Record:
     duration_s: float
     submitted_at: str = ""
     sightings: tuple[Sighting, ...] = ()
+    timeline: tuple[Stretch, ...] = ()
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> Status:

@@ -58,7 +58,7 @@ def try_kernel(server: Spawner) -> Tried:
 
 def _shelf(source: str, mode: Mode) -> Path | None:
     """Where the compiled kernel is kept from one grading to the next."""
-    return shelf_for(source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
+    return shelf_for("", source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
 
 
 def require_right(tried: Tried, mode: Mode) -> None:

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from grader.catalogue import Entry
-from grader.model.cases import Cases, Value
+from grader.model.cases import Case, Cases, Value
 from grader.model.exercise import Part, SpeedBand
-from grader.protocol.messages import Gauged
+from grader.protocol.messages import Call, Gauged, Recipe
+from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.speed import race, suite
+from grader.speed import rounds, suite
 from grader.speed.anchor import Anchor
 from grader.speed.suite import Suite, Verdict
 
@@ -47,6 +48,11 @@ def band_of(part: Part, *sizes: dict[str, Value], **changes: Any) -> SpeedBand:
     return replace(band, **{"suite": cases, "shown_beside": (), **changes})
 
 
+def call_of(part: Part, case: Case) -> Call:
+    """The call of a timed case, as it is recorded."""
+    return Call(Recipe(part.name, dict(case), 1), part.arguments, part.mutates, (), tensors=part.tensors)
+
+
 @contextmanager
 def session_of(server: ForkServer, entry: Entry, submission: str) -> Iterator[Session]:
     """The submission's processes."""
@@ -55,10 +61,10 @@ def session_of(server: ForkServer, entry: Entry, submission: str) -> Iterator[Se
 
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few rounds only, and the same seeds, orders and glances in every run."""
+    """A few rounds only, and the same seeds and orders in every run."""
     monkeypatch.setattr(suite, "_LEAST_ROUNDS", 4)
     monkeypatch.setattr(suite, "_MOST_ROUNDS", 4)
-    monkeypatch.setattr(race, "_CHANCE", random.Random(17))
+    monkeypatch.setattr(rounds, "_CHANCE", random.Random(17))
 
 
 def judge(
@@ -68,6 +74,9 @@ def judge(
     text = submission.read_text(encoding="utf-8") if isinstance(submission, Path) else submission
     found = entry.exercise.part(part)
     assert found is not None
-    with session_of(server, entry, text) as session:
-        band = band_of(found, TINY, **changes)
-        return Suite(found, band, session, anchor, GAUGED, "none", "/learner/ex_15.py").judge()
+    band = band_of(found, TINY, **changes)
+    start, limits = entry.start(text), entry.exercise.limits
+    with session_of(server, entry, text) as session, paired(server, start, limits, session) as pair:
+        traced = {case: pair.record_timed(call_of(found, case)) for case in band.suite.named}
+        replayer = pair.end_all_but_one()
+        return Suite(found, band, traced, replayer, anchor, GAUGED, "none", "/learner/ex_15.py").judge()

@@ -182,7 +182,7 @@ def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> Non
     ("room", "serving"),
     [
         ("grader.recorder", {"grader.child.worker"}),
-        ("grader.replay", {"grader.child.worker", "grader.child.traced"}),
+        ("grader.replay", {"grader.child.worker", "grader.child.traced", "grader.child.counted"}),
     ],
 )
 def test_only_what_serves_a_child_opens_recorder_and_replay(room: str, serving: set[str]) -> None:

@@ -226,11 +226,11 @@ class _Desk:
             raise GradeError(f"a worker must confine what it runs, got none for {'; '.join(open_to)}")
 
     def _truth(self, entry: Entry) -> Truth:
-        from grader.judge.truth import Truth
+        from grader.grading import truth_of
 
         if entry.name not in self._truths:
-            inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
-            self._truths[entry.name] = Truth(inputs, oracle, measured=entry.measured, keep=_KNOWN_CASES)
+            on_gpu = self._processes.mode == "gpu"
+            self._truths[entry.name] = truth_of(entry, on_gpu=on_gpu, keep=_KNOWN_CASES)
         return self._truths[entry.name]
 
     def _plan(self, entry: Entry, task: Task) -> Plan:

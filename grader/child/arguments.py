@@ -32,8 +32,8 @@ class _Placed:
 class Arguments:
     """The arguments of the latest call on one device.
 
-    guarded: with bands and fills. Without, a tensor's memory ends with its last element, and what is no element of it
-    stays unwritten: for a tool that sees the ends of allocations, and which bytes were written.
+    guarded: with bands and fills. Without, a tensor starts where it does in memory of its own, which ends with its last
+    element; what is no element stays unwritten. So a tool sees the ends of allocations, and which bytes were written.
     """
 
     def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
@@ -79,11 +79,6 @@ class Arguments:
         """Return the bytes that a tensor argument lies in, guard bands included."""
         return self._placed[name].buffer
 
-    @property
-    def skipped_bytes(self) -> int:
-        """Return how many bytes of a guarded buffer are missing in front of these."""
-        return GUARD_BYTES - self._band
-
     def decoys(self, values: Sequence[object]) -> list[tuple[Tensor, Tensor]]:
         """For sealing: every tensor, with the bytes of its whole buffer if it held these values."""
         sealed = []
@@ -125,7 +120,8 @@ class Arguments:
 def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
     itemsize = value.element_size()
     span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-    start = band + (value.storage_offset() * itemsize) % _ALIGNMENT
+    offset = value.storage_offset() * itemsize
+    start = band + offset % _ALIGNMENT if band else offset
     size = (start + max(span, 0) * itemsize + band,)
     if band:
         buffer = torch.full(size, 255, dtype=torch.uint8, device=device)

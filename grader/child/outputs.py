@@ -14,6 +14,8 @@ from grader import tensors
 from grader.protocol.messages import Form, Slot
 
 MOST_OUTPUTS = 16
+# What a tensor may be labelled with.
+_NOTES = (int, float, bool, str, type(None))
 
 
 def copied_out(
@@ -55,3 +57,18 @@ def place_of(chosen: object, things: Any) -> Tensor | object:
 def _fits(form: Form, slot: Slot, device: str) -> bool:
     right_form = form.dtype == slot.dtype and form.shape == slot.shape
     return form.kind == "tensor" and form.device == device and right_form
+
+
+def form_of(output: object, alias: str = "") -> Form:
+    """Return what an output looks like; only exactly torch.Tensor is a tensor.
+
+    A subclass, or a tensor with methods of its own, could compute only when it is looked at; a label could not.
+    """
+    if type(output) is not Tensor:
+        return Form(type(output).__name__[:80])
+    if any(type(value) not in _NOTES or hasattr(Tensor, name) for name, value in vars(output).items()):
+        return Form("tensor with attributes of its own")
+    if output.layout is not torch.strided:
+        return Form(f"tensor with layout {output.layout}")
+    dtype = str(output.dtype).removeprefix("torch.")
+    return Form("tensor", dtype, tuple(output.shape), output.device.type, alias)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -33,7 +34,7 @@ _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "TRITON_DISABLE_LINE_INFO
 
 def main(number: int) -> None:
     """Serve the grader that listens in the working directory."""
-    attend(number, Traced, _ENVIRONMENT)
+    attend(number, Traced, partial(Replayer, guarded=False), _ENVIRONMENT)
 
 
 class Traced(Worker):
@@ -46,9 +47,7 @@ class Traced(Worker):
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied
         """Run one function, on tensors that end where their memory ends; its outputs are nobody's business."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-        values = self._build(call.recipe, self._device if call.drawn_on == "device" else "cpu")
-        placed = Arguments(torch.device("cpu") if call.on_cpu else self._device, guarded=False)
-        arguments = placed.place(call.arguments, values, "new")
+        arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
         if self._cute:
             self._cute.begin()
         if call.tensors == "cute":
@@ -60,6 +59,9 @@ class Traced(Worker):
             return self._raising.told(raised)
         return Returned("returned", (), (), (), tuple(seen.launches), ())
 
+    def _arguments_of(self, call: Call, device: torch.device) -> list[object]:
+        return Arguments(device, guarded=False).place(call.arguments, self._build(call.recipe), "new")
+
     def _run(self, function: Callable[[], object]) -> None:
         function()
         self._synchronise()
@@ -67,14 +69,11 @@ class Traced(Worker):
 
 def attend(
     number: int,
-    employ: Callable[[Start, str, torch.device, Announcer], Worker],
+    worker: Callable[[Start, str, torch.device, Announcer], Worker],
+    replayer: Callable[[Start, str, torch.device, Announcer], Replayer],
     environment: Mapping[str, str],
-    around: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Serve the grader with these variables set.
-
-    employ: makes what runs the submission. around: makes what the steps of a replay run inside.
-    """
+    """Serve the grader with these variables set: by a worker, or by a replayer, as it asks for."""
     scratch = Path.cwd()
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     channel.connect(str(scratch / CHANNEL.format(number)))
@@ -85,10 +84,8 @@ def attend(
     layers = os.environ.pop(LAYERS, "").split("\n")
     os.environ.update(environment)
 
-    def serving(start: Start, folder: str, device: torch.device, announcer: Announcer) -> Worker | Replayer:
-        if start.role == "replay":
-            return Replayer(start, folder, device, announcer, guarded=False, around=around)
-        return employ(start, folder, device, announcer)
+    def employ(start: Start, folder: str, device: torch.device, announcer: Announcer) -> Worker | Replayer:
+        return (replayer if start.role == "replay" else worker)(start, folder, device, announcer)
 
     preload()
-    serve(channel, str(scratch), tuple(filter(None, layers)), serving)
+    serve(channel, str(scratch), tuple(filter(None, layers)), employ)

@@ -8,8 +8,8 @@ import os
 import socket
 import sys
 import types
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +26,26 @@ from grader.child.disguise import Disguise
 from grader.child.interpreter import contract
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
-from grader.child.outputs import MOST_OUTPUTS, copied_out, items_of, place_of
+from grader.child.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, place_of
 from grader.child.raising import Raising
-from grader.child.stopwatch import Stopwatch, form_of
 from grader.child.tuning import Tuning
-from grader.child.watching import Seen, Watching, fill_uninitialised_memory
+from grader.child.watching import Watching, fill_uninitialised_memory
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
     Answer,
     Call,
-    Clocked,
     Compile,
     Compiled,
     Finding,
     Form,
     Loaded,
-    Open,
-    Opened,
     Raised,
     Ready,
     Recipe,
     Record,
     Returned,
     Start,
-    Timed,
 )
 from grader.protocol.trace import Recorded
 from grader.recorder.recorder import Recorder
@@ -90,7 +85,7 @@ def serve(
             message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
         except Closed:
             return
-        _answer(channel, worker.answer(message, descriptors, channel))
+        _answer(channel, worker.answer(message, descriptors))
 
 
 def _interpreted() -> bool:
@@ -134,7 +129,6 @@ class Worker:
         cutedsl.stand_in_for_missing(start.packages)
         self._decoys = Arguments(self._device)
         self._cpu_arguments = Arguments(torch.device("cpu"))
-        self._stopwatch = Stopwatch(device, lambda recipe: self._build(recipe, device))
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
         self._submission = types.ModuleType("submission")
         self._write_down()
@@ -190,16 +184,12 @@ class Worker:
         others = tuple(found[:80] for found in public if found not in defined)[:20]
         return Loaded("loaded", defined, others)
 
-    def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> Answer | Recorded:
+    def answer(self, message: dict[str, Any], descriptors: list[int]) -> Answer | Recorded:
         """Do what a message of the grader's asks for."""
         # The answer to a sealed call has gone: now its memory may be looked at.
         self._watching.sealing.end()
         try:
             match message.get("op"):
-                case Timed.op:
-                    return self.timed(decode(Timed, message), channel)
-                case Open.op:
-                    return self._open(decode(Open, message), descriptors[0])
                 case Compile.op:
                     return self._compile(decode(Compile, message))
                 case Record.op:
@@ -209,34 +199,6 @@ class Worker:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-
-    def timed(self, timed: Timed, channel: socket.socket) -> Clocked | Raised:
-        """Run one function once, by the clock; without the guards and fills that would be timed as well."""
-        fill_uninitialised_memory(on=False)
-        try:
-            function = getattr(self._submission, timed.function)
-            with self._tuning.by_timing():
-                prepared = self._stopwatch.prepare(timed, function, self._watched_lightly)
-                sys.stdout.flush()
-                sys.stderr.flush()
-                return self._stopwatch.answer(prepared, channel)
-        except BaseException as raised:
-            return self._raising.told(raised)
-        finally:
-            fill_uninitialised_memory(on=True)
-
-    @contextmanager
-    def _watched_lightly(self) -> Iterator[Seen]:
-        if self._cute:
-            self._cute.begin()
-        with self._watching.watch(timed=True) as seen:
-            yield seen
-
-    def _open(self, wanted: Open, memory_fd: int) -> Opened | Raised:
-        try:
-            return self._stopwatch.show(wanted, memory_fd)
-        except BaseException as raised:
-            return self._raising.told(raised)
 
     def _compile(self, wanted: Compile) -> Compiled | Raised:
         """Call one function with its launches compiled only, and announce each kernel before it is compiled."""
@@ -255,8 +217,13 @@ class Worker:
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         if wanted.afresh:
             self._recorder.forget()
-        values = self._build(call.recipe, self._device if call.drawn_on == "device" else "cpu")
-        arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
+        if wanted.bare:
+            # Large ones, and nothing is found out about them: no bands, and no copy that they are compared with.
+            self._decoys = Arguments(self._device)
+            arguments: Sequence[object] = self._build(call.recipe, self._device)
+        else:
+            values = self._build(call.recipe)
+            arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
         given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
         try:
             with self._pretending():

@@ -56,6 +56,7 @@ def run_command(
     html: Output = None,
     junit: Output = None,
     open_card: OpenCard = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="print where the time went")] = False,
     all_baselines: AllBaselines = False,
     exit_zero: ExitZero = False,
     quiet: Quiet = False,
@@ -63,7 +64,7 @@ def run_command(
     """Grade one exercise and write its scorecard."""
     from grader.cli.run import Manner, Outputs, run
 
-    outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card)
+    outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card, timeline=timeline)
     how = Manner(tuple(part or ()), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
     code = run(exercise, submission, how, outputs)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.browser import show_in_browser
@@ -25,6 +25,7 @@ from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer
 from grader.speed.anchor import Anchor
+from grader.timeline import age_s, spent
 
 if TYPE_CHECKING:
     from grader.grading import Job
@@ -38,6 +39,7 @@ class Outputs:
     html: str | None = None
     junit: str | None = None
     open_card: bool = False
+    timeline: bool = False
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -77,9 +79,12 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         say(f"Checking {path.resolve()} …", sys.stderr)
     with Processes(cpu=how.cpu) as processes:
-        server, anchor = processes.ready(entry)
-        job = job_for(entry, path, source, seed, how, gpu=server.mode == "gpu")
-        processes.check()
+        with spent("find out what this machine has"):
+            server, anchor = processes.ready(entry)
+        with spent("import and plan"):
+            job = job_for(entry, path, source, seed, how, gpu=server.mode == "gpu")
+        with spent("the grader's own kernel"):
+            processes.check()
         record = _grade(job, server, anchor, quiet=how.quiet)
     from grader.report import html, junit
 
@@ -88,7 +93,10 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
     for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
         if target is not None:
             write_or_print(target, render(record))
-    show(record, sys.stderr if "-" in outputs.targets else sys.stdout)
+    told = sys.stderr if "-" in outputs.targets else sys.stdout
+    show(record, told)
+    if outputs.timeline:
+        show_timeline(record, told)
     if keeps_card:
         say(f"Scorecard: {card}", sys.stderr)
     if keeps_card and outputs.open_card:
@@ -138,6 +146,13 @@ def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | No
         write_or_print(json, to_json(record))
     show(record, sys.stderr if json == "-" else sys.stdout)
     return exit_code(record)
+
+
+def show_timeline(record: Record, stream: TextIO) -> None:
+    """Print where the time of a grading went, and how old this process is."""
+    from grader.report import timeline
+
+    print(timeline.render(record, age_s()), file=stream)
 
 
 @contextmanager

@@ -297,7 +297,7 @@ class _Loop:
             consent.check()
             self._post(Heard(run, result))
 
-        record = grade(ordered, Leash(server, consent), heard, anchor, self._truth(entry))
+        record = grade(ordered, Leash(server, consent), heard, anchor, self._truth(entry, on_gpu=server.mode == "gpu"))
         consent.check()
         return order.in_order(record, entry.exercise)
 
@@ -308,12 +308,11 @@ class _Loop:
             self._jobs[key] = job_for(entry, path, source, None, self._how, gpu=gpu)
         return replace(self._jobs[key], source=source, graded_at=now())
 
-    def _truth(self, entry: Entry) -> Truth:
-        from grader.judge.truth import Truth
+    def _truth(self, entry: Entry, *, on_gpu: bool) -> Truth:
+        from grader.grading import truth_of
 
         if entry.name not in self._truths:
-            inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
-            self._truths[entry.name] = Truth(inputs, oracle, measured=entry.measured, keep=_KNOWN_CASES)
+            self._truths[entry.name] = truth_of(entry, on_gpu=on_gpu, keep=_KNOWN_CASES)
         return self._truths[entry.name]
 
     def _kept(self, entry: Entry, path: Path, record: Record) -> int:
@@ -341,7 +340,8 @@ class _Loop:
             planned = plan.replay_plan(entry.exercise, plan.parse_token(wanted.token), gpu=server.mode == "gpu")
             command, file = f"grade replay {wanted.token}", str(path.resolve())
             job = Job(entry, file, wanted.source, planned, command, now(), shrink=False, compiled=False)
-            record = grade(job, Leash(server, consent), truth=self._truth(entry))
+            truth = self._truth(entry, on_gpu=server.mode == "gpu")
+            record = grade(job, Leash(server, consent), truth=truth)
             consent.check()
             paper = self._paper()
             text = terminal.render(

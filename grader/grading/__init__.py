@@ -13,6 +13,6 @@ job          what is asked for
 """
 
 from grader.grading.job import Job
-from grader.grading.whole import grade
+from grader.grading.whole import grade, truth_of
 
-__all__ = ["Job", "grade"]
+__all__ = ["Job", "grade", "truth_of"]

@@ -1,9 +1,12 @@
-"""Judges speed, of the parts with right answers that their own kernels give; and puts predictions beside it."""
+"""Judges speed, of the parts with right answers that their own kernels give; and puts predictions beside it.
+
+record at every size -> compile -> the submission's process ends -> time
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -11,41 +14,60 @@ from grader import machine
 from grader.grading.answers import Answers
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
+from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand
 from grader.plan import PlannedCheck
+from grader.protocol.messages import Call, Gauged, Recipe
 from grader.record import CheckResult, Status
+from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session
 from grader.speed import prediction
-from grader.speed.stadium import Stadium, Timed
-from grader.speed.suite import Suite
+from grader.speed.stadium import Stadium
+from grader.speed.suite import Suite, Traced, fits
+from grader.timeline import spent
+
+# Of the inputs that calls are recorded on; what is timed gets others.
+_DECOY_SEED = 1
 
 
 class Speed:
     """Of one grading."""
 
-    def __init__(self, job: Job, session: Session, stadium: Stadium, answers: Answers) -> None:
+    def __init__(self, job: Job, pair: Pair, stadium: Stadium, answers: Answers) -> None:
         self._job = job
-        self._session = session
+        self._pair = pair
         self._stadium = stadium
         self._answers = answers
 
     def is_timed(self, planned: PlannedCheck) -> bool:
-        """Whether a check, here, is one on speed."""
+        """Tell whether a check, here, is one on speed."""
         return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
-
-    def has_something_to_time(self) -> bool:
-        """Whether some part's answers are right, and its speed is asked for."""
-        return any(self.is_timed(one) and not self._unfit(one.part) for one in self._job.plan.checks)
 
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""
-        planned = [one for one in self._job.plan.checks if self.is_timed(one)]
-        timed = [(one, self._timed(one)) for one in planned]
-        # Whatever the submission left running ends here; the baselines are then timed once more, by themselves.
-        if timed:
-            self._session.restart()
-        for one, found in timed:
-            yield self._confirmed(one, found) if isinstance(found, Timed) else found
+        waiting: list[tuple[PlannedCheck, dict[Case, Traced]]] = []
+        for planned in self._job.plan.checks:
+            if not self.is_timed(planned):
+                continue
+            if result := self._not_timed(planned):
+                yield result
+                continue
+            try:
+                waiting.append((planned, self._traced(planned)))
+            except Exception as fault:
+                yield self._fault(planned, fault, 0.0)
+        if waiting:
+            yield from self._timed_all(waiting)
+
+    def _timed_all(self, waiting: list[tuple[PlannedCheck, dict[Case, Traced]]]) -> Iterator[CheckResult]:
+        traces = [traced for _, of_part in waiting for traced in of_part.values()]
+        calls = [told for traced in traces if isinstance(traced, tuple) for told in traced]
+        with spent("compile what is timed"), suppress(Exception):
+            self._pair.precompile([told for told in calls if told.is_replayed])
+        with spent("end the submission's process"):
+            replayer = self._pair.end_all_but_one()
+        for planned, traced in waiting:
+            yield self._timed(planned, traced, replayer)
 
     def predicted(
         self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.Gpu | None
@@ -62,54 +84,66 @@ class Speed:
             return replace(result, predictions=prediction.on_paper(band, counted))
         return result
 
-    def _unfit(self, part: Part) -> bool:
-        return self._answers.blocked(part) is not None or self._answers.unfit(part) != ""
-
-    def _timed(self, planned: PlannedCheck) -> CheckResult | Timed:
-        """The verdict on speed, to be confirmed; or why there is none."""
+    def _not_timed(self, planned: PlannedCheck) -> CheckResult | None:
+        """Return the result of a check whose part cannot be timed yet."""
         if blocked := self._answers.blocked(planned.part):
             return result_of(planned, blocked)
         if unfit := self._answers.unfit(planned.part):
             return result_of(planned, None, status="skipped_dependency", reason=f"timed once {unfit} passes")
+        return None
+
+    def _traced(self, planned: PlannedCheck) -> dict[Case, Traced]:
+        """Have the part's calls recorded at every size."""
+        band, part = planned.check.rule, planned.part
+        assert isinstance(band, SpeedBand)
+        gauged = self._gauged()
+        with spent("record what is timed"):
+            return {
+                case: self._pair.record_timed(_call(part, case))
+                for case in band.suite.named
+                if fits(band, case, gauged)
+            }
+
+    def _gauged(self) -> Gauged:
+        assert self._stadium.anchor is not None
+        return self._stadium.anchor.gauge()
+
+    def _timed(self, planned: PlannedCheck, traced: dict[Case, Traced], replayer: Session) -> CheckResult:
+        """Judge one check on speed."""
         started = monotonic()
         band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
         assert isinstance(band, SpeedBand)
         assert anchor is not None
         assert lock is not None
         try:
-            with lock.alone():
-                suite = Suite(
+            with ExitStack() as alone:
+                with spent("wait for the GPU"):
+                    alone.enter_context(lock.alone())
+                verdict = Suite(
                     part=planned.part,
                     band=band,
-                    session=self._session,
+                    traced=traced,
+                    replayer=replayer,
                     anchor=anchor,
-                    gauged=anchor.gauge(),
+                    gauged=self._gauged(),
                     uuid=self._stadium.uuid,
                     path=self._job.path,
                     slow_baselines=self._job.all_baselines,
-                )
-                return Timed(suite, suite.judge(), monotonic() - started)
+                ).judge()
         except Exception as fault:
             return self._fault(planned, fault, monotonic() - started)
-
-    def _confirmed(self, planned: PlannedCheck, timed: Timed) -> CheckResult:
-        started = monotonic()
-        assert self._stadium.lock is not None
-        verdict = timed.verdict
-        try:
-            if not (verdict.failure or verdict.undecided):
-                with self._stadium.lock.alone():
-                    verdict = timed.suite.confirm(verdict)
-        except Exception as fault:
-            return replace(self._fault(planned, fault, timed.duration_s), speed=timed.verdict.speed)
-        duration_s = timed.duration_s + monotonic() - started
         status: Status = "inconclusive" if verdict.undecided else "pass"
+        duration_s = monotonic() - started
         result = result_of(planned, verdict.failure, duration_s=duration_s, status=status, reason=verdict.undecided)
         earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
         return replace(result, points=earned, speed=verdict.speed)
 
     def _fault(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
-        # What the grader failed at may have left the process in the middle of something.
+        # What the grader failed at may have left a process in the middle of something.
         with suppress(Exception):
-            self._session.restart()
+            self._pair.end_all_but_one().restart()
         return result_of(planned, grader_failed(fault), duration_s=duration_s)
+
+
+def _call(part: Part, case: Case) -> Call:
+    return Call(Recipe(part.name, dict(case), _DECOY_SEED), part.arguments, part.mutates, (), tensors=part.tensors)

@@ -15,6 +15,7 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
+from grader.catalogue import Entry
 from grader.compiled.kept import place_for
 from grader.compiled.runner import Compiling
 from grader.grading.answers import Answers
@@ -23,7 +24,7 @@ from grader.grading.diagnosis import Diagnosis
 from grader.grading.job import Job
 from grader.grading.results import was_run
 from grader.grading.speed import Speed
-from grader.judge.truth import Truth
+from grader.judge.truth import MOST_KNOWN, Truth
 from grader.model.exercise import Part, SpeedBand, WorkModel
 from grader.plan import Plan, PlannedCheck
 from grader.protocol.messages import Start
@@ -43,13 +44,11 @@ from grader.record import (
 )
 from grader.sandbox.kernels import shelf_for
 from grader.sandbox.pair import Pair, paired
-from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.anchor import Anchor
-from grader.speed.lock import GpuLock
-from grader.speed.scout import Scout
-from grader.speed.stadium import opened, scouted
+from grader.speed.stadium import opened
+from grader.timeline import Stretch, age_s, since, spent
 from grader.tripwire import sightings
 
 # On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
@@ -70,21 +69,20 @@ def grade(
     `anchor` is one that was started early; without it, one is started where something is timed. `truth` is one that
     other gradings of the exercise use as well.
     """
-    started = monotonic()
+    started, earlier_s = monotonic(), age_s()
     entry, limits = job.entry, job.entry.exercise.limits
-    truth = truth or Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
     start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
+    truth = truth or truth_of(entry, on_gpu=gpu is not None)
     # Without a GPU tensors are small, and the submission needs the cores itself.
     torch.set_num_threads(_GPU_THREADS if gpu else 1)
     versions = machine.version("triton"), machine.version("torch")
-    shelf = shelf_for(job.source, versions) if gpu else None
+    shelf = shelf_for(job.student, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
     with (
-        Scratch(shelf) as scratch,
-        Session(server, start, limits, scratch) as session,
-        paired(server, start, limits, session) as pair,
+        Session(server, start, limits) as session,
+        paired(server, start, limits, session, shelf) as pair,
         _counting(job, server, start, pair) as counting,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
@@ -94,7 +92,7 @@ def grade(
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
         answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis)
-        speed = Speed(job, session, stadium, answers)
+        speed = Speed(job, pair, stadium, answers)
 
         def send_compiler() -> None:
             compiling.send(lambda: server.beside("compile"))
@@ -112,19 +110,13 @@ def grade(
                 if not compilation.holds(result):
                     yield result
 
-        def scout(lock: GpuLock) -> Scout:
-            return Scout(server, start, limits, scratch, lock)
-
         if compilation.is_asked:
             send_compiler()
-        # What an earlier grading of this very file compiled need not be compiled ahead.
-        ahead = [] if scratch.has_kernels else [part for part, _ in parts]
-        with scouted(stadium, ahead, scout) as sent:
-            for part, planned in parts:
+        for part, planned in parts:
+            with spent(f"answers of {part.name}"):
                 tell(judged(part, planned))
-            if sent and speed.has_something_to_time():
-                sent.recall()
-            # Nothing else may be busy while something is timed.
+        # Nothing else may be busy while something is timed.
+        with spent("wait for what kernels compile to"):
             compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
         tell(compilation.released())
         tell(speed.results())
@@ -140,6 +132,7 @@ def grade(
         machine.environment(server.mode, isolation, gpu),
         session.printed,
         monotonic() - started,
+        since(started, before_s=earlier_s),
     )
 
 
@@ -150,6 +143,7 @@ def _record(
     env: Environment,
     printed: Printed,
     duration_s: float,
+    timeline: tuple[Stretch, ...],
 ) -> Record:
     entry, exercise = job.entry, job.entry.exercise
     return Record(
@@ -172,7 +166,14 @@ def _record(
         graded_at=job.graded_at,
         duration_s=round(duration_s, 3),
         sightings=sightings(job.source),
+        timeline=timeline,
     )
+
+
+def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
+    """Return the truth of an exercise. on_gpu: computed there, of the same inputs; keep: how many cases are kept."""
+    inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
+    return Truth(inputs, oracle, keep=keep, measured=entry.measured, computes_on="cuda" if on_gpu else "")
 
 
 def _has_speed(plan: Plan) -> bool:

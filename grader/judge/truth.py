@@ -18,9 +18,10 @@ from grader.errors import GradeError
 from grader.judge.tolerance import allowed_error
 from grader.model.exercise import Part
 from grader.protocol.messages import Recipe, Slot
+from grader.timeline import spent
 
 # The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
-_MOST_KNOWN = 64
+MOST_KNOWN = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,9 @@ class _Known:
 class Truth:
     """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
 
-    `device` is the CPU where answers are judged, and the GPU where large timed calls are verified; `keep` is how many
-    cases' outputs are remembered. `measured` is the text of the exercise's measured.json; oracle.py finds what it says
+    `device` is where inputs and expected outputs lie: the CPU where answers are judged, and the GPU where large timed
+    calls are verified; `computes_on`, if not there, is where the oracle runs. `keep` is how many cases' outputs are
+    remembered. `measured` is the text of the exercise's measured.json; oracle.py finds what it says
     under the name MEASURED, None where there is none.
     """
 
@@ -79,11 +81,13 @@ class Truth:
         inputs_source: str,
         oracle_source: str,
         device: str = "cpu",
-        keep: int = _MOST_KNOWN,
+        keep: int = MOST_KNOWN,
         *,
         measured: str = "",
+        computes_on: str = "",
     ) -> None:
         self._device = device
+        self._computes_on = computes_on or device
         self._keep = keep
         self._inputs = tensors.module_from_text("inputs.py", inputs_source)
         self._oracle = tensors.module_from_text("oracle.py", oracle_source)
@@ -132,7 +136,8 @@ class Truth:
             known = self._known.setdefault(key, _Known())
         with known.lock:
             if known.outputs is None:
-                known.outputs = self._compute(part, recipe)
+                with spent("oracle"):
+                    known.outputs = self._compute(part, recipe)
             return known.outputs
 
     def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
@@ -150,29 +155,34 @@ class Truth:
             for kind, outputs in found(*self.inputs(recipe)):
                 yield kind, tuple(one.double() for one in _listed(outputs))
 
+    def _inputs_there(self, recipe: Recipe) -> list[object]:
+        """Return the inputs of a call where the oracle runs."""
+        drawn = self.inputs(recipe)
+        if self._computes_on == self._device:
+            return list(drawn)
+        return [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
+
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
-        wide = [_wide(value) for value in self.inputs(recipe)]
-        values = _listed(oracle(*wide))
-        # Each variant gets inputs of its own: a part that works in place changes them.
-        variants = [_listed(result) for result in honest(*self.inputs(recipe))]
+        # Each gets inputs of its own: a part that works in place changes them.
+        values = _listed(oracle(*map(_wide, self._inputs_there(recipe))))
+        variants = [_listed(result) for result in honest(*self._inputs_there(recipe))]
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
-            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in self.inputs(recipe)]))
+            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in self._inputs_there(recipe)]))
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
             raise GradeError(
                 f"oracle.py: {part.name} must return {len(names)} outputs ({', '.join(names)}), got {len(values)}"
             )
+        allowed = (
+            allowed_error(value, [variant[i] for variant in variants], magnitudes[i], part.tolerance)
+            for i, value in enumerate(values)
+        )
         return tuple(
-            Expected(
-                name,
-                value,
-                variants[0][i].dtype,
-                allowed_error(value, [variant[i] for variant in variants], magnitudes[i], part.tolerance),
-            )
-            for i, (name, value) in enumerate(zip(names, values, strict=True))
+            Expected(name, value.to(self._device), variants[0][i].dtype, error.to(self._device))
+            for i, (name, value, error) in enumerate(zip(names, values, allowed, strict=True))
         )
 
 

@@ -8,10 +8,8 @@ the largest payload it accepts before it allocates anything.
 from __future__ import annotations
 
 import json
-import select
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -93,73 +91,6 @@ def receive(
     if _depth_exceeds(message, _MOST_DEPTH):
         raise FrameError(f"a frame must nest at most {_MOST_DEPTH} deep")
     return message, received
-
-
-def send_numbers(channel: socket.socket, numbers: bytes) -> None:
-    """Send 64-bit signed integers, given as their native bytes."""
-    channel.sendall(_HEADER.pack(_NUMBERS_MAGIC, len(numbers)) + numbers)
-
-
-def receive_numbers(
-    channel: socket.socket, most: int, deadline: float | None = None, watch: Callable[[], None] | None = None
-) -> tuple[int, ...]:
-    """The next frame, of at most `most` integers; as `receive`."""
-    timeout = channel.gettimeout()
-    magic, length = _HEADER.unpack(_read(channel, _HEADER.size, deadline, watch))
-    if magic != _NUMBERS_MAGIC:
-        raise FrameError(f"a frame of numbers must start with {_NUMBERS_MAGIC!r}, got {magic!r}")
-    if length > 8 * most or length % 8:
-        raise FrameError(f"a frame must hold at most {most} numbers of 8 bytes, got {length} bytes")
-    payload = _read(channel, length, deadline, watch)
-    channel.settimeout(timeout)
-    return tuple(memoryview(payload).cast("q"))
-
-
-def await_number(channel: socket.socket, most_s: float = 0.02) -> int:
-    """The single number of the next frame, awaited with open eyes for `most_s`: the fastest way to hear of it."""
-    size = _HEADER.size + 8
-    give_up = time.perf_counter() + most_s
-    while time.perf_counter() < give_up:
-        try:
-            frame = channel.recv(size, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            continue
-        if not frame:
-            raise Closed
-        if len(frame) != size or frame[:4] != _NUMBERS_MAGIC:
-            raise FrameError(f"a frame with one number must come whole, got {frame[:12]!r}")
-        return int.from_bytes(frame[_HEADER.size :], sys.byteorder, signed=True)
-    (number,) = receive_numbers(channel, 1)
-    return number
-
-
-def ask_by_the_clock(channel: socket.socket, number: int, read: Callable[[], R]) -> tuple[R, float]:
-    """Send one number; what `read` then finds on the channel, and how many microseconds later it began to come.
-
-    The answer is awaited with open eyes for a while; one that takes longer does not mind a few microseconds. Raises
-    BlockingIOError where the other side has read nothing for so long that not even a number finds room.
-    """
-    frame = _HEADER.pack(_NUMBERS_MAGIC, 8) + number.to_bytes(8, sys.byteorder, signed=True)
-    started = time.perf_counter_ns()
-    channel.send(frame, socket.MSG_DONTWAIT)
-    answered = await_message(channel, _WATCHED_S)
-    found = read()
-    if answered - started > _WATCHED_S * 1e9:
-        answered = time.perf_counter_ns()
-    return found, (answered - started) / 1e3
-
-
-def await_message(channel: socket.socket, most_s: float = 0.02) -> int:
-    """Wait with open eyes until something can be read, or `most_s` are over: a sleeper takes microseconds to wake.
-
-    Returns the time at which the wait ended (time.perf_counter_ns).
-    """
-    deadline = time.perf_counter_ns() + int(most_s * 1e9)
-    while True:
-        readable = select.select([channel], [], [], 0)[0]
-        now = time.perf_counter_ns()
-        if readable or now > deadline:
-            return now
 
 
 def has_more(channel: socket.socket) -> bool:

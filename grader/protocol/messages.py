@@ -1,15 +1,16 @@
 """The messages between the grader and a submission's process.
 
     parent -> fork server   Spawn, Reap            (trusted both ways)
-    parent -> child         Start, then Record, Call, Timed, Open, Compile
+    parent -> child         Start, then Record, Call, Compile
     child  -> parent        Ready                      (before anything of the submission is there)
-                            Loaded, Recorded, Returned, Awake, Clocked, Opened, Compiled, Raised
+                            Loaded, Recorded, Returned, Compiled, Raised
                                                        (untrusted: decoded strictly, believed only where verified)
-    parent -> replayer      Start, then Replay         (its answers: Ready, Loaded, Returned, Raised)
-    parent -> anchor        Begin, Field, Timed, Open, Reveal, Gauge   (trusted both ways; grader.speed.anchor)
+    parent -> replayer      Start, then Replay, Precompile, Prepare, Sample, Show
+    replayer -> parent      Ready, Loaded, Returned, Precompiled, Prepared, Sampled, Shown, Raised
+    parent -> baselines     Begin, Ask, PrepareBaseline, Sample, Reveal, Gauge, Rest
+                                                       (trusted both ways; grader.speed.baseline_process)
 
-A timed call is a conversation: Timed without a seed -> Awake -> the seed, as one number -> numbers, as soon as the call
-is over -> Clocked. Only what lies between the two frames of numbers is by the clock.
+A case is timed by one Prepare or PrepareBaseline, then Sample after Sample, each with a seed of its own.
 
 Tensors never travel in a message. A call comes with a memory file that the parent created and sealed at its size; the
 child copies the raw bytes of the outputs into the slots that the call names.
@@ -111,8 +112,7 @@ class Call:
     decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
     cannot be read. on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
     function is given. chooses: the argument that holds the things of which the function returns one; its output is
-    then that thing's place, -1 for something else. drawn_on: where inputs are drawn. On the CPU they have the same bits
-    everywhere; large ones are drawn on the device of the process.
+    then that thing's place, -1 for something else.
     """
 
     recipe: Recipe
@@ -125,7 +125,6 @@ class Call:
     on_cpu: bool = False
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
-    drawn_on: Literal["cpu", "device"] = "cpu"
     op: Literal["call"] = "call"
 
 
@@ -134,10 +133,13 @@ class Record:
     """Call one function on decoys, and say what it does (grader.protocol.trace).
 
     call: its recipe is that of the decoys. afresh: what earlier calls made was not replayed, and is to be told anew.
+    bare: the inputs are drawn on the device and lie there without guard bands, as those of a timed call do, and of one
+    that a tool watches.
     """
 
     call: Call
     afresh: bool
+    bare: bool = False
     op: Literal["record"] = "record"
 
 
@@ -156,32 +158,64 @@ class Replay:
     op: Literal["replay"] = "replay"
 
 
-@dataclass(frozen=True)
-class Timed:
-    """Prepare to run one function once, by the clock, on inputs from a seed that follows as a number.
+Method = Literal["stream", "graph"]
 
-    recipe: with the seed 0. function: what to call, if not the recipe's part. method: "stream" calls it, "graph"
-    replays a CUDA graph captured from it. cover_bytes: how much fresh random data is written behind the inputs, so that
-    they leave the caches and the launch hides behind that work; its sum travels with the answer.
+
+@dataclass(frozen=True)
+class Precompile:
+    """Compile what a trace launches, in every configuration of its autotuners; run nothing."""
+
+    call: Call
+    trace: Mapping[str, Any]
+    op: Literal["precompile"] = "precompile"
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Prepare to time a trace: tune what it chooses, and run it once.
+
+    call: its recipe says which inputs; every sample draws them from a seed of its own. traces: the last one is timed;
+    those before it are run once, for the memory that they leave. method: "stream" launches step by step, "graph"
+    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample.
     """
 
-    function: str
+    call: Call
+    traces: tuple[Mapping[str, Any], ...]
+    method: Method
+    cover_bytes: int
+    op: Literal["prepare"] = "prepare"
+
+
+@dataclass(frozen=True)
+class PrepareBaseline:
+    """Prepare to time a baseline of a part; several are prepared at the same time, each under its name."""
+
+    baseline: str
     recipe: Recipe
     arguments: tuple[str, ...]
     mutates: tuple[str, ...]
-    method: Literal["stream", "graph"]
+    method: Method
     cover_bytes: int
-    op: Literal["timed"] = "timed"
+    op: Literal["prepare_baseline"] = "prepare_baseline"
 
 
 @dataclass(frozen=True)
-class Open:
-    """Show bytes first … first+count-1 of an output of the latest timed call, in the memory file."""
+class Sample:
+    """Time what was prepared once, on inputs of this seed. baseline: which one, "" for a trace."""
+
+    seed: int
+    baseline: str = ""
+    op: Literal["sample"] = "sample"
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show bytes first … first+count-1 of an output of the latest sample, in the memory file."""
 
     output: int
     first: int
     count: int
-    op: Literal["open"] = "open"
+    op: Literal["show"] = "show"
 
 
 @dataclass(frozen=True)
@@ -198,7 +232,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Begin:
-    """The anchor's first message: which exercise (grader.catalogue.Entry) it is to know."""
+    """The first message to the baselines' process: which exercise (grader.catalogue.Entry) it is to know."""
 
     root: str
     name: str
@@ -206,17 +240,17 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Field:
-    """Ask the anchor which of these baselines of a part can run here."""
+class Ask:
+    """Ask which of these baselines of a part can run here."""
 
     part: str
     baselines: tuple[str, ...]
-    op: Literal["field"] = "field"
+    op: Literal["ask"] = "ask"
 
 
 @dataclass(frozen=True)
 class Reveal:
-    """Ask the anchor for the truth: float64 values and allowed errors of elements first … first+count-1 of an output,
+    """Ask for the truth: float64 values and allowed errors of elements first … first+count-1 of an output,
     one array after the other in the memory file.
     """
 
@@ -229,13 +263,13 @@ class Reveal:
 
 @dataclass(frozen=True)
 class Gauge:
-    """Ask the anchor what the GPU is and can do."""
+    """Ask what the GPU is and can do."""
 
     op: Literal["gauge"] = "gauge"
 
 
 @dataclass(frozen=True)
-class Fielded:
+class Missing:
     """Why baselines cannot run, by name; empty text for those that can."""
 
     missing: dict[str, str]
@@ -251,14 +285,14 @@ class Revealed:
 
 @dataclass(frozen=True)
 class Rest:
-    """Have the anchor let go of the device memory that it no longer needs."""
+    """Have the baselines' process let go of the device memory that it no longer needs."""
 
     op: Literal["rest"] = "rest"
 
 
 @dataclass(frozen=True)
 class Rested:
-    """The anchor holds no tensor any more."""
+    """It holds no tensor any more."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +308,7 @@ class Gauged:
 
 @dataclass(frozen=True)
 class Failed:
-    """The anchor could not do what it was asked for."""
+    """The baselines' process could not do what it was asked for."""
 
     why: str
 
@@ -417,34 +451,53 @@ class Raised:
 
 
 @dataclass(frozen=True)
-class Awake:
-    """All is prepared for a timed call, the GPU has switched to this process, and the seed is awaited."""
+class Choice:
+    """What an autotuned launch chose. line: of the launch. times_us: of each configuration, -1 for one that does not
+    work. chosen: the place of the fastest.
+    """
 
-    answer: Literal["awake"]
+    line: int
+    times_us: tuple[float, ...]
+    chosen: int
 
 
 @dataclass(frozen=True)
-class Clocked:
-    """A timed call is over. device_us is its time by the process's own clock: a claim; so is peak_bytes, the most
-    device memory that the call held beyond its inputs (-1: not known).
+class Precompiled:
+    """So many launches were compiled, or found compiled."""
 
-    The numbers that came before it are the sums of the outputs' pieces (grader.protocol.spans), output after output,
-    then that of the cover. They are taken behind the call on the device and commit to what the call left there.
+    answer: Literal["precompiled"]
+    launches: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All is ready to be timed. outputs: what they look like. launches: how many kernels run."""
+
+    answer: Literal["prepared"]
+    outputs: tuple[Form, ...]
+    choices: tuple[Choice, ...] = ()
+    launches: int = 0
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One sample. device_us: by events on the device. norms: the sum of the absolute values of each output, -1 where
+    that is not finite. exposed: whether the device may have waited for the host. peak_bytes: the most device memory
+    that was held beyond the inputs (-1: not known).
     """
 
-    answer: Literal["clocked"]
+    answer: Literal["sampled"]
     device_us: float
-    outputs: tuple[Form, ...]
-    launches: tuple[Launch, ...]
-    operators: tuple[str, ...]
+    norms: tuple[float, ...]
+    exposed: bool = False
     peak_bytes: int = -1
 
 
 @dataclass(frozen=True)
-class Opened:
+class Shown:
     """The bytes that were asked for lie in the memory file, if `copied`."""
 
-    answer: Literal["opened"]
+    answer: Literal["shown"]
     copied: bool
 
 
@@ -507,17 +560,18 @@ class Compiled:
     stopped: str
 
 
-Answer = Ready | Loaded | Returned | Raised | Awake | Clocked | Opened | Compiled
+Answer = Ready | Loaded | Returned | Raised | Compiled | Precompiled | Prepared | Sampled | Shown
 
 _ANSWERS: dict[object, type[Answer]] = {
     "ready": Ready,
     "loaded": Loaded,
     "returned": Returned,
     "raised": Raised,
-    "awake": Awake,
-    "clocked": Clocked,
-    "opened": Opened,
     "compiled": Compiled,
+    "precompiled": Precompiled,
+    "prepared": Prepared,
+    "sampled": Sampled,
+    "shown": Shown,
 }
 
 

@@ -1,6 +1,4 @@
-"""The numbered storages of a trace. What a call allocated lies between guard bands, so that a store beyond it shows;
-but not where a tool looks on that sees the ends of allocations.
-"""
+"""The numbered storages of a trace. What a call allocated lies between guard bands, so that a store beyond it shows."""
 
 from __future__ import annotations
 
@@ -19,6 +17,8 @@ from grader.tensors import is_whole
 _MOST_GUARDED_BYTES = 4 << 20
 # Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
 _FILL = 0x7F
+# NaN in every floating-point type, -1 in every integer's.
+_POISON = 0xFF
 _MOST_FINDINGS = 8
 
 
@@ -34,23 +34,21 @@ class Computed(Exception):
 class _Place:
     """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape.
 
-    skipped: how many bytes of the storage, at its start, are not there. whole: it holds whole numbers that no kernel
-    made and that were never another type's.
+    whole: it holds whole numbers that no kernel made and that were never another type's.
     """
 
     content: Tensor
     buffer: Tensor
     shape: tuple[int, ...]
     whole: bool
-    skipped: int = 0
 
 
 class Memory:
-    """All storages that were not freed yet, from call to call."""
+    """All storages that were not freed yet, from call to call. guarded: whether allocations get guard bands."""
 
     def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
         self._device = device
-        self._most_guarded_bytes = _MOST_GUARDED_BYTES if guarded else 0
+        self._guarded = guarded
         self._places: dict[int, _Place] = {}
         self._overrun: list[str] = []
         self._own_bytes: dict[int, int] = {}
@@ -64,9 +62,21 @@ class Memory:
         """Forget all storages."""
         self._places.clear()
 
-    def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype, skipped: int = 0) -> None:
-        """Give an argument's buffer, of bytes, its number; without so many bytes at its start, which are missing."""
-        self._places[number] = _Place(buffer, buffer[:0], (), is_whole(dtype), skipped)
+    def known(self) -> frozenset[int]:
+        """Return the numbers of all storages."""
+        return frozenset(self._places)
+
+    def drop_but(self, kept: frozenset[int], *, poison: bool = False) -> None:
+        """Forget all storages but these. poison: overwrite them with NaN: whoever gets that memory finds no result."""
+        for number in self._places.keys() - kept:
+            place = self._places.pop(number)
+            self._own_bytes.pop(number, None)
+            if poison:
+                place.content.fill_(_POISON)
+
+    def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype) -> None:
+        """Give an argument's buffer, of bytes, its number."""
+        self._places[number] = _Place(buffer, buffer[:0], (), is_whole(dtype))
 
     def place_constant(self, step: Constant) -> None:
         """Make a storage of bytes that came from Python. Raises Unreplayable."""
@@ -92,7 +102,7 @@ class Memory:
             raise Unreplayable("an operator must make memory of its own")
         size = content.numel()
         buffer = content[:0]
-        if 0 < size <= self._most_guarded_bytes:
+        if self._guarded and 0 < size <= _MOST_GUARDED_BYTES:
             buffer = torch.full((size + 2 * GUARD_BYTES,), _FILL, dtype=torch.uint8, device=self._device)
             buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(content)
             content = _as_storage(buffer, GUARD_BYTES, size)
@@ -126,11 +136,12 @@ class Memory:
             raise Unreplayable(f"a tensor must lie in a known storage, got {window}")
         span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
         span = 0 if 0 in window.shape else span
-        offset = window.offset - place.skipped // dtype.itemsize
-        if offset < 0 or (offset + span) * dtype.itemsize > place.content.numel():
+        if (window.offset + span) * dtype.itemsize > place.content.numel():
             raise Unreplayable(f"a tensor must lie within its {place.content.numel()} bytes, got {window}")
         storage = place.content.untyped_storage()
-        return torch.empty(0, dtype=dtype, device=self._device).set_(storage, offset, window.shape, window.strides)
+        return torch.empty(0, dtype=dtype, device=self._device).set_(
+            storage, window.offset, window.shape, window.strides
+        )
 
     def free(self, numbers: tuple[int, ...]) -> None:
         """Let go of storages; writes around them are noticed before."""

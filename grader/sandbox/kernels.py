@@ -1,14 +1,16 @@
-"""Compiled kernels, kept from one grading of a file to the next grading of the very same file.
+"""Compiled kernels, kept from one grading to the next.
 
-Every submission compiles into its own scratch folder, which ends with its session. What it compiled is put aside under
-a hash of its text, and given back to that text alone: nobody can leave anything for somebody else. What comes out of a
-scratch folder is hostile: only plain files of plain names are taken, and only so much of them.
+Replayers compile into a scratch folder, which ends with them. Triton names what it compiles by a hash of source and
+options, so it fits every submission with that kernel. It is put aside for the owner of the submission (in a batch, the
+student): no submission leaves anything for somebody else's. What comes out of a scratch folder is not trusted: only
+plain files of plain names are taken, and only so much of them; of what a compiler writes, only what a launch needs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -23,12 +25,13 @@ _LEAST_BYTES = 4096
 _MOST_ENTRIES = 100
 # Triton's group files name their members by absolute path.
 _GROUPS = "__grp__"
+_NEEDED = frozenset({".json", ".cubin", ".so"})
 _HERE = b"@scratch@"
 
 
-def shelf_for(source: str, versions: Sequence[str]) -> Path:
-    """The folder of a submission's kernels; another version of what compiles them has another one."""
-    key = hashlib.sha256("\0".join((*versions, source)).encode()).hexdigest()[:32]
+def shelf_for(owner: str, exercise: str, versions: Sequence[str]) -> Path:
+    """Return the folder of an owner's kernels for an exercise; every version of what compiles them has its own."""
+    key = hashlib.sha256("\0".join((*versions, exercise, owner)).encode()).hexdigest()[:32]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "grade" / "kernels" / key
 
@@ -45,7 +48,7 @@ def bring(shelf: Path, cache: Path, uid: int) -> None:
             if uid:
                 os.chown(path, uid, uid)
     except (OSError, shutil.Error):
-        # Another grading of the same text was putting its kernels there: half of them are worse than none.
+        # Another grading was putting its kernels there: half of them are worse than none.
         shutil.rmtree(cache, ignore_errors=True)
 
 
@@ -60,8 +63,7 @@ def keep(shelf: Path, scratch_fd: int, cache: Path) -> None:
         for place, content in _plain_files(scratch_fd, cache.name):
             target = unfinished / place
             target.parent.mkdir(parents=True, exist_ok=True)
-            named = target.name.startswith(_GROUPS)
-            target.write_bytes(content.replace(os.fsencode(cache), _HERE) if named else content)
+            target.write_bytes(_group(content, cache) if target.name.startswith(_GROUPS) else content)
         if unfinished.is_dir():
             shutil.rmtree(shelf, ignore_errors=True)
             unfinished.replace(shelf)
@@ -70,16 +72,35 @@ def keep(shelf: Path, scratch_fd: int, cache: Path) -> None:
 
 
 def _plain_files(scratch_fd: int, name: str) -> Iterator[tuple[Path, bytes]]:
-    """Every regular file two levels deep, as its place and its content, until there are too many bytes."""
+    """Yield the regular files two levels deep that a launch needs, the latest first, until there are too many bytes."""
     left = _MOST_BYTES
     with _folder(scratch_fd, name) as cache_fd:
-        for folder in sorted(os.listdir(cache_fd)):
+        for folder in _latest_first(cache_fd):
             with contextlib.suppress(OSError), _folder(cache_fd, folder) as folder_fd:
                 for entry in sorted(os.listdir(folder_fd)):
-                    content = _read_plain(folder_fd, entry, left) if left > 0 else None
+                    needed = left > 0 and Path(entry).suffix in _NEEDED
+                    content = _read_plain(folder_fd, entry, left) if needed else None
                     if content is not None:
                         left -= max(len(content), _LEAST_BYTES)
                         yield Path(folder, entry), content
+
+
+def _latest_first(folder_fd: int) -> list[str]:
+    def changed(name: str) -> float:
+        with contextlib.suppress(OSError):
+            return os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mtime
+        return 0.0
+
+    return sorted(sorted(os.listdir(folder_fd)), key=changed, reverse=True)
+
+
+def _group(content: bytes, cache: Path) -> bytes:
+    """Return a group file that names only what is kept, wherever it will lie."""
+    with contextlib.suppress(ValueError, AttributeError, TypeError):
+        members = json.loads(content).get("child_paths", {})
+        needed = {str(name): str(path) for name, path in members.items() if Path(str(name)).suffix in _NEEDED}
+        content = json.dumps({"child_paths": needed}).encode()
+    return content.replace(os.fsencode(cache), _HERE)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.protocol.messages import Clocked, Raised, Returned
+from grader.protocol.messages import Raised, Returned
 
 
 @dataclass(frozen=True)
@@ -13,17 +13,6 @@ class Finished:
 
     answer: Returned
     outputs: tuple[bytes | None, ...]
-
-
-@dataclass(frozen=True)
-class Clocking:
-    """A timed call: the answer, the sums that came as soon as it was over, and the round trip from the seed to them in
-    microseconds, by the clock of this process.
-    """
-
-    answer: Clocked
-    sums: tuple[int, ...]
-    outside_us: float
 
 
 @dataclass(frozen=True)

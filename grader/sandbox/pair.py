@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from grader.model.exercise import Limits
-from grader.protocol.messages import Call, Loaded, Raised, Record, Replay, Start
+from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
 from grader.protocol.trace import Deed, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
+from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 from grader.sandbox.side_by_side import SideBySide
 
 # Where kernels are interpreted. The same on every machine, because seeds follow from what is recorded anew.
 _SIDE_BY_SIDE = 2
+_SIDE_BY_SIDE_ON_GPU = 4
+# All configurations of an autotuner at one size; compiling itself is not counted.
+_PRECOMPILE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,14 @@ class Told:
 
 
 class Pair:
-    """Records in one session, and replays in others: in order in the first of them, side by side in all."""
+    """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
-    def __init__(self, session: Session, replayers: Sequence[Session]) -> None:
+    bare: calls are recorded on inputs without guard bands.
+    """
+
+    def __init__(self, session: Session, replayers: Sequence[Session], *, bare: bool = False) -> None:
         self.session = session
+        self._bare = bare
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
         # Whether one of the first two knows memory that the other one does not.
@@ -78,7 +89,7 @@ class Pair:
         self._replayers[0].wake()
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
-        answer = self.session.record(Record(call, afresh))
+        answer = self.session.record(Record(call, afresh, bare=self._bare))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
@@ -106,6 +117,55 @@ class Pair:
         made = digest.digest()
         self._touched.update(dict.fromkeys(storages, made))
         return frozenset(storages), found, made
+
+    def record_timed(self, call: Call) -> tuple[Told, ...] | Raised | Unanswered:
+        """Have a call recorded that will be timed: on inputs without guard bands, twice.
+
+        Return what the first call did and, where that differs, what the second did, which finds what the first made.
+        """
+        self._apart = True
+        tolds: list[Told] = []
+        for afresh in (True, False):
+            loaded = self.session.load()
+            if not isinstance(loaded, Loaded):
+                return loaded
+            answer = self.session.record(Record(call, afresh, bare=True))
+            if not isinstance(answer, tuple):
+                return answer
+            recorded, trace = answer
+            message = recorded.trace
+            storages, found, digest = self._memory_of(message, afresh=afresh)
+            untold = recorded.untold
+            tolds.append(Told(call, trace, message, recorded.deeds, untold, afresh, storages, found, digest))
+        first, second = tolds
+        return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
+
+    def precompile(self, calls: Sequence[Told]) -> None:
+        """Compile what calls launch, in all replayers side by side. What fails here fails again when it is timed."""
+        waiting = SimpleQueue[Told]()
+        for told in calls:
+            waiting.put(told)
+
+        def work(replayer: Session) -> None:
+            while True:
+                try:
+                    told = waiting.get_nowait()
+                except Empty:
+                    return
+                replayer.precompile(Precompile(told.call, told.message), _PRECOMPILE_S)
+
+        with ThreadPoolExecutor(len(self._replayers)) as pool:
+            for done in [pool.submit(work, replayer) for replayer in self._replayers]:
+                done.result()
+
+    def end_all_but_one(self) -> Session:
+        """End the submission's process and all replayers but one; return that one, which times."""
+        first, *others = self._replayers
+        self._apart = True
+        with ThreadPoolExecutor(1 + len(others)) as pool:
+            for done in [pool.submit(session.restart) for session in (self.session, *others)]:
+                done.result()
+        return first
 
     def replay(self, told: Told, call: Call) -> Outcome:
         """Replay what was told, on the inputs of the call's recipe."""
@@ -142,15 +202,20 @@ class Pair:
 
 
 @contextmanager
-def paired(server: Spawner, start: Start, limits: Limits, session: Session) -> Iterator[Pair]:
-    """Put processes that replay beside a submission's session: each in a folder and of a user of its own.
+def paired(
+    server: Spawner, start: Start, limits: Limits, session: Session, shelf: Path | None = None, *, bare: bool = False
+) -> Iterator[Pair]:
+    """Put processes that replay beside a submission's session; they share a folder and a user.
 
-    A process on a GPU is dear, so there is one of them.
+    shelf: where compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere. bare: calls are
+    recorded on inputs without guard bands, for a server whose processes have none.
     """
+    role = replace(start, role="replay")
     with ExitStack() as stack:
-        count = 1 if server.mode == "gpu" else _SIDE_BY_SIDE
-        role = replace(start, role="replay")
-        yield Pair(session, [stack.enter_context(Session(server, role, limits)) for _ in range(count)])
+        scratch = stack.enter_context(Scratch(shelf))
+        count = _SIDE_BY_SIDE_ON_GPU if server.mode == "gpu" else _SIDE_BY_SIDE
+        sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(count)]
+        yield Pair(session, [stack.enter_context(one) for one in sessions], bare=bare)
 
 
 def seeds_after(tolds: Sequence[Told], salt: str, draw: int = 0) -> Callable[[int], int]:

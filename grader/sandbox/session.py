@@ -21,38 +21,37 @@ from grader.protocol.frames import (
     UNTRUSTED_BYTES,
     Closed,
     FrameError,
-    ask_by_the_clock,
     has_more,
     receive,
-    receive_numbers,
     send,
 )
 from grader.protocol.messages import (
     NOTICE_BYTES,
     Answer,
-    Awake,
     Call,
-    Clocked,
     Compile,
     Compiled,
     Loaded,
-    Open,
-    Opened,
+    Precompile,
+    Precompiled,
+    Prepare,
+    Prepared,
     Raised,
     Ready,
     Record,
     Replay,
     Returned,
+    Sample,
+    Sampled,
+    Show,
+    Shown,
     Start,
-    Timed,
     decode_answer,
 )
-from grader.protocol.spans import MOST_SUMS
 from grader.protocol.trace import TRACE_BYTES, Recorded, Trace, decode_recorded
 from grader.sandbox import usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong, Notice
 from grader.sandbox.outcome import (
-    Clocking,
     CompiledTooLong,
     Died,
     Finished,
@@ -65,6 +64,7 @@ from grader.sandbox.outcome import (
 )
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
+from grader.timeline import spent
 
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 # How often what all processes of a submission take up together is looked at.
@@ -75,7 +75,7 @@ _MOST_PATIENCE = 10.0
 
 T = TypeVar("T", bound=Answer)
 R = TypeVar("R")
-Question = Call | Record | Replay | Timed | Open | Compile
+Question = Call | Record | Replay | Precompile | Prepare | Sample | Show | Compile
 
 
 class Printed:
@@ -196,7 +196,8 @@ class Session:
         child = self._child
         assert child is not None
         self._scratch.is_used = True
-        answer = self._receive(self._limits.load_s)
+        with spent("load the file"):
+            answer = self._receive(self._limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer
             child.baseline_bytes = usage.resident_bytes(child.spawned.pid)
@@ -210,11 +211,13 @@ class Session:
         """Start a process and tell it what it is to load; return Ready, or what it said instead and has ended."""
         notice_fd = _sealed_memory(NOTICE_BYTES)
         try:
-            self._spawn(Notice(notice_fd))
+            with spent("start a process"):
+                self._spawn(Notice(notice_fd))
             refused = self._send(dataclasses.asdict(self._start), (notice_fd,), self._limits.load_s)
         finally:
             os.close(notice_fd)
-        ready = refused or self._receive(self._limits.load_s)
+        with spent("a process gets ready"):
+            ready = refused or self._receive(self._limits.load_s)
         if not isinstance(ready, Ready):
             self.restart()
         return ready
@@ -225,7 +228,8 @@ class Session:
         if not isinstance(loaded, Loaded):
             return loaded
         with self._memory_for(call) as memory_fd:
-            answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
+            with spent("calls in the submission's process"):
+                answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
     def record(self, wanted: Record) -> tuple[Recorded, Trace] | Raised | Unanswered:
@@ -242,7 +246,8 @@ class Session:
             message = receive(channel, TRACE_BYTES, deadline=deadline, watch=watch)[0]
             return decode_recorded(message) if message.get("answer") == "recorded" else decode_answer(message)
 
-        answer = self._read(read, self._limits.call_s)
+        with spent("record"):
+            answer = self._read(read, self._limits.call_s)
         if isinstance(answer, Raised) and answer.fatal:
             self.restart()
         if isinstance(answer, tuple | Raised | Unanswered):
@@ -265,7 +270,8 @@ class Session:
         if not isinstance(loaded, Loaded):
             return loaded
         with self._memory_for(wanted.call) as memory_fd:
-            answer = self._exchange(wanted, Returned, self._limits.call_s, memory_fd)
+            with spent("replay"):
+                answer = self._exchange(wanted, Returned, self._limits.call_s, memory_fd)
             if not isinstance(answer, Returned):
                 return answer
             return Finished(answer, _copied_slots(wanted.call, answer, memory_fd))
@@ -279,46 +285,30 @@ class Session:
         finally:
             os.close(memory_fd)
 
-    def timed(self, timed: Timed, seed: int, limit_s: float) -> Clocking | Raised | Unanswered:
-        """Run one timed call. The process learns the seed when everything else is prepared."""
-        loaded = self.load()
-        if not isinstance(loaded, Loaded):
-            return loaded
-        awake = self._exchange(timed, Awake, limit_s)
-        if not isinstance(awake, Awake):
-            return awake
-        sums, outside_us = self._from_seed_to_sums(seed, limit_s)
-        if not isinstance(sums, tuple):
-            return sums
-        answer = self._checked(self._receive(limit_s), Clocked, "a timed call")
-        return Clocking(answer, sums, outside_us) if isinstance(answer, Clocked) else answer
+    def precompile(self, wanted: Precompile, limit_s: float) -> Precompiled | Raised | Unanswered:
+        """Have compiled what a trace launches. Threads take turns."""
+        with self._turn, spent("compile what will be timed"):
+            loaded = self.load()
+            return self._exchange(wanted, Precompiled, limit_s) if isinstance(loaded, Loaded) else loaded
 
-    def _from_seed_to_sums(self, seed: int, limit_s: float) -> tuple[tuple[int, ...] | Unanswered, float]:
-        """Release a seed; the numbers that come back, and how many microseconds later they began to."""
-        assert self._child is not None
-        channel = self._child.spawned.channel
+    def prepare(self, wanted: Prepare, limit_s: float) -> Prepared | Raised | Unanswered:
+        """Have a trace made ready to be timed."""
+        with spent("prepare what is timed"):
+            loaded = self.load()
+            return self._exchange(wanted, Prepared, limit_s) if isinstance(loaded, Loaded) else loaded
 
-        def read() -> tuple[int, ...] | Unanswered:
-            return self._read(lambda deadline, watch: receive_numbers(channel, MOST_SUMS, deadline, watch), limit_s)
+    def sample(self, wanted: Sample, limit_s: float) -> Sampled | Raised | Unanswered:
+        """Have what was prepared timed once."""
+        return self._exchange(wanted, Sampled, limit_s)
 
-        if has_more(channel):
-            return self._garbled(_TOO_EARLY), 0.0
-        try:
-            return ask_by_the_clock(channel, seed, read)
-        except BlockingIOError:
-            self.restart()
-            return TimedOut(limit_s), 0.0
-        except OSError:
-            return self._bury(), 0.0
-
-    def open(self, wanted: Open) -> bytes | None:
-        """Bytes of an output of the latest timed call; None when the process does not show them."""
+    def show(self, wanted: Show) -> bytes | None:
+        """Return bytes of an output of the latest sample; None where they are not shown."""
         if self._child is None:
             return None
         memory_fd = _sealed_memory(max(wanted.count, 1))
         try:
-            answer = self._exchange(wanted, Opened, self._limits.call_s, memory_fd)
-            if not isinstance(answer, Opened) or not answer.copied:
+            answer = self._exchange(wanted, Shown, self._limits.call_s, memory_fd)
+            if not isinstance(answer, Shown) or not answer.copied:
                 return None
             with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
                 return memory[: wanted.count]
@@ -337,20 +327,6 @@ class Session:
         answer = self._exchange(wanted, Compiled, limit_s)
         return answer, notice.kernel
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """While the block runs, the submission's processes do not: nothing of theirs works beside somebody else."""
-        pid = self.pid
-        with contextlib.suppress(OSError):
-            if pid:
-                os.killpg(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                if pid:
-                    os.killpg(pid, signal.SIGCONT)
-
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next call gets a fresh one."""
         # First taken, then looked at: a scout is recalled from another thread.
@@ -359,7 +335,8 @@ class Session:
             return -1
         child.spawned.channel.close()
         child.notice.close()
-        status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
+        with spent("end a process"):
+            status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
         child.drain.join(2)
         return status
 
@@ -393,7 +370,7 @@ class Session:
         may have been over sooner than anybody looked.
         """
         assert self._child is not None
-        if not isinstance(message, Timed | Open):
+        if not isinstance(message, Sample | Show):
             filling = self._scratch.is_filling(self._limits.scratch_bytes)
             if exceeded := self._exceeded(thoroughly=filling):
                 return exceeded
@@ -515,8 +492,10 @@ class Session:
 
 def _plain(message: Question) -> dict[str, Any]:
     """Return a message as it travels. A trace is data already, and large."""
-    if isinstance(message, Replay):
+    if isinstance(message, Replay | Precompile):
         return {**dataclasses.asdict(replace(message, trace={})), "trace": message.trace}
+    if isinstance(message, Prepare):
+        return {**dataclasses.asdict(replace(message, traces=())), "traces": message.traces}
     return dataclasses.asdict(message)
 
 

@@ -158,7 +158,7 @@ def examine_by_tool(
     try:
         with (
             Session(server, subject.start, limits) as session,
-            paired(replays.server, subject.start, slow, session) as pair,
+            paired(replays.server, subject.start, slow, session, bare=True) as pair,
             Session(calls.server, subject.start, slow) as own,
         ):
             for visit in _visits(subject, pair, own, heard, lock):

@@ -9,7 +9,6 @@ import os
 import select
 import socket
 import tempfile
-import time
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -20,32 +19,28 @@ from grader.protocol.frames import (
     TRUSTED_BYTES,
     Closed,
     FrameError,
-    ask_by_the_clock,
     receive,
-    receive_numbers,
     send,
 )
 from grader.protocol.messages import (
-    Awake,
+    Ask,
     Begin,
-    Clocked,
     Failed,
-    Field,
-    Fielded,
     Gauge,
     Gauged,
-    Open,
-    Opened,
+    Missing,
+    PrepareBaseline,
+    Prepared,
     Recipe,
     Rest,
     Rested,
     Reveal,
     Revealed,
-    Timed,
+    Sample,
+    Sampled,
 )
-from grader.protocol.spans import MOST_SUMS
 from grader.sandbox import process
-from grader.sandbox.outcome import Clocking
+from grader.timeline import spent
 
 _START_TIMEOUT_S = 180.0
 # A first call may compile for minutes; nothing that the anchor runs is hostile.
@@ -99,7 +94,7 @@ class Anchor:
 
     def missing(self, part: str, names: tuple[str, ...]) -> dict[str, str]:
         """Why baselines of a part cannot run here, by name; empty text for those that can."""
-        return self._asked(Field(part, names), Fielded).missing
+        return self._asked(Ask(part, names), Missing).missing
 
     def gauge(self) -> Gauged:
         """The GPU's sizes and ceilings."""
@@ -113,22 +108,13 @@ class Anchor:
             return self.is_running
         return False
 
-    def timed(self, timed: Timed, seed: int) -> Clocking:
-        """Run one timed call of a baseline."""
-        self._asked(timed, Awake)
-        with self._or_gone():
-            deadline = time.monotonic() + _ANSWER_TIMEOUT_S
-            sums, outside_us = ask_by_the_clock(
-                self._channel, seed, lambda: receive_numbers(self._channel, MOST_SUMS, deadline)
-            )
-            answer = decode(Clocked, self._answer(_ANSWER_TIMEOUT_S))
-        return Clocking(answer, sums, outside_us)
+    def prepare(self, wanted: PrepareBaseline) -> Prepared:
+        """Have a baseline made ready to be timed."""
+        return self._asked(wanted, Prepared)
 
-    def open(self, wanted: Open) -> bytes:
-        """Bytes of an output of the latest timed call."""
-        with _memory(wanted.count) as (descriptor, memory):
-            self._asked(wanted, Opened, descriptor)
-            return memory[: wanted.count]
+    def sample(self, wanted: Sample) -> Sampled:
+        """Have a baseline timed once."""
+        return self._asked(wanted, Sampled)
 
     def reveal(self, recipe: Recipe, output: int, first: int, count: int) -> tuple[Revealed, bytes, bytes]:
         """The form of an output, and float64 values and allowed errors of its elements first … first+count-1."""
@@ -139,7 +125,8 @@ class Anchor:
     def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
         with self._or_gone():
             if not self._started:
-                self._answer(_START_TIMEOUT_S)
+                with spent("wait for the anchor"):
+                    self._answer(_START_TIMEOUT_S)
                 self._started = True
             send(self._channel, dataclasses.asdict(question), () if descriptor is None else (descriptor,))
             return decode(wanted, self._answer(_ANSWER_TIMEOUT_S))

@@ -13,9 +13,7 @@ import mmap
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +22,29 @@ from torch import Tensor
 
 from grader import tensors
 from grader.catalogue import Entry
-from grader.child.stopwatch import Stopwatch
+from grader.child.outputs import items_of
 from grader.judge.truth import Truth
 from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
+    Ask,
     Begin,
-    Clocked,
     Failed,
-    Field,
-    Fielded,
     Gauge,
-    Launch,
-    Open,
+    Missing,
+    PrepareBaseline,
+    Prepared,
     Recipe,
     Rest,
     Rested,
     Reveal,
     Revealed,
-    Timed,
+    Sample,
+    Sampled,
 )
+from grader.replay.clock import Clock, Graph, Work
 from grader.speed import baselines
 from grader.speed.ceilings import gauge
 
@@ -68,20 +67,30 @@ def main(channel_fd: int) -> None:
     with contextlib.suppress(Closed):
         while True:
             message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
-            send(channel, anchor.answer(message, descriptors, channel))
+            send(channel, anchor.answer(message, descriptors))
 
 
-@dataclass
-class _Unwatched:
-    """Nobody observes what a baseline runs."""
+class _Baseline:
+    """A baseline of one case, as something to be timed."""
 
-    launches: list[Launch] = field(default_factory=list)
-    operators: dict[str, None] = field(default_factory=dict)
+    def __init__(self, function: Callable[..., Any], truth: Truth, wanted: PrepareBaseline) -> None:
+        self._function = function
+        self._truth = truth
+        self._wanted = wanted
+        self._values: tuple[object, ...] = ()
 
+    def inputs(self, seed: int) -> tuple[object, ...]:
+        """Return fresh inputs."""
+        return self._truth.inputs(dataclasses.replace(self._wanted.recipe, seed=seed))
 
-@contextmanager
-def _unwatched() -> Iterator[_Unwatched]:
-    yield _Unwatched()
+    def place(self, inputs: Sequence[object]) -> None:
+        """Use these inputs from now on."""
+        self._values = tuple(inputs)
+
+    def run(self) -> tuple[object, ...]:
+        """Call the function; return its outputs, then the arguments that it changes."""
+        named = dict(zip(self._wanted.arguments, self._values, strict=True))
+        return (*items_of(self._function(*self._values)), *(named[name] for name in self._wanted.mutates))
 
 
 class _Anchor:
@@ -101,7 +110,9 @@ class _Anchor:
     def _begin(self) -> None:
         entry = self._entry
         self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
-        self._stopwatch = Stopwatch(self._device, self._truth.inputs)
+        self._clock = Clock(self._device)
+        self._works: dict[str, tuple[Work, int]] = {}
+        self._case: tuple[object, ...] = ()
 
     def _rest(self) -> Rested:
         """As at the beginning, but that everything is loaded. Whoever is graded next finds the device's memory free."""
@@ -125,11 +136,9 @@ class _Anchor:
                         run = baselines.function_of(band.baseline, part.name, self._baselines)
                         run(*self._truth.inputs(recipe))
 
-    def answer(self, message: dict[str, Any], descriptors: list[int], channel: socket.socket) -> dict[str, Any]:
+    def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """Do what a message asks for; what goes wrong is an answer as well."""
         try:
-            if message.get("op") == Timed.op:
-                return dataclasses.asdict(self._timed(decode(Timed, message), channel))
             return dataclasses.asdict(self._do(message, descriptors))
         except Exception as failed:
             return dataclasses.asdict(_failure(failed))
@@ -139,13 +148,15 @@ class _Anchor:
 
     def _do(self, message: dict[str, Any], descriptors: list[int]) -> Any:
         match message.get("op"):
-            case Open.op:
-                return self._stopwatch.show(decode(Open, message), descriptors[0])
+            case PrepareBaseline.op:
+                return self._prepare(decode(PrepareBaseline, message))
+            case Sample.op:
+                return self._sample(decode(Sample, message))
             case Reveal.op:
                 return self._reveal(decode(Reveal, message), descriptors[0])
-            case Field.op:
-                asked = decode(Field, message)
-                return Fielded(self._missing(asked.part, asked.baselines))
+            case Ask.op:
+                asked = decode(Ask, message)
+                return Missing(self._missing(asked.part, asked.baselines))
             case Gauge.op:
                 return gauge(self._device)
             case Rest.op:
@@ -156,23 +167,39 @@ class _Anchor:
     def _missing(self, part: str, names: tuple[str, ...]) -> dict[str, str]:
         return {name: baselines.why_missing(name, part, self._baselines) for name in names}
 
-    def _timed(self, timed: Timed, channel: socket.socket) -> Clocked:
-        prepared = self._stopwatch.prepare(timed, self._function(timed), _unwatched)
-        return self._stopwatch.answer(prepared, channel)
+    def _prepare(self, wanted: PrepareBaseline) -> Prepared:
+        case = wanted.recipe.part, wanted.method, *wanted.recipe.case.items()
+        if case != self._case:
+            self._works.clear()
+            self._case = case
+            if self._device.type == "cuda":
+                torch.cuda.empty_cache()
+        work: Work = _Baseline(self._function(wanted), self._truth, wanted)
+        if wanted.method == "graph":
+            work = Graph(work, _REHEARSAL)
+        else:
+            work.place(work.inputs(_REHEARSAL))
+            work.run()
+        self._works[wanted.baseline] = work, wanted.cover_bytes
+        return Prepared("prepared", ())
 
-    def _function(self, timed: Timed) -> Callable[..., Any]:
-        part = timed.recipe.part
-        if not baselines.FAMILIES[timed.function].computes:
-            return self._copy(part, timed)
-        key = part, timed.function
+    def _sample(self, wanted: Sample) -> Sampled:
+        work, cover_bytes = self._works[wanted.baseline]
+        return self._clock.sample(work, wanted.seed, cover_bytes)[0]
+
+    def _function(self, wanted: PrepareBaseline) -> Callable[..., Any]:
+        part = wanted.recipe.part
+        if not baselines.FAMILIES[wanted.baseline].computes:
+            return self._copy(part, wanted.recipe)
+        key = part, wanted.baseline
         if key not in self._functions:
-            self._functions[key] = baselines.function_of(timed.function, part, self._baselines)
+            self._functions[key] = baselines.function_of(wanted.baseline, part, self._baselines)
         return self._functions[key]
 
-    def _copy(self, part: str, timed: Timed) -> Callable[..., Any]:
+    def _copy(self, part: str, recipe: Recipe) -> Callable[..., Any]:
         """A device copy that reads and writes as many bytes together as the part must move."""
         band = next(check.rule for check in self._part(part).checks if isinstance(check.rule, SpeedBand))
-        count = max(1, int(evaluate(band.bytes, timed.recipe.case)) // 16)
+        count = max(1, int(evaluate(band.bytes, recipe.case)) // 16)
         source = torch.empty(count, dtype=torch.int64, device=self._device).random_()
         target = torch.empty_like(source)
 

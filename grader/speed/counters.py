@@ -223,19 +223,13 @@ def _counted(
     why = ""
     traced = TracedServer(server, tool, "grader.child.counted")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
-    # These inputs may take gibibytes.
-    call = Call(
-        Recipe(part.name, dict(case), seed),
-        *(part.arguments, part.mutates, ()),
-        on_cpu=part.on == "cpu",
-        tensors=part.tensors,
-        drawn_on="device",
-    )
+    recipe, on_cpu = Recipe(part.name, dict(case), seed), part.on == "cpu"
+    call = Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors)
     salt = hashlib.sha256(start.submission.encode()).hexdigest()
     try:
         with (
             Session(server, start, limits) as session,
-            paired(traced, start, roomy, session) as pair,
+            paired(traced, start, roomy, session, bare=True) as pair,
             Session(traced, start, roomy) as own,
         ):
             answered = answer(pair, call, salt, own, is_replayed=part.is_replayed)

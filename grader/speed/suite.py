@@ -1,53 +1,55 @@
-"""From the laps at every size to a check's verdict: time of record, ratio, share of the points."""
+"""From the samples at every size to a check's verdict: ratio, interval, share of the points."""
 
 from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from statistics import median as plain_median
 
 import torch
 
-from grader.judge.causes import Failure
+from grader.judge.causes import Failure, why_not_finished
 from grader.model.cases import Case
-from grader.model.exercise import Part, SpeedBand, UsesKernels
+from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
-from grader.protocol.messages import Gauged
+from grader.protocol.messages import Gauged, Raised
 from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
+from grader.sandbox.outcome import Unanswered
+from grader.sandbox.pair import Told
 from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.anchor import Anchor
 from grader.speed.baselines import FAMILIES, title_of
-from grader.speed.clock import CLOCK_OFFSET_US, CLOCK_SHARE, Lap, Recorded, foretold_us, middle, time_of_record
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.monitor import watching
-from grader.speed.race import Course, Laps, Method, NotCapturable, Race, alone, heat
 from grader.speed.roofline import Work
+from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, Timing, outside_us
+from grader.speed.tuned import tuned
 from grader.speed.verify import Refused
+from grader.timeline import spent
 
-# A ratio is known well enough when its interval reaches one per cent to either side.
-_NARROW = 0.01
+# A ratio is known well enough when its interval reaches half a per cent to either side.
+_NARROW = 0.005
 _LEAST_ROUNDS, _MOST_ROUNDS = 20, 400
-_SIZE_BUDGET_S = 3.0
-# What is shown beside, never judged, needs no more.
-_SHOWN_ROUNDS = 10
+_SIZE_BUDGET_S = 1.5
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
-# Below this Python and the launches, which are watched, take as long as the kernels: the size is timed as a CUDA graph
-# as well.
-_LAUNCH_BOUND_US = 200.0
+# Shorter than this, what two processes need to reach the GPU shows in a ratio.
+_LEAST_US = 10.0
 # Cover: many times the L2 cache, and long enough for Python to enqueue a call behind it.
 _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 # Inputs, outputs, and the truth in float64 with its variants.
 _MEMORY_FACTOR = 12
 # A baseline beside that takes this long is not tried at sizes with more work.
 _SLOW_US = 2e5
-# Noise that lasts for seconds goes away again: what the clock outside would know only nearly well enough is waited for.
-_NEARLY = 1.5
-# A baseline that is this much slower beside the submission than by itself was disturbed by it.
-_SLOWED = 1.07
+# The clock outside is coarse: so much more than the events say, it must see before it contradicts them.
+_OUTSIDE_SHARE, _OUTSIDE_US = 0.25, 500.0
+
+# What a case's call on decoys came to: what it does there, or what became of it instead.
+Traced = tuple[Told, ...] | Raised | Unanswered
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,15 @@ def _undisturbed() -> Iterator[None]:
 
 @dataclass
 class Suite:
-    """A part's speed check on this machine. slow_baselines: whether those that compile for seconds take part."""
+    """A part's speed check on this machine. traced: what the submission does at each size; its process has ended.
+
+    slow_baselines: whether those that compile for seconds take part.
+    """
 
     part: Part
     band: SpeedBand
-    session: Session
+    traced: Mapping[Case, Traced]
+    replayer: Session
     anchor: Anchor
     gauged: Gauged
     uuid: str
@@ -96,18 +102,20 @@ class Suite:
         if self._missing[band.baseline]:
             why = f"{title_of(band.baseline)} cannot run here: {self._missing[band.baseline]}"
             return Verdict(self._speed([]), undecided=why)
+        if untold := self._untold():
+            return Verdict(self._speed([]), undecided=f"what is timed could not be recorded: {untold}")
         sizes: list[SizeTiming] = []
         with watching(self.uuid) as readings, _undisturbed():
             try:
-                for case in band.suite.named:
-                    sizes += self._size(case)
+                for case in self._cases():
+                    with spent(f"time {self.part.name} {case.words()}"):
+                        sizes.append(self._timed(case))
             except Refused as refused:
                 return Verdict(self._speed(sizes, readings.state()), refused.failure)
         speed = self._speed(sizes, readings.state())
-        judged = [size for size in sizes if size.judged]
-        if not judged:
+        if not any(size.judged for size in sizes):
             # What keeps the longest one from being judged keeps the others too.
-            reasons = [size.reason for size in sorted(sizes, key=lambda size: size.floor_us) if size.method == "stream"]
+            reasons = [size.reason for size in sorted(sizes, key=lambda size: size.floor_us)]
             why = reasons[-1] if reasons else "each needs more memory than this GPU has"
             return Verdict(speed, undecided=f"no size could be judged: {why}")
         return self._earned(speed)
@@ -117,38 +125,17 @@ class Suite:
         earned = sum(size.share for size in judged) / len(judged)
         return Verdict(speed, None if earned else _too_slow(speed, len(judged)), earned)
 
-    def confirm(self, verdict: Verdict) -> Verdict:
-        """The verdict, with sizes whose baseline is faster by itself compared with that. Every process of the
-        submission must have ended by now: what slowed the baseline, whoever it was, is worth nothing.
-        """
-        if verdict.speed is None or verdict.failure or verdict.undecided:
-            return verdict
-        with _undisturbed():
-            sizes = [self._confirmed(size) if size.judged else size for size in verdict.speed.sizes]
-        if sizes == list(verdict.speed.sizes):
-            return verdict
-        return self._earned(self._speed(sizes, verdict.speed.gpu))
+    def _cases(self) -> list[Case]:
+        """Return the sizes that this GPU has memory for."""
+        return [case for case in self.band.suite.named if fits(self.band, case, self.gauged)]
 
-    def _confirmed(self, size: SizeTiming) -> SizeTiming:
-        """The size as it is; or, where the baseline was slower in turns with the submission by more than both intervals
-        leave open, with the ratios to what it takes by itself.
-        """
-        beside = next(one for one in size.contenders if one.name == self.band.baseline)
-        case = next(case for case in self.band.suite.named if dict(case) == size.case)
-        course = Course(self.part, case, size.method, self._cover_bytes)
-        for attempt in range(2):
-            if attempt:
-                # A GPU that has rested runs faster for a moment.
-                heat(course, self.anchor, self.band.baseline)
-            by_itself = median(alone(course, self.anchor, self.band.baseline))
-            if beside.low_us <= _SLOWED * by_itself.high:
-                return size
-        factor = by_itself.value / beside.median_us
-        contenders = tuple(_compared(one, factor) for one in size.contenders)
-        ratio = next(one.ratio for one in contenders if one.name == "submission")
-        note = verify.slowed(beside.median_us, by_itself.value)
-        worth = min(size.share, share(ratio, self.band.floor, self.band.full))
-        return replace(size, contenders=contenders, share=worth, notes=(*size.notes, note))
+    def _untold(self) -> str:
+        """Return what could not be recorded at some size; '' where all could."""
+        for traced in self.traced.values():
+            for told in traced if isinstance(traced, tuple) else ():
+                if told.untold:
+                    return f"{told.untold[0].name} (line {told.untold[0].line})"
+        return ""
 
     @property
     def _cover_bytes(self) -> int:
@@ -163,118 +150,108 @@ class Suite:
                 missing[name] = "not timed: takes seconds to compile (grade … --all-baselines times it)"
         return missing
 
-    def _size(self, case: Case) -> list[SizeTiming]:
-        """The timings of one size: by stream, and by graph where launches would rule."""
-        needed = evaluate(self.band.bytes, case) * _MEMORY_FACTOR
-        if needed > self.gauged.memory_bytes:
-            return []
-        timing = self._timed(case, "stream")
-        timings = [timing]
-        base = next(one for one in timing.contenders if one.name == self.band.baseline)
-        if base.median_us < _LAUNCH_BOUND_US and self.session.runs_on_gpu:
+    def _timed(self, case: Case) -> SizeTiming:
+        traces = self._traces(case)
+        try:
+            return self._by(TimedCase(self.part, case, "stream", self._cover_bytes, traces))
+        except Exposed:
+            # Launches that take longer than the cover are timed without the host.
             try:
-                timings.append(self._timed(case, "graph"))
+                return self._by(TimedCase(self.part, case, "graph", self._cover_bytes, traces))
             except NotCapturable:
-                # The stream's figures stand for themselves.
-                return timings
-        return timings
+                return self._by(TimedCase(self.part, case, "stream", self._cover_bytes, traces), hidden=False)
 
-    def _timed(self, case: Case, method: Method) -> SizeTiming:
-        race = self._race(case, method)
-        laps = race.run(self._known_well, least=_SHOWN_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S)
-        for name, why in laps.dropped.items():
+    def _traces(self, case: Case) -> tuple[Told, ...]:
+        """Return what the submission does at one size. Raises Refused where that cannot be timed."""
+        traced = self.traced[case]
+        if not isinstance(traced, tuple):
+            raise Refused(why_not_finished(traced, self.path))
+        if deeds := [deed.name for told in traced for deed in told.deeds]:
+            raise Refused(verify.computed(case, deeds))
+        if not traced[-1].kernels:
+            raise Refused(verify.launches_nothing(case))
+        return traced
+
+    def _by(self, timed: TimedCase, *, hidden: bool = True) -> SizeTiming:
+        rounds = self._rounds(timed)
+        samples = rounds.run(
+            self._known_well, least=_LEAST_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S, hidden=hidden
+        )
+        for name, why in samples.dropped.items():
             self._missing[name] = why
-        work = evaluate(self.band.flops, case)
-        for name, ran in laps.baselines.items():
-            if middle(ran) > _SLOW_US:
+        work = evaluate(self.band.flops, timed.case)
+        for name, taken in samples.baselines.items():
+            if middle(taken) > _SLOW_US:
                 self._slow_from[name] = min(work, self._slow_from.get(name, work))
-        return self._timing(case, method, laps)
+        return self._timing(timed, samples)
 
-    def _race(self, case: Case, method: Method) -> Race:
+    def _rounds(self, timed: TimedCase) -> Rounds:
         running = [name for name, why in self._missing.items() if not why]
-        rules = [check.rule for check in self.part.checks]
-        work = evaluate(self.band.flops, case)
+        work = evaluate(self.band.flops, timed.case)
 
         def can_take_part(name: str) -> bool:
             slow_from = self._slow_from.get(name, math.inf)
-            if method == "stream":
-                return work <= slow_from
             # What compiles for itself, or on streams of its own, is not captured as a graph.
-            return work < slow_from and not FAMILIES[name].slow
+            return work <= slow_from and not (timed.method == "graph" and FAMILIES[name].slow)
 
-        return Race(
-            course=Course(self.part, case, method, self._cover_bytes),
-            session=self.session,
+        return Rounds(
+            timed=timed,
+            replayer=self.replayer,
             anchor=self.anchor,
             path=self.path,
             baseline=self.band.baseline,
             beside=tuple(name for name in running if name != self.band.baseline and can_take_part(name)),
             witness=next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None),
-            allowed_operators=next((rule.allowed_operators for rule in rules if isinstance(rule, UsesKernels)), None),
         )
 
-    def _known_well(self, laps: Laps, spent: float) -> bool:
-        """Whether more rounds would change nothing; `spent` is the share of the time for this size that is over."""
-        base = laps.baselines[self.band.baseline]
-        if CLOCK_SHARE * middle(base) < 1.2 * CLOCK_OFFSET_US:
-            # The clock outside will never know such a short time well enough: the size is shown and not judged.
-            return True
-        if len(base) < _LEAST_ROUNDS:
-            return False
-        record = time_of_record(laps.submission, base)
-        if not record.known and foretold_us(record.clock_us, spent) > _NEARLY * CLOCK_SHARE * middle(base):
-            return True
-        ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
-        sure = self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
-        # A machine that is slow for a moment is soon quick again; a submission whose clock lies stays a liar.
-        return sure and record.known and not record.added_us
+    def _known_well(self, samples: Samples) -> bool:
+        """Tell whether more rounds would change nothing."""
+        ratio = _ratio(samples.baselines[self.band.baseline], samples.submission)
+        return self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
 
     def _doubt(self, ratio: Interval) -> float:
         """The share of the points that a ratio's interval leaves open."""
         worth = [share(end, self.band.floor, self.band.full) for end in (ratio.low, ratio.high)]
         return worth[1] - worth[0]
 
-    def _timing(self, case: Case, method: Method, laps: Laps) -> SizeTiming:
-        band, gauged = self.band, self.gauged
-        base = laps.baselines[band.baseline]
-        record = time_of_record(laps.submission, base)
+    def _timing(self, timed: TimedCase, samples: Samples) -> SizeTiming:
+        band, gauged, case = self.band, self.gauged, timed.case
+        base = samples.baselines[band.baseline]
         work = Work(evaluate(band.bytes, case), evaluate(band.flops, case), gauged, str(case.get("dtype", "")))
-        ratio = ratio_of_medians([lap.device_us for lap in base], record.samples)
-        time = median(record.samples)
+        ratio = _ratio(base, samples.submission)
+        time = median([timing.device_us for timing in samples.submission])
         if time.value < work.floor_us:
             raise Refused(verify.impossible(case, time.value, work.floor_us))
-        contenders = [_contender("submission", record.samples, base, work, _peak(laps.submission))]
-        contenders += [
-            _contender(name, [lap.device_us for lap in ran], base, work, _peak(ran))
-            for name, ran in laps.baselines.items()
-        ]
-        # What the machine's noise alone leaves open. A submission that varies of its own accord is judged all the same,
-        # by its slower end.
-        alone = ratio_of_medians([lap.device_us for lap in base], [time.value] * len(base))
-        reason = self._why_not_judged(method, ratio, alone, record, middle(base))
+        rows = {"submission": samples.submission, **samples.baselines}
+        outside = middle(base) + outside_us(samples.submission) - outside_us(base)
+        off_us = max(_OUTSIDE_SHARE * middle(base), _OUTSIDE_US)
+        reason = self._why_not_judged(samples, ratio, outside - time.value > off_us)
         return SizeTiming(
             case=dict(case),
             words=case.words(),
-            method=method,
+            method=timed.method,
             judged=not reason,
             reason=reason,
             share=share(ratio.value if self._doubt(ratio) <= _MOST_DOUBT else ratio.low, band.floor, band.full),
-            rounds=len(laps.submission),
-            outside_us=_tidy(record.outside_us),
-            clock_us=_tidy(record.clock_us),
+            rounds=len(samples.submission),
+            outside_us=_tidy(outside),
+            clock_us=_tidy(off_us),
             floor_us=_tidy(work.floor_us),
             bound=work.bound,
-            contenders=tuple(contenders),
-            notes=record.notes,
+            contenders=tuple(_contender(name, taken, base, work) for name, taken in rows.items()),
+            tuned=tuned(timed.traces[-1].trace, samples.choices),
         )
 
-    def _why_not_judged(
-        self, method: Method, ratio: Interval, alone: Interval, record: Recorded, base_us: float
-    ) -> str:
-        if method == "graph":
-            return "timed as a CUDA graph, beside the stream's figures"
-        if not record.known:
-            return f"too short: the clock outside knows {base_us:.0f} µs to ±{record.clock_us:.0f} µs"
+    def _why_not_judged(self, samples: Samples, ratio: Interval, contradicted: bool) -> str:
+        base = [timing.device_us for timing in samples.baselines[self.band.baseline]]
+        base_us = median(base).value
+        if base_us < _LEAST_US:
+            return f"too short: the baseline takes {base_us:.1f} µs, and {_LEAST_US:.0f} are needed"
+        if contradicted:
+            return "the grader's own clock saw far more time pass than the GPU's events say"
+        # What the machine's noise alone leaves open. A submission that varies of its own accord is judged all the
+        # same, by its slower end.
+        alone = ratio_of_medians(base, [median([one.device_us for one in samples.submission]).value] * len(base))
         if self._doubt(ratio) > _MOST_DOUBT and self._doubt(alone) > _MOST_DOUBT:
             return f"too noisy: the ratio lies between {ratio.low:.2f} and {ratio.high:.2f}"
         return ""
@@ -300,14 +277,25 @@ class Suite:
         )
 
 
-def _peak(laps: list[Lap]) -> int:
-    """The most memory that any of the calls held beyond its inputs."""
-    return max((lap.peak_bytes for lap in laps), default=-1)
+def fits(band: SpeedBand, case: Case, gauged: Gauged) -> bool:
+    """Tell whether a GPU has memory for a size: inputs, outputs, and the truth with its variants."""
+    return evaluate(band.bytes, case) * _MEMORY_FACTOR <= gauged.memory_bytes
 
 
-def _contender(name: str, samples: list[float], base: list[Lap], work: Work, peak_bytes: int) -> Contender:
-    time = median(samples)
-    ratio = ratio_of_medians([lap.device_us for lap in base[: len(samples)]], samples)
+def middle(samples: Sequence[Timing]) -> float:
+    """Return the median of the times on the device, in microseconds."""
+    return plain_median(timing.device_us for timing in samples)
+
+
+def _ratio(base: Sequence[Timing], own: Sequence[Timing]) -> Interval:
+    """Return the baseline's time over another's, pair by pair."""
+    count = min(len(base), len(own))
+    above, below = ([timing.device_us for timing in taken[:count]] for taken in (base, own))
+    return ratio_of_medians(above, below)
+
+
+def _contender(name: str, taken: Sequence[Timing], base: Sequence[Timing], work: Work) -> Contender:
+    time, ratio = median([timing.device_us for timing in taken]), _ratio(base, taken)
     seconds = max(time.value, 1e-3) / 1e6
     return Contender(
         name=name,
@@ -320,14 +308,8 @@ def _contender(name: str, samples: list[float], base: list[Lap], work: Work, pea
         tbps=_tidy(work.nbytes / seconds / 1e12),
         tflops=_tidy(work.flops / seconds / 1e12),
         roofline_share=_tidy(max(work.memory_us, work.compute_us) / max(time.value, 1e-3)),
-        peak_bytes=peak_bytes,
+        peak_bytes=max((timing.peak_bytes for timing in taken), default=-1),
     )
-
-
-def _compared(one: Contender, factor: float) -> Contender:
-    """The contender, its ratios for a baseline that takes `factor` times as long."""
-    ratio, low, high = (_tidy(each * factor) for each in (one.ratio, one.ratio_low, one.ratio_high))
-    return replace(one, ratio=ratio, ratio_low=low, ratio_high=high)
 
 
 def _tidy(value: float) -> float:

@@ -1,0 +1,184 @@
+"""One run of a trace: its allocations, copies and launches, one after another."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from grader.child import launches
+from grader.child.modes import tensors_in
+from grader.child.tuning import is_passed_over
+from grader.protocol import messages
+from grader.protocol.operators import NUMBERING
+from grader.protocol.trace import Choose, Constant, Free, KernelText, Launch, Operator, Step, Trace
+from grader.replay.arguments import Arguments as Values
+from grader.replay.kernels import Kernels
+from grader.replay.memory import Computed, Memory, Unreplayable
+from grader.replay.operators import operators
+from grader.replay.values import Refused
+
+
+class Place(Protocol):
+    """Where a trace is run."""
+
+    @property
+    def device(self) -> torch.device:
+        """Return where tensors lie."""
+
+    @property
+    def memory(self) -> Memory:
+        """Return the storages."""
+
+    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+        """Return the kernels of a trace. Raises Refused."""
+
+    def traffic(self) -> messages.Traffic | None:
+        """Return what the latest launch moved, where that is counted."""
+
+    def choose(self, step: Choose, run: Run) -> None:
+        """Do what one of the alternatives says."""
+
+
+def launched(kernel: Any, grid: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Launch a kernel; return the compiled one where there is one."""
+    return kernel.run(*args, grid=tuple(grid), warmup=False, **kwargs)
+
+
+def compiled(kernel: Any, grid: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Compile what a launch would run, and launch nothing."""
+    return kernel.run(*args, grid=tuple(grid), warmup=True, **kwargs)
+
+
+def first_that_works(step: Choose, run: Run, first: int = 0) -> int:
+    """Do what the first alternative says that works, from the place `first` on; return its place.
+
+    Those that an autotuner would pass over are passed over. Raises what the last one raises.
+    """
+    last = len(step.alternatives) - 1
+    for place in range(first, last):
+        before = len(run.launched)
+        try:
+            run.steps(step.alternatives[place])
+        except Exception as refused:
+            if not is_passed_over(refused):
+                raise
+            del run.launched[before:]
+        else:
+            return place
+    run.steps(step.alternatives[last])
+    return last
+
+
+class Run:
+    """The run of one trace.
+
+    launch: what is done with a launch; None: nothing. notes: whether launches are noted in `launched`, and tensors
+    followed (what holds whole numbers, what an operator computes). line: of the submission, where it asked for what is
+    running now.
+    """
+
+    def __init__(
+        self, place: Place, trace: Trace, *, launch: Callable[..., Any] | None = launched, notes: bool = True
+    ) -> None:
+        self._place = place
+        self._trace = trace
+        self._launch_by = launch
+        self._notes = notes
+        self._values = Values(self._tensor, self._kernel, place.device)
+        self.line = 0
+        self.launched: list[messages.Launch] = []
+        # The windows that the step at hand was given.
+        self._met: list[int] = []
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Do what these steps say."""
+        for step in steps:
+            self.step(step)
+
+    def step(self, step: Step) -> None:
+        """Do what one step says."""
+        match step:
+            case Operator():
+                self._operator(step)
+            case Constant():
+                self._place.memory.place_constant(step)
+            case Launch():
+                self._launch(step)
+            case Choose():
+                self._place.choose(step, self)
+            case Free(storages):
+                self._place.memory.free(storages)
+
+    def _operator(self, step: Operator) -> None:
+        operator = operators().get(step.name)
+        if operator is None:
+            raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
+        self.line = step.line
+        self._met.clear()
+        results = tensors_in(operator(step, self._values))
+        memory = self._place.memory
+        whole = self._notes and all(memory.is_whole(self._trace.windows[index]) for index in self._met)
+        name = step.name.partition(".")[0]
+        if self._notes and name in NUMBERING and not whole:
+            raise Computed(f"aten.{name}")
+        self.line = 0
+        for place, result in zip(step.results, results, strict=True):
+            window = self._trace.windows[place]
+            made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
+            if made != (window.dtype, window.shape, window.strides):
+                raise Unreplayable(f"{step.name} must make {window}, got {made}")
+            if not memory.knows(window.storage):
+                memory.adopt(window.storage, result)
+            if not whole:
+                memory.taint(window.storage)
+
+    def _launch(self, step: Launch) -> None:
+        if self._launch_by is None:
+            return
+        self.line = step.line
+        self._met.clear()
+        kernel = self._kernel(step.kernel)
+        args, kwargs, options = self._given(step, kernel)
+        if self._notes:
+            self._noted(step, kernel, args, kwargs)
+        try:
+            self._launch_by(kernel, step.grid, args, {**kwargs, **options})
+        finally:
+            if self._notes:
+                self.launched[-1] = dataclasses.replace(self.launched[-1], traffic=self._place.traffic())
+        self.line = 0
+
+    def _given(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+        """Return what a launch is given: by place, by name, and its options."""
+        value = self._values.of_launch
+        names = list(kernel.arg_names)
+        open_names = set(names) - launches.constant_names(kernel)
+        named = [*zip(names, step.args, strict=False), *step.kwargs.items()]
+        try:
+            given = {name: value(one) for name, one in named if name in open_names}
+        except Refused as refused:
+            # A compiler knows no type for it.
+            raise Refused(refused.line, refused.rule, python=True) from None
+        given |= {name: value(one) for name, one in named if name not in open_names}
+        args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
+        return args, kwargs, {name: value(one) for name, one in step.options.items()}
+
+    def _noted(self, step: Launch, kernel: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
+        self.launched.append(messages.Launch(launches.name_of(kernel), step.grid, constants))
+        for index in self._met:
+            # It may store there, but not into an argument without being noticed.
+            storage = self._trace.windows[index].storage
+            if storage not in self._trace.arguments.values():
+                self._place.memory.taint(storage)
+
+    def _kernel(self, index: int) -> Any:
+        return self._place.kernels(self._trace.kernels).kernel(index)
+
+    def _tensor(self, index: int) -> Tensor:
+        self._met.append(index)
+        return self._place.memory.tensor(self._trace.windows[index])

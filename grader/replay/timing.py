@@ -1,0 +1,290 @@
+"""The replayer's part in timing: prepares a trace, tunes what it chooses, and takes samples of it."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader.child.outputs import form_of
+from grader.child.storage import bytes_of
+from grader.child.tuning import is_passed_over
+from grader.child.watching import fill_uninitialised_memory
+from grader.protocol import messages
+from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Sampled, Show, Shown
+from grader.protocol.trace import Choose, KernelText, Trace, Window
+from grader.replay.clock import Clock, Graph, Work
+from grader.replay.kernels import Kernels
+from grader.replay.memory import Memory
+from grader.replay.run import Run, compiled, first_that_works
+
+_TUNING_SAMPLES = 5
+# A configuration this much slower than the best so far is not timed again.
+_HOPELESS = 2.0
+# Of the inputs that a trace is prepared with.
+_SEED = 0x9E3779B9
+_NO_TIME = -1.0
+
+Build = Callable[[int], Sequence[object]]
+KernelsOf = Callable[[tuple[KernelText, ...]], Kernels]
+
+
+class Timing:
+    """Times the trace that was prepared last. Raises what preparing and running a trace raise."""
+
+    def __init__(self, device: torch.device, kernels: KernelsOf) -> None:
+        self._device = device
+        self._kernels = kernels
+        self._clock = Clock(device)
+        self._cover_bytes = 0
+        self._work: Work | None = None
+        self._outputs: tuple[object, ...] = ()
+        self.line = 0
+
+    def prepare(self, asked: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
+        """Run traces once each, and tune the last on the way. build: makes the inputs of a seed on the device."""
+        self._work, self._outputs, self._cover_bytes = None, (), asked.cover_bytes
+        memory = Memory(self._device, guarded=False)
+        _give_back(self._device)
+        fill_uninitialised_memory(on=False)
+        timed: _TimedTrace | None = None
+        try:
+            for trace in traces:
+                timed = _TimedTrace(self, memory, self._kernels, trace, asked.call, build, tunes=trace is traces[-1])
+                timed.place(timed.inputs(_SEED))
+                run = timed.first()
+            assert timed is not None
+            self._work = Graph(timed, _SEED) if asked.method == "graph" else timed
+        finally:
+            fill_uninitialised_memory(on=True)
+            self.line = timed.line if timed else 0
+        return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
+
+    def precompile(self, trace: Trace) -> int:
+        """Compile what a trace launches, in every configuration; return how many launches that were."""
+        return _Compilation(self._device, self._kernels, trace).launches()
+
+    def sample(self, seed: int) -> Sampled:
+        """Time it once. Raises ValueError where nothing is prepared."""
+        if self._work is None:
+            raise ValueError("a sample must be of something prepared, got none")
+        self._outputs = ()
+        fill_uninitialised_memory(on=False)
+        try:
+            sampled, self._outputs = self._clock.sample(self._work, seed, self._cover_bytes)
+            return sampled
+        finally:
+            fill_uninitialised_memory(on=True)
+
+    def show(self, wanted: Show, memory_fd: int) -> Shown:
+        """Copy bytes of an output of the latest sample into the memory file."""
+        output = self._outputs[wanted.output] if wanted.output < len(self._outputs) else None
+        if not isinstance(output, Tensor):
+            return Shown("shown", copied=False)
+        raw = _elements(output).view(torch.uint8)[wanted.first : wanted.first + wanted.count]
+        if raw.numel() != wanted.count:
+            return Shown("shown", copied=False)
+        with mmap.mmap(memory_fd, 0) as memory:
+            memory[: wanted.count] = raw.cpu().numpy().tobytes()
+        return Shown("shown", copied=True)
+
+    def time_us(self, work: Work) -> float:
+        """Return how long some work takes, with the caches cold."""
+        return self._clock.time_us(work, self._cover_bytes)
+
+
+@dataclass
+class _TimedTrace:
+    """A trace as something to be timed. Every run of it is on new memory; what was there before it is kept."""
+
+    timing: Timing
+    memory: Memory
+    kernels: KernelsOf
+    trace: Trace
+    call: Call
+    build: Build
+    tunes: bool
+    tuned: dict[int, Choice] = field(default_factory=dict)
+    line: int = 0
+
+    def __post_init__(self) -> None:
+        self._kept = self.memory.known()
+        self._values: dict[str, object] = {}
+
+    @property
+    def device(self) -> torch.device:
+        """Return where tensors lie."""
+        return self.timing._device
+
+    def traffic(self) -> messages.Traffic | None:
+        """Return nothing: traffic is counted in the interpreter."""
+        return None
+
+    def inputs(self, seed: int) -> Sequence[object]:
+        """Return fresh inputs."""
+        return self.build(seed)
+
+    def place(self, inputs: Sequence[object]) -> None:
+        """Put inputs where the trace finds them; what the run before made is overwritten."""
+        self.memory.drop_but(self._kept, poison=True)
+        self._values = dict(zip(self.call.arguments, inputs, strict=True))
+
+    def first(self) -> Run:
+        """Run it for the first time: what torch computes is noticed, what is autotuned is tuned."""
+        return self._run(notes=True)
+
+    def run(self) -> Sequence[object]:
+        """Run it once; return its outputs, then the arguments that it changes."""
+        self._run(notes=False)
+        outputs = [self._tensor(output.window) for output in self.trace.outputs]
+        return (*outputs, *(self._values[name] for name in self.call.mutates))
+
+    def _run(self, *, notes: bool) -> Run:
+        self.memory.begin()
+        for name, number in self.trace.arguments.items():
+            value = self._values[name]
+            assert isinstance(value, Tensor)
+            self.memory.place_argument(number, bytes_of(value), value.dtype)
+        run = Run(self, self.trace, notes=notes)
+        try:
+            run.steps(self.trace.steps)
+        finally:
+            self.line = run.line
+        return run
+
+    def _tensor(self, window: int) -> Tensor | None:
+        return self.memory.tensor(self.trace.windows[window]) if window >= 0 else None
+
+    def forms(self) -> tuple[Form, ...]:
+        """Return what the outputs look like."""
+        own = [
+            form_of(tensor) if (tensor := self._tensor(output.window)) is not None else output.form
+            for output in self.trace.outputs
+        ]
+        given = [self._values[name] for name in self.call.mutates]
+        return (*own, *(form_of(one) for one in given))
+
+    def choose(self, step: Choose, run: Run) -> None:
+        """Do what the fastest configuration does; the first time, measure all of them."""
+        if not self.tunes:
+            first_that_works(step, run)
+            return
+        if id(step) not in self.tuned:
+            self.tuned[id(step)] = self._tune(step, run)
+        run.steps(step.alternatives[self.tuned[id(step)].chosen])
+
+    def _tune(self, step: Choose, run: Run) -> Choice:
+        times: list[float] = []
+        raised: Exception | None = None
+        for place in range(len(step.alternatives)):
+            try:
+                times.append(self._time_of(step, place, run, min((one for one in times if one >= 0), default=inf)))
+            except Exception as refused:
+                if not is_passed_over(refused):
+                    raise
+                raised = refused
+                times.append(_NO_TIME)
+        working = [place for place, time in enumerate(times) if time >= 0]
+        if not working:
+            assert raised is not None
+            raise raised
+        return Choice(step.line, tuple(times), min(working, key=lambda place: times[place]))
+
+    def _time_of(self, step: Choose, place: int, run: Run, best_us: float) -> float:
+        alternative = _Alternative(self.memory, lambda: run.steps(step.alternatives[place]))
+        launched = len(run.launched)
+        try:
+            # The first run compiles.
+            alternative.run()
+            times = [self.timing.time_us(alternative)]
+            while len(times) < _TUNING_SAMPLES and times[0] < _HOPELESS * best_us:
+                times.append(self.timing.time_us(alternative))
+            return round(median(times), 3)
+        finally:
+            alternative.forget()
+            del run.launched[launched:]
+
+
+class _Compilation:
+    """A trace whose launches are compiled and not run, on memory that nobody fills."""
+
+    def __init__(self, device: torch.device, kernels: KernelsOf, trace: Trace) -> None:
+        self.device = device
+        self.memory = Memory(device, guarded=False)
+        self.kernels = kernels
+        self._trace = trace
+        self._count = 0
+        for number in trace.arguments.values():
+            size = max((_end_of(window) for window in trace.windows if window.storage == number), default=0)
+            self.memory.place_argument(number, torch.empty(size, dtype=torch.uint8, device=device), torch.uint8)
+
+    def launches(self) -> int:
+        """Compile all of them; return how many."""
+        Run(self, self._trace, launch=self._compile, notes=False).steps(self._trace.steps)
+        return self._count
+
+    def _compile(self, *launch: Any) -> None:
+        compiled(*launch)
+        self._count += 1
+
+    def traffic(self) -> messages.Traffic | None:
+        """Return nothing: nothing moves."""
+        return None
+
+    def choose(self, step: Choose, run: Run) -> None:
+        """Compile every alternative; those that do not work are passed over."""
+        known = self.memory.known()
+        for alternative in step.alternatives:
+            self.memory.drop_but(known)
+            with suppress(Exception):
+                run.steps(alternative)
+
+
+def _end_of(window: Window) -> int:
+    """Return the byte behind the last element of a window."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
+    dtype = getattr(torch, window.dtype, None)
+    return (window.offset + span) * dtype.itemsize if isinstance(dtype, torch.dtype) else 0
+
+
+class _Alternative:
+    """One configuration, as something to be timed where the trace has come to it."""
+
+    def __init__(self, memory: Memory, steps: Callable[[], None]) -> None:
+        self._memory = memory
+        self._steps = steps
+        self._known = memory.known()
+
+    def forget(self) -> None:
+        """Forget what the last run made."""
+        self._memory.drop_but(self._known)
+
+    def inputs(self, seed: int) -> Sequence[object]:  # noqa: ARG002
+        """Return nothing: the inputs are what the trace has made so far."""
+        return ()
+
+    def place(self, inputs: Sequence[object]) -> None:
+        """Do nothing."""
+
+    def run(self) -> Sequence[object]:
+        """Run its steps."""
+        self.forget()
+        self._steps()
+        return ()
+
+
+def _elements(tensor: Tensor) -> Tensor:
+    """Return the elements one after another."""
+    return tensor.reshape(-1) if tensor.is_contiguous() else tensor.contiguous().reshape(-1)
+
+
+def _give_back(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

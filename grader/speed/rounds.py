@@ -1,0 +1,234 @@
+"""One timed case: the submission's replay and the baselines take turns in random order, round after round.
+
+A round has a seed of its own, drawn when it begins; every contender gets the inputs of that seed. In every round the
+norms of the submission's outputs are compared with those of a baseline. In one round, drawn by chance before the first,
+stretches of the outputs are compared with the oracle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
+
+from grader.judge.causes import why_not_finished
+from grader.model.cases import Case
+from grader.model.exercise import Part
+from grader.protocol.messages import Call, Choice, Method, Prepare, PrepareBaseline, Prepared, Recipe, Sample, Sampled
+from grader.sandbox.pair import Told
+from grader.sandbox.session import Session
+from grader.speed import verify
+from grader.speed.anchor import Anchor, AnchorFailed
+from grader.speed.cores import apart
+from grader.speed.verify import Refused
+
+# Tuning runs every configuration several times; compiling is not counted.
+_PREPARE_S = 180.0
+_SAMPLE_S = 20.0
+_WARM_UPS = 2
+# Samples that take seconds are not waited for as often.
+_PATIENCE_S = 20.0
+_FEWEST = 5
+# How often what is shown beside is timed, and what it may take of the GPU's time at one size.
+_BESIDE_ROUNDS = 12
+_BESIDE_US = 5e5
+
+# Seeds, orders and the round that the oracle looks at come from the operating system: nothing foretells them.
+_CHANCE = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class TimedCase:
+    """A part at one size, timed by one method; traces: what the submission does there (grader.sandbox.pair)."""
+
+    part: Part
+    case: Case
+    method: Method
+    cover_bytes: int
+    traces: tuple[Told, ...]
+
+    def recipe(self, seed: int) -> Recipe:
+        """Return the inputs of a round."""
+        return Recipe(self.part.name, dict(self.case), seed)
+
+    def prepare(self) -> Prepare:
+        """Return what the replayer is asked first."""
+        part = self.part
+        call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
+        return Prepare(call, tuple(told.message for told in self.traces), self.method, self.cover_bytes)
+
+    def prepare_baseline(self, name: str) -> PrepareBaseline:
+        """Return what the baselines' process is asked first."""
+        part = self.part
+        return PrepareBaseline(name, self.recipe(0), part.arguments, part.mutates, self.method, self.cover_bytes)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One sample: microseconds on the device, and around it by the grader's own clock; and the most memory held."""
+
+    device_us: float
+    outside_us: float
+    peak_bytes: int = -1
+
+
+@dataclass
+class Samples:
+    """All samples so far: the n-th ones of all contenders were taken in one round, on the same inputs.
+
+    dropped: baselines that failed, and why. choices: what the submission's autotuners chose.
+    """
+
+    submission: list[Timing] = field(default_factory=list)
+    baselines: dict[str, list[Timing]] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+
+
+class NotCapturable(Exception):
+    """The launches cannot be captured as a CUDA graph."""
+
+
+class Exposed(Exception):
+    """The device waited for the host: launches take longer than what hides them."""
+
+
+@dataclass
+class Rounds:
+    """The contenders at one size.
+
+    path: the submission's file, for messages. baseline: what the points are measured against. beside: what is shown as
+    well. witness: the baseline whose norms the submission's are compared with, if one of them computes what the part
+    asks for.
+    """
+
+    timed: TimedCase
+    replayer: Session
+    anchor: Anchor
+    path: str
+    baseline: str
+    beside: tuple[str, ...] = ()
+    witness: str | None = None
+    samples: Samples = field(default_factory=Samples)
+
+    def run(
+        self,
+        enough: Callable[[Samples], bool],
+        *,
+        least: int,
+        most: int,
+        budget_s: float,
+        every: int = 10,
+        hidden: bool = True,
+    ) -> Samples:
+        """Take samples until there are enough, or until the budget is spent.
+
+        hidden: a stream's launches must hide behind the cover. Raises Refused, NotCapturable, and Exposed where they
+        cannot.
+        """
+        with apart([pid for pid in (self.replayer.pid, self.anchor.pid) if pid]):
+            self._prepare()
+            exposed = sum(self._round(counts=False) for _ in range(_WARM_UPS))
+            if exposed == _WARM_UPS and hidden and self.timed.method == "stream" and self.replayer.runs_on_gpu:
+                raise Exposed
+            started, looked_at = monotonic(), _CHANCE.randrange(least)
+            for count in range(most):
+                self._round(looked_at=count == looked_at)
+                spent_s = monotonic() - started
+                asked = count + 1 >= least and (count + 1 - least) % every == 0
+                if asked and (spent_s > budget_s or enough(self.samples)):
+                    break
+                if count + 1 >= max(_FEWEST, looked_at + 1) and spent_s > budget_s + _PATIENCE_S:
+                    break
+        return self.samples
+
+    def _prepare(self) -> None:
+        prepared = self.replayer.prepare(self.timed.prepare(), _PREPARE_S)
+        if not isinstance(prepared, Prepared):
+            self._raise_of(prepared)
+        else:
+            self.samples.choices = prepared.choices
+        for name in self._names():
+            try:
+                self.anchor.prepare(self.timed.prepare_baseline(name))
+            except AnchorFailed as failed:
+                self._drop(name, failed)
+
+    def _raise_of(self, outcome: object) -> None:
+        if self.timed.method == "graph":
+            # What a failed capture leaves behind is no place to go on in.
+            self.replayer.restart()
+            raise NotCapturable
+        raise Refused(why_not_finished(outcome, self.path))  # type: ignore[arg-type]
+
+    def _drop(self, name: str, failed: AnchorFailed) -> None:
+        if name == self.baseline:
+            if self.timed.method == "graph" and self.anchor.is_running:
+                raise NotCapturable from failed
+            raise failed
+        self.samples.dropped[name] = str(failed)
+
+    def _names(self) -> list[str]:
+        """Return the baselines that are left."""
+        names = dict.fromkeys((self.baseline, *([self.witness] if self.witness else []), *self.beside))
+        return [name for name in names if name not in self.samples.dropped]
+
+    def _running(self) -> list[str]:
+        """Return the baselines that take part in the next round."""
+        return [name for name in self._names() if not self._has_had_its_time(name)]
+
+    def _has_had_its_time(self, name: str) -> bool:
+        """Tell whether a baseline that is only shown ran often enough, or long enough."""
+        if name in (self.baseline, self.witness):
+            return False
+        had_us = [timing.device_us for timing in self.samples.baselines.get(name, [])]
+        return len(had_us) >= _BESIDE_ROUNDS or (len(had_us) >= _FEWEST and sum(had_us) > _BESIDE_US)
+
+    def _round(self, *, counts: bool = True, looked_at: bool = False) -> bool:
+        """Take one sample of each, in random order; tell whether the device waited for the host in one that counts."""
+        seed = _CHANCE.getrandbits(62)
+        order = ["", *self._running()]
+        _CHANCE.shuffle(order)
+        taken: dict[str, tuple[Timing, Sampled]] = {}
+        for name in order:
+            started = perf_counter()
+            sampled = self._sample_of(name, seed) if name else self._own_sample(seed)
+            if sampled is not None:
+                outside_us = (perf_counter() - started) * 1e6
+                taken[name] = Timing(sampled.device_us, outside_us, sampled.peak_bytes), sampled
+        self._verify(seed, taken, looked_at=looked_at)
+        if counts:
+            for name, (timing, _) in taken.items():
+                (self.samples.baselines.setdefault(name, []) if name else self.samples.submission).append(timing)
+        return any(taken[name][1].exposed for name in ("", self.baseline))
+
+    def _own_sample(self, seed: int) -> Sampled | None:
+        sampled = self.replayer.sample(Sample(seed), _SAMPLE_S)
+        if not isinstance(sampled, Sampled):
+            self._raise_of(sampled)
+            return None
+        return sampled
+
+    def _sample_of(self, name: str, seed: int) -> Sampled | None:
+        try:
+            return self.anchor.sample(Sample(seed, name))
+        except AnchorFailed as failed:
+            self._drop(name, failed)
+            return None
+
+    def _verify(self, seed: int, taken: dict[str, tuple[Timing, Sampled]], *, looked_at: bool) -> None:
+        """Compare what the submission's sample left with a baseline's norms, or with the oracle. Raises Refused."""
+        own = taken[""][1].norms
+        others = taken[self.witness][1].norms if self.witness in taken else own
+        alike = verify.norms_agree(own, others)
+        if looked_at or not alike:
+            verify.compare_with_oracle(
+                self.replayer, self.anchor, self.timed.part, self.timed.case, self.timed.recipe(seed), whole=not alike
+            )
+
+
+def outside_us(samples: Sequence[Timing]) -> float:
+    """Return the median of the times by the grader's own clock."""
+    ordered = sorted(timing.outside_us for timing in samples)
+    return ordered[len(ordered) // 2] if ordered else 0.0

@@ -1,0 +1,53 @@
+"""What an autotuned launch chose from, in words: the table of its configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grader.protocol.messages import Choice
+from grader.protocol.trace import Choose, ConstexprValue, Launch, Trace, Value, launches_in
+from grader.record import Configuration, Tuned, clean
+
+_MOST_ROWS = 64
+
+
+def tuned(trace: Trace, choices: Sequence[Choice]) -> tuple[Tuned, ...]:
+    """Return a table for every choice that fits one of the trace's."""
+    steps = [step for step in trace.steps if isinstance(step, Choose)]
+    pairs = zip(steps, choices, strict=False)
+    return tuple(_table(trace, step, choice) for step, choice in pairs if _belongs(step, choice))
+
+
+def _belongs(step: Choose, choice: Choice) -> bool:
+    count = len(step.alternatives)
+    return step.line == choice.line and len(choice.times_us) == count and 0 <= choice.chosen < count
+
+
+def _table(trace: Trace, step: Choose, choice: Choice) -> Tuned:
+    launches = [launches_in(alternative)[:1] for alternative in step.alternatives]
+    given = [_given(found[0]) if found else {} for found in launches]
+    differing = [name for name in _names(given) if len({repr(one.get(name)) for one in given}) > 1]
+    kernel = next((trace.kernels[found[0].kernel].name for found in launches if found), "")
+    rows = [
+        Configuration(_words(one, differing), time_us, chosen=place == choice.chosen)
+        for place, (one, time_us) in enumerate(zip(given, choice.times_us, strict=True))
+    ]
+    return Tuned(clean(kernel, 80), step.line, tuple(rows[:_MOST_ROWS]))
+
+
+def _given(launch: Launch) -> dict[str, Value]:
+    return {**launch.kwargs, **launch.options}
+
+
+def _names(given: Sequence[Mapping[str, Value]]) -> list[str]:
+    return [*dict.fromkeys(name for one in given for name in one)]
+
+
+def _words(given: Mapping[str, Value], names: Sequence[str]) -> str:
+    said = []
+    for name in names:
+        value = given.get(name)
+        plain = value.value if isinstance(value, ConstexprValue) else value
+        if isinstance(plain, bool | int | float | str):
+            said.append(f"{name}={plain}")
+    return clean(", ".join(said), 200)
