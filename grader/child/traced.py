@@ -47,12 +47,12 @@ class Traced(Worker):
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied
         """Run one function, on tensors that end where their memory ends; its outputs are nobody's business."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-        arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
         if self._cute:
             self._cute.begin()
-        if call.tensors == "cute":
-            arguments = cutedsl.handed_over(arguments)
         try:
+            arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
+            if call.tensors == "cute":
+                arguments = cutedsl.handed_over(arguments)
             with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch(timed=True) as seen:
                 self._run(lambda: function(*arguments))
         except BaseException as raised:
