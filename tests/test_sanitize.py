@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -126,6 +127,48 @@ def test_a_stub_is_not_implemented_and_nothing_is_claimed(look: Look, ex_15: Ent
     assert "Not implemented yet" in shown
     assert "Nothing was looked at" in shown
     assert "No access" not in shown
+
+
+TAIL = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z_ptr + at, tl.load(x_ptr + at))
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 256),)](x, y, z, BLOCK=256)
+    return z
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (TAIL, ""),
+        (TAIL.replace("return z", "return z + y"), "aten.add (line 12)"),
+        (
+            TAIL.replace("    at =", "    tl.static_assert(BLOCK > 0, f'{BLOCK:>4}')\n    at ="),
+            "an f-string in a kernel has no format after the colon: leave it out (line 6)",
+        ),
+    ],
+    ids=["replayed", "torch computes", "the replayer refuses"],
+)
+def test_a_call_that_is_not_replayed_loses_no_finding_and_it_is_said(look: Look, source: str, why: str) -> None:
+    examined = look(source, "vector_add.tail")
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "tl.store" in text)
+    assert {(one.sighting.kind, one.sighting.line) for one in examined.findings} == {("load", line), ("store", line)}
+    made = f"{examined.planned} calls were made in the submission's own process and not replayed: {why}."
+    assert examined.notes == ((f"vector_add: {made}",) if why else ())
+    assert examined.looked == examined.planned
+
+
+def test_the_guard_looks_where_no_line_of_the_submission_runs(look: Look) -> None:
+    """What the file makes of Triton's loads and stores, it makes in its own process alone."""
+    blind = "tl.load = tl.store = lambda *_, **__: 0.0\n"
+    assert {one.sighting.line for one in look(TAIL + blind, "vector_add.tail").findings} == {7}
 
 
 def test_a_file_that_does_not_load_is_said_for_every_part(look: Look) -> None:
@@ -827,3 +870,20 @@ def global_sum(x):
 def test_initcheck_finds_what_is_loaded_before_anything_was_stored(look_with: Look) -> None:
     (found,) = look_with("initcheck", UNWRITTEN, "global_sum.launches").findings
     assert (found.sighting.kind, found.sighting.kernel, found.sighting.line) == ("uninitialised", "_add", 6)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find() is None, reason="compute-sanitizer is not installed")
+@pytest.mark.parametrize("role", ["replay", "submission"])
+def test_what_runs_under_compute_sanitizer_is_confined_by_every_layer(
+    role: Literal["replay", "submission"], gpu_server: ForkServer, ex_15: Entry
+) -> None:
+    limits = replace(ex_15.exercise.limits, load_s=180.0, processes=1024)
+    start = replace(ex_15.start(""), role=role)
+    traced = TracedServer(gpu_server, command(str(find()), "memcheck"))
+    with Session(gpu_server, start, limits) as plain, Session(traced, start, limits) as under_a_tool:
+        plain.load()
+        under_a_tool.load()
+        assert plain.ready is not None
+        assert under_a_tool.ready is not None
+        assert under_a_tool.ready.isolation == plain.ready.isolation
