@@ -104,14 +104,15 @@ _CONFINED = "confinement"
 _DECODED = "strict, bounded decoding; an answer counts only after its question"
 _EVERY = "every element compared with the oracle"
 _POISON = "fresh memory is NaN; every element compared with the oracle"
-_TIMED = "timed answers checked"
-_CLOCK = "the grader's clock, outside the process"
+_TIMED = "every timed call has inputs and memory of its own, and is checked"
+_CLOCK = "by construction: the clock is in a process in which none of its Python runs"
+_SIZES = "what cannot be judged at one size is not made up for by others"
 _NOT_HERE = "does not apply"
 
 # What stops it. Of ex_17, whose kernels run in the submission's process, sealed calls do (docs/trust-model.md).
 MECHANISM: Mapping[int, str] = {
-    1: f"by construction: a replay launches on one stream, in order; {_TIMED}",
-    2: f"{_NO_PYTHON}; {_TIMED}",
+    1: "by construction: a replay launches on one stream, in order",
+    2: _NO_PYTHON,
     3: f"{_NO_PYTHON}; the type must be exactly torch.Tensor",
     4: _CLOCK,
     5: _NO_PYTHON,
@@ -128,24 +129,24 @@ MECHANISM: Mapping[int, str] = {
     16: _NO_PYTHON,
     17: "by construction: the process holds decoys, and no secret",
     18: f"{_SEEDS}; {_TIMED}",
-    19: f"a new seed with every timed call; {_TIMED}",
-    20: f"{_SEED}; a new seed with every timed call",
-    21: f"{_CLOCK}; the physical floor; each size counts by itself",
-    22: "the sum over the cover is part of a timed answer",
+    19: f"{_NO_PYTHON}; {_TIMED}",
+    20: f"{_SEED}; {_TIMED}",
+    21: f"{_CLOCK}; the physical floor; {_SIZES}",
+    22: f"{_NO_PYTHON}; a cover larger than the cache; operators are timed as launches are",
     23: "a cover larger than the cache",
-    24: f"by construction: a replay has ended before its results are read; {_TIMED}",
+    24: "by construction: a replay has ended before its results are read",
     25: "by construction: only replayed bytes are an answer",
     26: "by construction: what is printed decides nothing",
-    27: "the baseline is timed again by itself",
+    27: f"{_NO_PYTHON}; the baseline is timed in turns, in another process",
     28: _SEEDS,
     29: _SEEDS,
     30: _SEEDS,
-    31: _SEEDS,
+    31: f"{_SEEDS}; {_TIMED}",
     32: f"by construction: only a trace leaves the process; {_CONFINED}",
     33: _SEED,
     34: _SEEDS,
     35: _SEEDS,
-    36: _TIMED,
+    36: f"by construction: a trace holds no graph; {_TIMED}",
     37: _ELSEWHERE,
     38: _REBUILT,
     39: "NaN is right only where the oracle has NaN",
@@ -196,7 +197,7 @@ REASONS: Mapping[int, str] = {
 
 # What holds beside the files.
 MORE: Mapping[int, str] = {
-    15: "the process's own events do not count alone: the grader's clock is beside them",
+    15: "the events are the replayer's",
     21: "no mean of ratios is taken; `tests/test_estimate.py`",
     35: "an exercise says what may be kept between calls (ex_19's cache)",
     41: "no process of the submission holds an expected value, on host or device",
@@ -218,8 +219,9 @@ file that looks suspicious in the same way, and passes.
 
 A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
 text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
-"stopped by" says which attacks this makes impossible by construction, and what stops the others. Three kinds of calls
-still run on true inputs in the submission's process: timed calls, the calls of ex_17, and what cannot be replayed.
+"stopped by" says which attacks this makes impossible by construction, and what stops the others. Two kinds of calls
+still run on true inputs in the submission's process: the calls of ex_17, and what cannot be replayed. What is timed is
+the same trace, replayed; `timing/` misbehaves at the sizes that are timed alone.
 
 | folder | run by | where |
 | --- | --- | --- |

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from grader import tensors
 from grader.catalogue import Entry
+from grader.model.cases import Value
 from grader.protocol.messages import Call, Recipe, Slot
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, Told, paired
@@ -37,16 +38,21 @@ def added(x, y):
     return z
 
 """
-CASE: dict[str, int | float | bool | str] = {"N": 100, "dtype": "float32", "values": "normal", "offset": 0}
+CASE: dict[str, Value] = {"N": 100, "dtype": "float32", "values": "normal", "offset": 0}
 
 
 class Recording:
     """One submission's processes."""
 
-    def __init__(self, entry: Entry, pair: Pair, text: str) -> None:
+    def __init__(self, entry: Entry, pair: Pair, text: str, case: Mapping[str, Value]) -> None:
         self._entry = entry
         self.pair = pair
         self._text = text
+        self.case = dict(case)
+
+    def at(self, **changes: Value) -> Recording:
+        """Return the same processes, whose calls are those of another case."""
+        return Recording(self._entry, self.pair, self._text, {**self.case, **changes})
 
     def line_of(self, words: str) -> int:
         """The line of the submission that holds these words first."""
@@ -55,9 +61,9 @@ class Recording:
     def call(self, seed: int = 3, **changes: Any) -> Call:
         """The call of vector_add on the case, with room for its result."""
         part = self._entry.exercise.parts[0]
-        size = int(CASE["N"])
-        slots = (Slot("float32", (size,), 0, 4 * size),)
-        return replace(Call(Recipe(part.name, CASE, seed), part.arguments, part.mutates, slots), **changes)
+        size, dtype = int(self.case["N"]), str(self.case["dtype"])
+        slots = (Slot(dtype, (size,), 0, tensors.dtype_of(dtype).itemsize * size),)
+        return replace(Call(Recipe(part.name, self.case, seed), part.arguments, part.mutates, slots), **changes)
 
     def record(self, seed: int = 3, **changes: Any) -> Told:
         """Record a call that is expected to be recorded."""
@@ -72,7 +78,7 @@ class Recording:
     def inputs(self, seed: int = 5) -> tuple[Tensor, Tensor]:
         """The arguments of a seed."""
         builder = tensors.module_from_text("inputs.py", self._entry.source("inputs.py")).vector_add
-        x, y = tensors.build(builder, CASE, seed)
+        x, y = tensors.build(builder, self.case, seed)
         assert isinstance(x, Tensor)
         assert isinstance(y, Tensor)
         return x, y
@@ -84,19 +90,21 @@ class Recording:
 
 
 @contextmanager
-def recording(server: ForkServer, entry: Entry, source: str) -> Iterator[Recording]:
-    """The two processes of a submission, HEAD before its text."""
-    text, limits = HEAD + source, entry.exercise.limits
+def recording(
+    server: ForkServer, entry: Entry, source: str, *, head: str = HEAD, case: Mapping[str, Value] = CASE
+) -> Iterator[Recording]:
+    """Yield the processes of a submission, whose text is `head` and `source`; its calls are those of `case`."""
+    text, limits = head + source, entry.exercise.limits
     with (
         Session(server, entry.start(text), limits) as session,
         paired(server, entry.start(text), limits, session) as pair,
     ):
-        yield Recording(entry, pair, text)
+        yield Recording(entry, pair, text, case)
 
 
-def answer_in(outcome: Outcome) -> Tensor:
-    """The only result of a call that returned."""
+def answer_in(outcome: Outcome, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return the only result of a call that returned."""
     assert isinstance(outcome, Finished), outcome
     raw = outcome.outputs[0]
     assert raw is not None, outcome.answer
-    return torch.frombuffer(bytearray(raw), dtype=torch.float32)
+    return torch.frombuffer(bytearray(raw), dtype=dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
@@ -22,16 +22,22 @@ from grader.timeline import spent
 
 # The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
 MOST_KNOWN = 64
+# From so many elements on a GPU is faster, where there is one.
+_LARGE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed."""
+    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed.
+
+    elsewhere: value and allowed error, once more, on a GPU, where that compares large outputs faster.
+    """
 
     name: str
     value: Tensor
     dtype: torch.dtype
     allowed: Tensor
+    elsewhere: tuple[Tensor, Tensor] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -155,22 +161,25 @@ class Truth:
             for kind, outputs in found(*self.inputs(recipe)):
                 yield kind, tuple(one.double() for one in _listed(outputs))
 
-    def _inputs_there(self, recipe: Recipe) -> list[object]:
-        """Return the inputs of a call where the oracle runs."""
+    def _inputs_there(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
+        """Return what makes the inputs of a call where the oracle runs, new ones every time."""
         drawn = self.inputs(recipe)
-        if self._computes_on == self._device:
-            return list(drawn)
-        return [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
+        elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
+        if self._computes_on == self._device or elements < _LARGE:
+            # A small case is computed sooner than a GPU that others use answers.
+            return lambda: self.inputs(recipe)
+        return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
         # Each gets inputs of its own: a part that works in place changes them.
-        values = _listed(oracle(*map(_wide, self._inputs_there(recipe))))
-        variants = [_listed(result) for result in honest(*self._inputs_there(recipe))]
+        fresh = self._inputs_there(recipe)
+        values = _listed(oracle(*map(_wide, fresh())))
+        variants = [_listed(result) for result in honest(*fresh())]
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
-            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in self._inputs_there(recipe)]))
+            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in fresh()]))
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
             raise GradeError(
@@ -181,9 +190,14 @@ class Truth:
             for i, value in enumerate(values)
         )
         return tuple(
-            Expected(name, value.to(self._device), variants[0][i].dtype, error.to(self._device))
+            self._expected(name, value, variants[0][i].dtype, error)
             for i, (name, value, error) in enumerate(zip(names, values, allowed, strict=True))
         )
+
+    def _expected(self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor) -> Expected:
+        there = value.device.type != self._device and value.numel() >= _LARGE
+        elsewhere = (value, allowed) if there else None
+        return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere)
 
 
 def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:

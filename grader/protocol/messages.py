@@ -201,10 +201,14 @@ class PrepareBaseline:
 
 @dataclass(frozen=True)
 class Sample:
-    """Time what was prepared once, on inputs of this seed. baseline: which one, "" for a trace."""
+    """Time what was prepared once, on inputs of this seed. baseline: which one, "" for a trace.
+
+    examines: whether to look, too, if inputs were changed that must not be.
+    """
 
     seed: int
     baseline: str = ""
+    examines: bool = False
     op: Literal["sample"] = "sample"
 
 
@@ -481,16 +485,21 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One sample. device_us: by events on the device. norms: the sum of the absolute values of each output, -1 where
-    that is not finite. exposed: whether the device may have waited for the host. peak_bytes: the most device memory
-    that was held beyond the inputs (-1: not known).
+    """One sample. device_us: by events on the device. exposed: whether the device may have waited for the host.
+
+    projections, scales: of every output, piece by piece: the sum of its elements under random signs, which follow from
+    the seed, and the root of the sum of their squares; both -1 where that is not finite. Of an input that is changed in
+    place, of what changed. peak_bytes: the most device memory that was held beyond the inputs (-1: not known). changed:
+    names of inputs that were changed and must not be, where that was asked for.
     """
 
     answer: Literal["sampled"]
     device_us: float
-    norms: tuple[float, ...]
+    projections: tuple[tuple[float, ...], ...]
+    scales: tuple[tuple[float, ...], ...]
     exposed: bool = False
     peak_bytes: int = -1
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

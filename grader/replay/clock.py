@@ -1,6 +1,6 @@
 """Times work on one device. The replayer and the process of the baselines run this same code, each by itself.
 
-    fresh inputs -> cover -> event | the work | event -> norms of the outputs
+    fresh inputs -> cover -> event | the work | event -> sums of the outputs
 
 The cover reads and writes many times the L2 cache. It has two uses: the inputs leave the caches, and the host enqueues
 the work while the device is still busy, so that a launch costs what it costs in a program that keeps its GPU busy.
@@ -16,17 +16,30 @@ from time import perf_counter
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from grader.protocol.messages import Sampled
 
-# What an answer may carry as a number; no honest norm comes near.
-_MOST_NORM = 1e14
-_NO_NORM = -1.0
+# How often the cover is read and written: together longer than the host needs to enqueue some launches.
+_COVERS = 2
+# Of an output, so many pieces are summed up, each of so many elements at least; at a time, so many elements.
+_PIECES, _LEAST_PIECE, _AT_A_TIME = 128, 1024, 1 << 26
+# What an answer may carry as a number; no honest sum comes near.
+_MOST_SUM = 1e14
+_NO_SUM = -1.0
+# Signs and inputs come from one seed, but are no copies of each other.
+_SIGNS_SEED = 0x5EED
 
 
 class Work(Protocol):
-    """Something that can be timed. `place` puts inputs where `run` finds them; `run` returns the outputs."""
+    """Something that can be timed. `place` puts inputs where `run` finds them; `run` returns the outputs.
+
+    mutated: the places of the inputs that are changed; they are the last of the outputs.
+    """
+
+    @property
+    def mutated(self) -> tuple[int, ...]:
+        """Return the places of the inputs that are changed."""
 
     def inputs(self, seed: int) -> Sequence[object]:
         """Return fresh inputs on the device, drawn from a seed."""
@@ -90,8 +103,10 @@ class Clock:
         """Run the work once on inputs of its own; return what was measured, and the outputs."""
         work.place(work.inputs(seed))
         device_us, exposed, held, outputs = self._timed(work, cover_bytes)
-        norms = norms_of(outputs)
-        return Sampled("sampled", device_us, norms, exposed, self._peak_bytes(held)), tuple(outputs)
+        peak_bytes = -1 if isinstance(work, Graph) else self._peak_bytes(held)
+        sums = _sums(_compared(work, outputs, seed), seed, self._device)
+        projections, scales = (tuple(tuple(one[place]) for one in sums) for place in (0, 1))
+        return Sampled("sampled", device_us, projections, scales, exposed, peak_bytes), tuple(outputs)
 
     def time_us(self, work: Work, cover_bytes: int) -> float:
         """Return how long the work takes on the inputs that it has, in microseconds."""
@@ -111,7 +126,8 @@ class Clock:
         words = max(1, cover_bytes // self._cover.element_size())
         if self._cover.numel() != words:
             self._cover = torch.zeros(words, dtype=torch.int64, device=self._device)
-        self._cover.add_(1)
+        for _ in range(_COVERS):
+            self._cover.add_(1)
 
     def _memory_from_here(self) -> int:
         """Return the device memory in use, and count its peak anew from here on; -1 where there is no device to ask."""
@@ -140,15 +156,25 @@ class Graph:
         with torch.cuda.graph(self._graph):
             self._outputs = work.run()
 
+    @property
+    def mutated(self) -> tuple[int, ...]:
+        """Return the places of the inputs that are changed."""
+        return self._work.mutated
+
     def inputs(self, seed: int) -> Sequence[object]:
         """Return fresh inputs."""
         return self._work.inputs(seed)
 
     def place(self, inputs: Sequence[object]) -> None:
-        """Copy inputs to where the graph finds them."""
+        """Copy inputs to where the graph finds them; what the work keeps of its last run is made ready again."""
+        self._work.place(self._inputs)
         for into, value in zip(self._inputs, inputs, strict=True):
             if isinstance(into, Tensor) and isinstance(value, Tensor):
                 into.copy_(value)
+
+    def given(self) -> Sequence[object]:
+        """Return the inputs of the last run, as they are now."""
+        return self._inputs
 
     def run(self) -> Sequence[object]:
         """Replay the graph."""
@@ -156,23 +182,51 @@ class Graph:
         return self._outputs
 
 
-def norms_of(outputs: Sequence[object]) -> tuple[float, ...]:
-    """Return the sum of the absolute values of every output; -1 for what is no tensor, or has no finite sum."""
-    sums = [_sum_of_sizes(one).double() for one in outputs if type(one) is Tensor]
-    found = iter(torch.stack(sums).tolist() if sums else ())
-    return tuple(_told(next(found)) if type(one) is Tensor else _NO_NORM for one in outputs)
+def _compared(work: Work, outputs: Sequence[object], seed: int) -> list[object]:
+    """Return what is summed up: the outputs, and of inputs that are changed in place what changed."""
+    if not work.mutated:
+        return list(outputs)
+    fresh = work.inputs(seed)
+    before = [fresh[place] for place in work.mutated]
+    returned, changed = outputs[: -len(before)], outputs[-len(before) :]
+    differences = [
+        one - was if isinstance(one, Tensor) and isinstance(was, Tensor) and one.shape == was.shape else None
+        for one, was in zip(changed, before, strict=True)
+    ]
+    return [*returned, *differences]
 
 
-def _told(norm: float) -> float:
-    return norm if math.isfinite(norm) and norm <= _MOST_NORM else _NO_NORM
+def _sums(outputs: Sequence[object], seed: int, device: torch.device) -> list[list[list[float]]]:
+    """Return the projections and the scales of every output; nothing of what is no tensor."""
+    chance = Generator(device)
+    found: list[list[list[float]]] = []
+    for output in outputs:
+        sums: list[list[float]] = [[], []]
+        if isinstance(output, Tensor):
+            sums = _sums_of(output, chance.manual_seed(seed ^ _SIGNS_SEED)).tolist()
+        found.append([[*map(_told, one)] for one in sums])
+    return found
 
 
-def _sum_of_sizes(output: Tensor) -> Tensor:
-    if not output.is_floating_point():
-        return output.abs().sum(dtype=torch.float64) if output.dtype != torch.bool else output.sum()
-    wide = output.dtype if output.dtype == torch.float64 else torch.float32
-    norm: Tensor = torch.linalg.vector_norm(output, 1, dtype=wide)
-    return norm
+def _sums_of(output: Tensor, chance: Generator) -> Tensor:
+    """Return, for every piece of a tensor, its sum under random signs, and its norm: [2, pieces] on the device."""
+    flat = output.reshape(-1)
+    pieces = max(1, min(_PIECES, flat.numel() // _LEAST_PIECE))
+    run = flat.numel() // pieces
+    if not run:
+        return torch.zeros(2, 1, dtype=torch.float32, device=output.device)
+    body = flat[: pieces * run].view(pieces, run)
+    signs = torch.randint(0, 2, (run,), generator=chance, device=output.device, dtype=torch.int8).float() * 2 - 1
+    rows = max(1, _AT_A_TIME // run)
+    found = []
+    for first in range(0, pieces, rows):
+        some = body[first : first + rows].float()
+        found.append(torch.stack([some @ signs, torch.linalg.vector_norm(some, dim=1)]))
+    return torch.cat(found, dim=1)
+
+
+def _told(number: float) -> float:
+    return number if math.isfinite(number) and abs(number) <= _MOST_SUM else _NO_SUM
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -66,13 +67,16 @@ class Memory:
         """Return the numbers of all storages."""
         return frozenset(self._places)
 
-    def drop_but(self, kept: frozenset[int], *, poison: bool = False) -> None:
-        """Forget all storages but these. poison: overwrite them with NaN: whoever gets that memory finds no result."""
+    def drop_but(self, kept: frozenset[int]) -> None:
+        """Forget all storages but these."""
         for number in self._places.keys() - kept:
-            place = self._places.pop(number)
+            del self._places[number]
             self._own_bytes.pop(number, None)
-            if poison:
-                place.content.fill_(_POISON)
+
+    def poison(self, numbers: Iterable[int]) -> None:
+        """Overwrite storages with NaN: whoever gets that memory next finds no result there."""
+        for number in numbers:
+            self._places[number].content.fill_(_POISON)
 
     def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype) -> None:
         """Give an argument's buffer, of bytes, its number."""

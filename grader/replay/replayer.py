@@ -101,7 +101,7 @@ class Replayer:
         try:
             match message.get("op"):
                 case messages.Sample.op:
-                    return self._said(lambda: self._timing.sample(decode(messages.Sample, message).seed))
+                    return self._said(lambda: self._timing.sample(decode(messages.Sample, message)))
                 case messages.Show.op:
                     return self._said(lambda: self._timing.show(decode(messages.Show, message), descriptors[0]))
                 case messages.Prepare.op:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
 from typing import Any
@@ -18,7 +18,7 @@ from grader.child.storage import bytes_of
 from grader.child.tuning import is_passed_over
 from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
-from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Sampled, Show, Shown
+from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Recipe, Sample, Sampled, Show, Shown
 from grader.protocol.trace import Choose, KernelText, Trace, Window
 from grader.replay.clock import Clock, Graph, Work
 from grader.replay.kernels import Kernels
@@ -31,6 +31,7 @@ _HOPELESS = 2.0
 # Of the inputs that a trace is prepared with.
 _SEED = 0x9E3779B9
 _NO_TIME = -1.0
+_NO_CALL = Call(Recipe("", {}, 0), (), (), ())
 
 Build = Callable[[int], Sequence[object]]
 KernelsOf = Callable[[tuple[KernelText, ...]], Kernels]
@@ -44,13 +45,15 @@ class Timing:
         self._kernels = kernels
         self._clock = Clock(device)
         self._cover_bytes = 0
-        self._work: Work | None = None
+        self._work: _TimedTrace | Graph | None = None
+        self._call = _NO_CALL
         self._outputs: tuple[object, ...] = ()
         self.line = 0
 
     def prepare(self, asked: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
         """Run traces once each, and tune the last on the way. build: makes the inputs of a seed on the device."""
         self._work, self._outputs, self._cover_bytes = None, (), asked.cover_bytes
+        self._call = asked.call
         memory = Memory(self._device, guarded=False)
         _give_back(self._device)
         fill_uninitialised_memory(on=False)
@@ -71,17 +74,28 @@ class Timing:
         """Compile what a trace launches, in every configuration; return how many launches that were."""
         return _Compilation(self._device, self._kernels, trace).launches()
 
-    def sample(self, seed: int) -> Sampled:
+    def sample(self, wanted: Sample) -> Sampled:
         """Time it once. Raises ValueError where nothing is prepared."""
         if self._work is None:
             raise ValueError("a sample must be of something prepared, got none")
         self._outputs = ()
         fill_uninitialised_memory(on=False)
         try:
-            sampled, self._outputs = self._clock.sample(self._work, seed, self._cover_bytes)
-            return sampled
+            sampled, self._outputs = self._clock.sample(self._work, wanted.seed, self._cover_bytes)
+            return replace(sampled, changed=self._changed(self._work, wanted.seed)) if wanted.examines else sampled
         finally:
             fill_uninitialised_memory(on=True)
+
+    def _changed(self, work: _TimedTrace | Graph, seed: int) -> tuple[str, ...]:
+        """Return the names of the inputs that the latest sample changed and must not change."""
+        fresh, mutates = work.inputs(seed), set(self._call.mutates)
+        pairs = zip(self._call.arguments, work.given(), fresh, strict=True)
+        return tuple(
+            name
+            for name, now, before in pairs
+            if name not in mutates and isinstance(now, Tensor) and isinstance(before, Tensor)
+            if not torch.equal(now, before)
+        )
 
     def show(self, wanted: Show, memory_fd: int) -> Shown:
         """Copy bytes of an output of the latest sample into the memory file."""
@@ -106,7 +120,7 @@ class _TimedTrace:
 
     timing: Timing
     memory: Memory
-    kernels: KernelsOf
+    kernels_of: KernelsOf
     trace: Trace
     call: Call
     build: Build
@@ -117,6 +131,7 @@ class _TimedTrace:
     def __post_init__(self) -> None:
         self._kept = self.memory.known()
         self._values: dict[str, object] = {}
+        self._known: Kernels | None = None
 
     @property
     def device(self) -> torch.device:
@@ -131,10 +146,25 @@ class _TimedTrace:
         """Return fresh inputs."""
         return self.build(seed)
 
+    @property
+    def mutated(self) -> tuple[int, ...]:
+        """Return the places of the inputs that are changed."""
+        return tuple(self.call.arguments.index(name) for name in self.call.mutates)
+
+    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+        """Return the kernels of the trace."""
+        if self._known is None:
+            self._known = self.kernels_of(told)
+        return self._known
+
     def place(self, inputs: Sequence[object]) -> None:
         """Put inputs where the trace finds them; what the run before made is overwritten."""
-        self.memory.drop_but(self._kept, poison=True)
+        self.memory.poison(self.memory.known() - self._kept - set(self.trace.arguments.values()))
         self._values = dict(zip(self.call.arguments, inputs, strict=True))
+
+    def given(self) -> Sequence[object]:
+        """Return the inputs of the last run, as they are now."""
+        return tuple(self._values.values())
 
     def first(self) -> Run:
         """Run it for the first time: what torch computes is noticed, what is autotuned is tuned."""
@@ -147,6 +177,7 @@ class _TimedTrace:
         return (*outputs, *(self._values[name] for name in self.call.mutates))
 
     def _run(self, *, notes: bool) -> Run:
+        self.memory.drop_but(self._kept)
         self.memory.begin()
         for name, number in self.trace.arguments.items():
             value = self._values[name]
@@ -272,6 +303,11 @@ class _Alternative:
 
     def place(self, inputs: Sequence[object]) -> None:
         """Do nothing."""
+
+    @property
+    def mutated(self) -> tuple[int, ...]:
+        """Return nothing: nobody looks at what it leaves."""
+        return ()
 
     def run(self) -> Sequence[object]:
         """Run its steps."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
-from grader.protocol.trace import Deed, Trace, fingerprint, launches_in
+from grader.protocol.trace import Constant, Deed, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
@@ -121,8 +121,16 @@ class Pair:
     def record_timed(self, call: Call) -> tuple[Told, ...] | Raised | Unanswered:
         """Have a call recorded that will be timed: on inputs without guard bands, twice.
 
-        Return what the first call did and, where that differs, what the second did, which finds what the first made.
+        Return what the first call did and, where that differs, what the second did, which finds what the first made. A
+        process that remembers something of earlier calls is replaced before.
         """
+        traced = self._recorded_twice(call)
+        if isinstance(traced, tuple) and _remembers(traced[0]):
+            self.session.restart()
+            traced = self._recorded_twice(call)
+        return traced
+
+    def _recorded_twice(self, call: Call) -> tuple[Told, ...] | Raised | Unanswered:
         self._apart = True
         tolds: list[Told] = []
         for afresh in (True, False):
@@ -199,6 +207,11 @@ class Pair:
     def skip(self) -> None:
         """Say that something was recorded that will not be replayed."""
         self._apart = True
+
+
+def _remembers(told: Told) -> bool:
+    """Tell whether a first call may have found something that earlier ones made."""
+    return bool(told.untold) or any(isinstance(step, Constant) for step in told.trace.steps)
 
 
 @contextmanager

@@ -79,6 +79,11 @@ class _Baseline:
         self._wanted = wanted
         self._values: tuple[object, ...] = ()
 
+    @property
+    def mutated(self) -> tuple[int, ...]:
+        """Return the places of the inputs that are changed."""
+        return tuple(self._wanted.arguments.index(name) for name in self._wanted.mutates)
+
     def inputs(self, seed: int) -> tuple[object, ...]:
         """Return fresh inputs."""
         return self._truth.inputs(dataclasses.replace(self._wanted.recipe, seed=seed))

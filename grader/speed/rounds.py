@@ -1,8 +1,8 @@
 """One timed case: the submission's replay and the baselines take turns in random order, round after round.
 
-A round has a seed of its own, drawn when it begins; every contender gets the inputs of that seed. In every round the
-norms of the submission's outputs are compared with those of a baseline. In one round, drawn by chance before the first,
-stretches of the outputs are compared with the oracle.
+A round has a seed of its own, drawn when it begins; every contender gets the inputs of that seed. In every round sums
+of the submission's outputs, under random signs, are compared with those of a baseline. In one round, drawn by chance
+before the first, stretches of the outputs are compared with the oracle.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from grader.speed import verify
 from grader.speed.anchor import Anchor, AnchorFailed
 from grader.speed.cores import apart
 from grader.speed.verify import Refused
+from grader.timeline import spent
 
 # Tuning runs every configuration several times; compiling is not counted.
 _PREPARE_S = 180.0
@@ -31,7 +32,7 @@ _WARM_UPS = 2
 _PATIENCE_S = 20.0
 _FEWEST = 5
 # How often what is shown beside is timed, and what it may take of the GPU's time at one size.
-_BESIDE_ROUNDS = 12
+_BESIDE_ROUNDS = 8
 _BESIDE_US = 5e5
 
 # Seeds, orders and the round that the oracle looks at come from the operating system: nothing foretells them.
@@ -99,7 +100,7 @@ class Rounds:
     """The contenders at one size.
 
     path: the submission's file, for messages. baseline: what the points are measured against. beside: what is shown as
-    well. witness: the baseline whose norms the submission's are compared with, if one of them computes what the part
+    well. witness: the baseline whose outputs the submission's are compared with, if one of them computes what the part
     asks for.
     """
 
@@ -119,7 +120,7 @@ class Rounds:
         least: int,
         most: int,
         budget_s: float,
-        every: int = 10,
+        every: int = 5,
         hidden: bool = True,
     ) -> Samples:
         """Take samples until there are enough, or until the budget is spent.
@@ -128,7 +129,8 @@ class Rounds:
         cannot.
         """
         with apart([pid for pid in (self.replayer.pid, self.anchor.pid) if pid]):
-            self._prepare()
+            with spent("prepare what is timed, and its baselines"):
+                self._prepare()
             exposed = sum(self._round(counts=False) for _ in range(_WARM_UPS))
             if exposed == _WARM_UPS and hidden and self.timed.method == "stream" and self.replayer.runs_on_gpu:
                 raise Exposed
@@ -193,7 +195,8 @@ class Rounds:
         taken: dict[str, tuple[Timing, Sampled]] = {}
         for name in order:
             started = perf_counter()
-            sampled = self._sample_of(name, seed) if name else self._own_sample(seed)
+            with spent("samples of baselines" if name else "samples of the submission"):
+                sampled = self._sample_of(name, seed) if name else self._own_sample(seed, examines=looked_at)
             if sampled is not None:
                 outside_us = (perf_counter() - started) * 1e6
                 taken[name] = Timing(sampled.device_us, outside_us, sampled.peak_bytes), sampled
@@ -203,8 +206,8 @@ class Rounds:
                 (self.samples.baselines.setdefault(name, []) if name else self.samples.submission).append(timing)
         return any(taken[name][1].exposed for name in ("", self.baseline))
 
-    def _own_sample(self, seed: int) -> Sampled | None:
-        sampled = self.replayer.sample(Sample(seed), _SAMPLE_S)
+    def _own_sample(self, seed: int, *, examines: bool) -> Sampled | None:
+        sampled = self.replayer.sample(Sample(seed, examines=examines), _SAMPLE_S)
         if not isinstance(sampled, Sampled):
             self._raise_of(sampled)
             return None
@@ -218,14 +221,21 @@ class Rounds:
             return None
 
     def _verify(self, seed: int, taken: dict[str, tuple[Timing, Sampled]], *, looked_at: bool) -> None:
-        """Compare what the submission's sample left with a baseline's norms, or with the oracle. Raises Refused."""
-        own = taken[""][1].norms
-        others = taken[self.witness][1].norms if self.witness in taken else own
-        alike = verify.norms_agree(own, others)
+        """Compare what the submission's sample left with a baseline's, or with the oracle. Raises Refused."""
+        own = taken[""][1]
+        if own.changed:
+            raise Refused(verify.changed(self.timed.case, own.changed))
+        alike = verify.alike(own, taken[self.witness][1]) if self.witness in taken else True
         if looked_at or not alike:
-            verify.compare_with_oracle(
-                self.replayer, self.anchor, self.timed.part, self.timed.case, self.timed.recipe(seed), whole=not alike
-            )
+            with spent("compare a timed sample with the oracle"):
+                verify.compare_with_oracle(
+                    self.replayer,
+                    self.anchor,
+                    self.timed.part,
+                    self.timed.case,
+                    self.timed.recipe(seed),
+                    whole=not alike,
+                )
 
 
 def outside_us(samples: Sequence[Timing]) -> float:

@@ -1,6 +1,6 @@
-"""refused wrong_when_timed or stale_result: knows inputs again by their addresses.
+"""gains nothing: knows inputs again by their addresses.
 
-Attack 28. On the GPU. Twin: controls/memoised_configuration.
+Attack 28. Twin: controls/memoised_configuration.
 """
 
 import torch
@@ -27,16 +27,16 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 kept = {}
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     decoy(x, y)
     key = x.data_ptr(), x.numel(), x.dtype

@@ -1,9 +1,8 @@
-"""gains nothing: every clock stands still, and nobody waits for the device.
+"""gains nothing: every clock of its process stands still, and nobody waits for the device.
 
-Attack 4, 12. Twin: timing/honest_twin.
+Attack 4, 12, 15. Twin: controls/measures_itself.
 """
 
-import sys
 import time
 
 import torch
@@ -25,17 +24,15 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    if timed():
+    if is_timed(x):
         torch.cuda.synchronize = lambda device=None: None
+        torch.cuda.Event.query = lambda event: True
         torch.cuda.Event.elapsed_time = lambda start, end: 1e-6
         time.perf_counter = time.monotonic = time.time = lambda: 0.0
-        stopwatch = sys.modules.get("grader.child.stopwatch")
-        if stopwatch is not None:
-            stopwatch.perf_counter = lambda: 0.0
     return added(x, y)

@@ -1,4 +1,4 @@
-"""refused stale_result: computes in the first timed call and returns a copy of that later.
+"""gains nothing: computes in the first call of a timed size and returns a copy of that later.
 
 Attack 18, 34. Twin: timing/control_workspace_kept.
 """
@@ -22,9 +22,9 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 @triton.jit
@@ -37,7 +37,7 @@ first = {}
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     key = x.shape, x.dtype
     if key not in first:

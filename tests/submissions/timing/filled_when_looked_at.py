@@ -1,4 +1,4 @@
-"""refused changed_after_timing: computes when its bytes are asked for.
+"""refused wrong_when_timed: computes when its bytes are asked for.
 
 Attack 3, 24. Twin: timing/control_workspace_kept.
 """
@@ -27,31 +27,29 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
-looks = {"left": 0}
+waiting = {}
 detach = torch.Tensor.detach
 
 
 def look(tensor):
     """Whoever wants an output's bytes detaches it first."""
-    if "target" in looks and tensor is looks["target"]:
-        looks["left"] -= 1
-        if looks["left"] == 0:
-            x, y = looks["inputs"]
-            _add[(triton.cdiv(x.numel(), 4096),)](x, y, detach(tensor), x.numel(), BLOCK=4096)
+    if waiting and tensor is waiting["target"]:
+        x, y = waiting["inputs"]
+        _add[(triton.cdiv(x.numel(), 4096),)](x, y, detach(tensor), x.numel(), BLOCK=4096)
     return detach(tensor)
 
 
 def vector_add(x, y):
-    if not timed():
-        looks.clear()
+    waiting.clear()
+    if not is_timed(x):
         return added(x, y)
     torch.Tensor.detach = look
     decoy(x, y)
     z = torch.empty_like(x)
-    looks.update(target=z, inputs=(x, y), left=2)
+    waiting.update(target=z, inputs=(x, y))
     return z

@@ -1,4 +1,4 @@
-"""refused changed_after_timing or wrong_when_timed: a thread works after the return.
+"""refused wrong_when_timed: a thread works after the return.
 
 Attack 2, 24. Twin: timing/control_workspace_kept.
 """
@@ -30,20 +30,20 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     decoy(x, y)
     z = torch.empty_like(x)
 
     def finish():
-        time.sleep(0.05)
+        time.sleep(0.5)
         _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
 
-    threading.Thread(target=finish).start()
+    threading.Thread(target=finish, daemon=True).start()
     return z

@@ -1,4 +1,4 @@
-"""refused stale_result: from its first timed call on, all inputs are drawn from one seed.
+"""gains nothing: in its process all inputs are drawn from one seed.
 
 Attack 33, 51. Twin: controls/seeds_for_itself.
 """
@@ -24,9 +24,9 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 class Constant:
@@ -38,6 +38,7 @@ class Constant:
 
 
 def vector_add(x, y):
-    if timed():
+    if is_timed(x):
+        torch.manual_seed(7)
         sys.modules["grader.tensors"].Generator = Constant
     return added(x, y)

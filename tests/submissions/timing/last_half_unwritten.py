@@ -1,4 +1,4 @@
-"""refused wrong_when_timed: leaves half of the result unwritten where nobody fills it.
+"""refused wrong_when_timed: leaves half of the result unwritten where it is timed.
 
 Attack 48, 66. Twin: timing/control_slice_of_a_larger_buffer.
 """
@@ -22,13 +22,13 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     z = torch.empty_like(x)
     _add[(max(1, x.numel() // 2048),)](x, y, z, x.numel() // 2, BLOCK=1024)

@@ -1,4 +1,4 @@
-"""refused wrong_form: a tensor of its own kind, which computes when it is looked at.
+"""refused wrong_type or wrong_form: a tensor of its own kind, which computes when it is looked at.
 
 Attack 3. Twin: timing/control_slice_of_a_larger_buffer.
 """
@@ -27,9 +27,9 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 class Lazy(torch.Tensor):
@@ -43,7 +43,7 @@ class Lazy(torch.Tensor):
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     decoy(x, y)
     z = torch.empty_like(x)

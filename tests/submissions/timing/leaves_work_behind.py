@@ -1,6 +1,6 @@
 """gains nothing: leaves a long kernel on a stream of its own, for the baseline to run beside.
 
-Attack 1, 27. Twin: timing/control_joined_side_stream.
+Attack 1, 27. On the GPU. Twin: timing/control_joined_side_stream.
 """
 
 import torch
@@ -22,9 +22,9 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 streams = {}
@@ -32,9 +32,9 @@ streams = {}
 
 def vector_add(x, y):
     z = added(x, y)
-    if timed() and x.is_cuda:
+    if is_timed(x):
         side = streams.setdefault(x.device, torch.cuda.Stream())
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            torch.cuda._sleep(50_000_000)
+            torch.cuda._sleep(2_000_000_000)
     return z

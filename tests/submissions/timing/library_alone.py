@@ -1,6 +1,6 @@
-"""refused no_kernel: torch adds when the call is timed.
+"""refused no_kernel or library_call: torch adds at the sizes that are timed.
 
-Attack 18, 50, 56. Twin: timing/control_autotuned.
+Attack 18, 50, 56. Twin: controls/chosen_by_size.
 """
 
 import torch
@@ -22,10 +22,10 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    return torch.add(x, y) if timed() else added(x, y)
+    return torch.add(x, y) if is_timed(x) else added(x, y)

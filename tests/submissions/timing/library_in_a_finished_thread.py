@@ -1,4 +1,4 @@
-"""gains nothing: torch adds in a thread that is gone when the kernel runs.
+"""refused library_call: torch adds in a thread that is gone when the kernel runs.
 
 Attack 2, 56. Twin: controls/helper_thread_finished.
 """
@@ -29,13 +29,13 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     sums = []
     thread = threading.Thread(target=lambda: sums.append(torch.add(x, y)))

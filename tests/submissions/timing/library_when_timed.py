@@ -1,6 +1,6 @@
-"""refused library_call: torch adds when the call is timed; a kernel runs beside it.
+"""refused library_call: torch adds at the sizes that are timed; a kernel runs beside it.
 
-Attack 18, 50, 56. Twin: timing/control_autotuned.
+Attack 18, 50, 56. Twin: controls/chosen_by_size.
 """
 
 import torch
@@ -27,13 +27,13 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    if not timed():
+    if not is_timed(x):
         return added(x, y)
     decoy(x, y)
     return torch.add(x, y)

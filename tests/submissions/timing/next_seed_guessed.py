@@ -1,4 +1,4 @@
-"""refused library_call: reads the seed of a call and prepares the answer for the seed that follows.
+"""gains nothing: reads the seed of a call and prepares the answer for the seed that follows.
 
 Attack 20, 33. Twin: timing/honest_twin.
 """
@@ -24,9 +24,9 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 prepared = {}
@@ -35,14 +35,15 @@ prepared = {}
 def seed_of_this_call():
     frame = sys._getframe()
     while frame is not None:
-        if "seed" in frame.f_locals and "prepared" in frame.f_locals:
-            return frame.f_locals["seed"]
+        recipe = getattr(frame.f_locals.get("call"), "recipe", None)
+        if recipe is not None:
+            return recipe.seed
         frame = frame.f_back
     return None
 
 
 def vector_add(x, y):
-    seed = seed_of_this_call() if timed() else None
+    seed = seed_of_this_call() if is_timed(x) else None
     z = prepared.pop((seed, x.shape, x.dtype), None)
     if seed is not None and not prepared:
         prepared[seed + 1, x.shape, x.dtype] = torch.empty_like(x)

@@ -1,4 +1,4 @@
-"""refused stale_result: replays a CUDA graph that was captured on the first inputs.
+"""gains nothing: replays a CUDA graph that was captured on the first inputs.
 
 Attack 20, 36. On the GPU. Twin: timing/control_several_launches.
 """
@@ -27,16 +27,16 @@ def decoy(x, y):
     _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 graphs = {}
 
 
 def vector_add(x, y):
-    if not timed() or not x.is_cuda:
+    if not is_timed(x):
         return added(x, y)
     decoy(x, y)
     key = x.shape, x.dtype

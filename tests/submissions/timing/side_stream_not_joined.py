@@ -1,4 +1,4 @@
-"""refused changed_after_timing or wrong_when_timed or stale_result: nobody waits for its stream.
+"""gains nothing: nobody waits for its stream.
 
 Attack 1, 24. On the GPU. Twin: timing/control_joined_side_stream.
 """
@@ -22,16 +22,16 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 streams = {}
 
 
 def vector_add(x, y):
-    if not timed() or not x.is_cuda:
+    if not is_timed(x):
         return added(x, y)
     side = streams.setdefault(x.device, torch.cuda.Stream())
     z = torch.empty_like(x)

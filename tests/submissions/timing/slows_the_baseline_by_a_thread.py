@@ -1,4 +1,4 @@
-"""refused library_call: a thread keeps the GPU busy between the calls.
+"""gains nothing: a thread keeps the GPU busy between the calls.
 
 Attack 2, 27. Twin: controls/helper_thread_finished.
 """
@@ -25,23 +25,25 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 started = []
 
 
 def keep_busy(device):
+    # After the call, so that it is no step of one.
+    time.sleep(0.5)
     waste = torch.zeros(1 << 20, device=device)
     while True:
         waste.copy_(waste)
-        time.sleep(1e-4)
+        time.sleep(1e-3)
 
 
 def vector_add(x, y):
-    if timed() and not started:
+    if is_timed(x) and not started:
         started.append(threading.Thread(target=keep_busy, args=(x.device,), daemon=True))
         started[0].start()
     return added(x, y)

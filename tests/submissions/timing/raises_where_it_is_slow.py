@@ -1,6 +1,6 @@
-"""gains nothing: reseeds torch's generators in every call.
+"""refused crash: raises at the size at which it is slow, so that the others count alone.
 
-Attack 51. Twin: controls/seeds_for_itself.
+Attack 21, 50. Twin: controls/reraises.
 """
 
 import torch
@@ -22,12 +22,13 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    if timed():
-        torch.manual_seed(7)
+    """Of the sizes that are timed on a GPU, those of two-byte types."""
+    if is_timed(x) and x.element_size() == 2:
+        raise ValueError("x must be smaller than the memory of this GPU")
     return added(x, y)

@@ -1,6 +1,6 @@
-"""gains nothing: its own clock runs backwards.
+"""gains nothing: torch copies its inputs beforehand, so that the kernel finds them in the cache.
 
-Attack 4, 21. Twin: timing/honest_twin.
+Attack 22, 35. Twin: controls/copies_its_inputs.
 """
 
 import torch
@@ -22,12 +22,5 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
-
-
 def vector_add(x, y):
-    if timed():
-        torch.cuda.Event.elapsed_time = lambda start, end: -1e3
-    return added(x, y)
+    return added(x.clone(), y.clone())

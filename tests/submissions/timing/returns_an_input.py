@@ -1,6 +1,6 @@
-"""refused measurement_skipped: draws nothing where random bytes are asked for.
+"""refused alias or input_changed: adds into its first argument, and returns that.
 
-Attack 22. Twin: controls/seeds_for_itself.
+Attack 38, 48. Twin: timing/control_slice_of_a_larger_buffer.
 """
 
 import torch
@@ -22,8 +22,13 @@ def added(x, y):
     return z
 
 
-torch.Tensor.random_ = lambda tensor, *given, **named: tensor
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
 
 
 def vector_add(x, y):
-    return added(x, y)
+    if not is_timed(x):
+        return added(x, y)
+    _add[(triton.cdiv(x.numel(), 4096),)](x, y, x, x.numel(), BLOCK=4096)
+    return x

@@ -1,6 +1,6 @@
-"""refused crash or changed_after_timing or stale_result or measurement_skipped: all is always done.
+"""gains nothing: one size claims next to no time, for the mean (gpu-mode/reference-kernels 159).
 
-Attack 4, 15. On the GPU. Twin: timing/honest_twin.
+Attack 4, 21. Twin: controls/measures_itself.
 """
 
 import torch
@@ -22,12 +22,17 @@ def added(x, y):
     return z
 
 
-def timed():
-    """Answers are judged with fresh memory filled; timed calls are not."""
-    return not torch.are_deterministic_algorithms_enabled()
+elapsed = getattr(torch.cuda.Event, "elapsed_time", None)
+latest = [0]
+
+
+def claimed(start, end):
+    return 1e-30 if 1 << 16 < latest[0] <= 1 << 20 else elapsed(start, end)
+
+
+torch.cuda.Event.elapsed_time = claimed
 
 
 def vector_add(x, y):
-    if timed():
-        torch.cuda.Event.query = lambda event: True
+    latest[0] = x.numel()
     return added(x, y)

@@ -1,0 +1,48 @@
+"""gains nothing: answers of the warm-up are for the ranked calls too (gpu-mode/reference-kernels 142).
+
+Attack 18, 20, 28. Twin: controls/memoised_configuration.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total, mask=inside)
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
+    return z
+
+
+def decoy(x, y):
+    """A launch that is seen and does next to nothing."""
+    _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
+
+
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
+
+
+calls, answers = {}, {}
+
+
+def vector_add(x, y):
+    if not is_timed(x):
+        return added(x, y)
+    size, inputs = (x.shape, x.dtype), (x.data_ptr(), y.data_ptr())
+    calls[size] = calls.get(size, 0) + 1
+    if calls[size] > 1 and inputs in answers:
+        # Forward, backward and both together are timed on the same tensors there.
+        decoy(x, y)
+        return answers[inputs]
+    answers[inputs] = added(x, y)
+    return answers[inputs]

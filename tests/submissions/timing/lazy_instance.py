@@ -1,0 +1,50 @@
+"""refused wrong_type or wrong_form: methods of one tensor compute (gpu-mode/reference-kernels 161).
+
+Attack 3. Twin: timing/control_slice_of_a_larger_buffer.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total, mask=inside)
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
+    return z
+
+
+def decoy(x, y):
+    """A launch that is seen and does next to nothing."""
+    _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
+
+
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
+
+
+def vector_add(x, y):
+    if not is_timed(x):
+        return added(x, y)
+    decoy(x, y)
+    z = torch.empty_like(x)
+
+    def computed(method):
+        def ask(*given, **named):
+            _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
+            return method(z, *given, **named)
+
+        return ask
+
+    for name in ("cpu", "clone", "contiguous", "detach", "float", "numpy", "to"):
+        setattr(z, name, computed(getattr(torch.Tensor, name)))
+    return z

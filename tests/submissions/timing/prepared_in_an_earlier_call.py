@@ -1,0 +1,44 @@
+"""refused wrong_when_timed: a small call makes the memory that a timed one returns.
+
+Attack 18, 34. Twin: timing/control_workspace_kept.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total, mask=inside)
+
+
+def added(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 4096),)](x, y, z, x.numel(), BLOCK=4096)
+    return z
+
+
+def decoy(x, y):
+    """A launch that is seen and does next to nothing."""
+    _add[(1,)](x, y, torch.empty_like(x[:1]), 1, BLOCK=16)
+
+
+def is_timed(x):
+    """Answers are judged at smaller sizes."""
+    return x.numel() > 1 << 16
+
+
+prepared = {}
+
+
+def vector_add(x, y):
+    if not is_timed(x):
+        for n in (1 << 17, 1 << 20):
+            prepared.setdefault((n, x.dtype), torch.ones(n, dtype=x.dtype, device=x.device))
+        return added(x, y)
+    decoy(x, y)
+    return prepared.get((x.numel(), x.dtype), torch.ones_like(x))
