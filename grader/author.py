@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from grader import machine
 from grader.catalogue import Entry
 from grader.errors import SpecError
 from grader.grading import Job, grade, truth_of
@@ -158,8 +159,11 @@ def run_gate(
     # Every file meets the same cases.
     truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
+    lacks = machine.lacked_types()
     drawn = {
-        (parts, one.mode): draw(entry.exercise, seed, gpu=one.mode == "gpu", parts=parts)
+        (parts, one.mode): draw(
+            entry.exercise, seed, gpu=one.mode == "gpu", parts=parts, lacks=lacks if one.mode == "gpu" else ()
+        )
         for parts in {one.parts for one in trials}
         for one in (server, interpreter or server)
     }

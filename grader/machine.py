@@ -9,6 +9,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.gpus import known
 from grader.model.exercise import Package, Part
 from grader.record import Environment
 from grader.sandbox.server import Mode
@@ -71,6 +72,13 @@ def find_gpu() -> Gpu | None:
     except Exception:
         # Whatever a driver raises: what it cannot describe may still run.
         return Gpu("unknown", "unknown", "unknown")
+
+
+def lacked_types() -> tuple[str, ...]:
+    """Return the data types that the GPU here has no instructions for; none where it is not known."""
+    gpu = find_gpu()
+    architecture = known(gpu.capability) if gpu else None
+    return architecture.lacks if architecture else ()
 
 
 def environment(mode: Mode, isolation: tuple[str, ...], gpu: Gpu | None) -> Environment:

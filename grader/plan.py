@@ -10,8 +10,8 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -23,7 +23,7 @@ from hypothesis.errors import Unsatisfiable
 from grader.covering import covering
 from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.model.cases import Case, Cases, Choice, Domain, Space, Value
-from grader.model.exercise import Check, Exercise, Part, check_id
+from grader.model.exercise import Check, Compiles, Exercise, Part, Rule, SpeedBand, check_id
 
 # Hypothesis keeps what it finds in a folder; not in the learner's working directory.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"grade-hypothesis-{os.getuid()}")
@@ -41,13 +41,14 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class PlannedCheck:
-    """What one check runs, and what this machine's mode made it leave out."""
+    """What one check runs, and what this machine made it leave out. unfit: why nothing of it can be judged here."""
 
     part: Part
     check: Check
     cases: tuple[PlannedCase, ...]
     space: Space | None
     notes: tuple[str, ...] = ()
+    unfit: str = ""
 
     @property
     def id(self) -> str:
@@ -68,10 +69,14 @@ def default_seed(exercise_id: str) -> int:
     return _digest(exercise_id) & 0xFFFF_FFFF
 
 
-def draw(exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None) -> Plan:
-    """The plan of an exercise (or of the named parts). Without a GPU, values that need one are left out and noted."""
+def draw(
+    exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None, lacks: Collection[str] = ()
+) -> Plan:
+    """The plan of an exercise (or of the named parts). Without a GPU, values that need one are left out and noted; with
+    one, the types that it `lacks` are.
+    """
     checks = tuple(
-        _draw_check(part, check, seed, gpu=gpu)
+        _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks)
         for part, check in exercise.checks()
         if parts is None or part.name in parts
     )
@@ -90,6 +95,46 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     kept += check.cases.named_large if gpu else ()
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(kept))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
+
+
+def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> PlannedCheck:
+    """Plan a check for a GPU that lacks types: on the cases and sizes without them."""
+    held = check.rule.suite if isinstance(check.rule, SpeedBand) else check.cases
+    suited = _without(held, lacks) if held else None
+    if held is None or suited == held:
+        return _draw_check(part, check, seed, gpu=True)
+    lacked = f"{' and '.join(lacks)}, which this GPU has no instructions for"
+    if suited is None:
+        return PlannedCheck(part, check, (), None, unfit=f"all its cases are in {lacked}")
+    planned = _draw_check(part, replace(check, rule=_with_cases(check.rule, suited)), seed, gpu=True)
+    return replace(planned, notes=(*planned.notes, f"left out: cases in {lacked}"))
+
+
+def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
+    """The cases that have none of these values; None if there are none, and the same object if all are."""
+    space = cases.space.without(lacks)
+    named, large = (
+        tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
+        for listed in (cases.named, cases.named_large)
+    )
+    drawn = cases.generated or cases.covering
+    if space is None or not (named or drawn):
+        return None
+    if (len(named), len(large)) == (len(cases.named), len(cases.named_large)) and (
+        not drawn or space.axes == cases.space.axes
+    ):
+        return cases
+    return replace(cases, space=space, canonical=named, large=large)
+
+
+def _with_cases(rule: Rule, cases: Cases) -> Rule:
+    match rule:
+        case SpeedBand():
+            return replace(rule, suite=cases)
+        case Compiles():
+            return rule
+        case _:
+            return replace(rule, cases=cases)
 
 
 def case_seed(seed: int, name: str, index: int) -> int:
@@ -235,10 +280,11 @@ def parse_case(space: Space, text: str) -> dict[str, Value]:
     return {name: _resolve(space, name, value) for name, value in named.items()}
 
 
-def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True) -> Plan:
+def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lacks: Collection[str] = ()) -> Plan:
     """The plan that runs the token's one case.
 
-    Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU.
+    Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU, or one
+    that does not lack its type.
     """
     for part, check in exercise.checks():
         if check_id(part, check) == token.check:
@@ -252,6 +298,8 @@ def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True) -> 
                 raise UsageError(f"{token.check}: {outside}") from outside
             if not gpu and (case in large or space.needs_gpu(case)):
                 raise MissingEnvironment(f"this case must run on a GPU, got the interpreter for {case.words()}")
+            if gpu and set(case.values()) & set(lacks):
+                raise MissingEnvironment(f"this case must run on a GPU with {' and '.join(lacks)}, got {case.words()}")
             planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
             return Plan(token.seed, (planned,))
     known = ", ".join(check_id(part, check) for part, check in exercise.checks())

@@ -297,7 +297,7 @@ class Speed:
     """A speed check's measurements. ratio: geometric mean over the judged sizes, with its 95 % interval.
 
     baseline names the one that the points are measured against; baselines lists it and all that are shown beside it.
-    curves are the specification's.
+    fallback: why it is not the specification's own, or empty. curves are the specification's.
     """
 
     baseline: str
@@ -312,6 +312,7 @@ class Speed:
     ceilings: Ceilings | None = None
     gpu: GpuState | None = None
     curves: Curves | None = None
+    fallback: str = ""
 
 
 @dataclass(frozen=True)

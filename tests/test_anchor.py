@@ -79,7 +79,7 @@ def test_a_baseline_that_nobody_knows_is_an_answer_too(anchor: Anchor) -> None:
 def test_a_gpu_that_is_not_there_cannot_be_gauged(anchor: Anchor) -> None:
     with pytest.raises(AnchorFailed):
         anchor.gauge()
-    assert anchor.missing("vector_add", ("torch_eager",)) == {"torch_eager": ""}
+    assert anchor.missing(recipe(), ("torch_eager",)) == {"torch_eager": ""}
 
 
 def test_an_anchor_that_dies_is_reported_with_its_last_words(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_baselines_file_that_does_not_load_is_reported_at_the_first_question(t
         anchored(exercise(tmp_path, "import no_such_package\n")) as broken,
         pytest.raises(AnchorFailed, match=r"^ModuleNotFoundError: No module named 'no_such_package'$"),
     ):
-        broken.missing("vector_add", ("torch_eager",))
+        broken.missing(recipe(), ("torch_eager",))
 
 
 def test_it_ends_with_its_block(tmp_path: Path) -> None:
@@ -108,12 +108,17 @@ def test_it_ends_with_its_block(tmp_path: Path) -> None:
 
 
 def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor: Anchor) -> None:
-    assert anchor.missing("vector_add", ("torch_eager", "cublas", "cudnn", "copy_roofline")) == {
+    assert anchor.missing(recipe(), ("torch_eager", "cublas", "cudnn", "copy_roofline")) == {
         "torch_eager": "",
         "cublas": "the exercise's baselines.py must define vector_add_cublas for it",
         "cudnn": f"a baseline must be one of {', '.join(FAMILIES)}, got 'cudnn'",
         "copy_roofline": "",
     }
+
+
+def test_a_baseline_is_tried_and_one_that_raises_cannot_run(anchor: Anchor) -> None:
+    missing = anchor.missing(recipe(part="fused_multiply_add"), ("torch_eager", "copy_roofline"))
+    assert missing == {"torch_eager": "ValueError: no such luck", "copy_roofline": ""}
 
 
 def test_a_timed_call_commits_to_its_output_and_shows_it(anchor: Anchor) -> None:
@@ -172,9 +177,9 @@ def test_an_anchor_whose_answer_is_to_another_question_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with anchored(exercise(tmp_path, BASELINES)) as odd:
-        assert odd.missing("vector_add", ("torch_eager",)) == {"torch_eager": ""}
+        assert odd.missing(recipe(), ("torch_eager",)) == {"torch_eager": ""}
         monkeypatch.setattr(odd, "_answer", lambda limit_s: {"shape": [3]})
         with pytest.raises(AnchorFailed):
-            odd.missing("vector_add", ("torch_eager",))
+            odd.missing(recipe(), ("torch_eager",))
         odd._process.wait(60)
         assert not odd.rest()

@@ -15,7 +15,7 @@ from grader.judge.truth import Truth
 from grader.model.exercise import Agrees, Part, SpeedBand
 from grader.protocol.messages import Recipe
 from grader.speed import baselines
-from grader.speed.baselines import FAMILIES, Family, function_of, title_of, why_missing
+from grader.speed.baselines import FAMILIES, Family, function_of, title_of, unmet, why_missing
 
 ROOT = Path(__file__).resolve().parents[1]
 BANDS = [
@@ -48,25 +48,25 @@ def family(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_an_unknown_baseline_is_answered_with_those_that_there_are() -> None:
-    assert why_missing("cudnn", "copy", module_of()) == (
-        "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_cudnn, torch_compile, xla, "
-        "flashinfer, flash_attention_4, naive, copy_roofline, got 'cudnn'"
+    assert unmet("cudnn", "copy", module_of()) == (
+        "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_efficient, sdpa_cudnn, "
+        "torch_compile, xla, flashinfer, flash_attention_4, naive, copy_roofline, got 'cudnn'"
     )
 
 
 def test_a_function_that_the_exercise_lacks_is_named() -> None:
-    why = why_missing("torch_compile", "copy", module_of(scale_torch_eager=abs))
+    why = unmet("torch_compile", "copy", module_of(scale_torch_eager=abs))
     assert why == "the exercise's baselines.py must define copy_torch_eager for it"
 
 
 def test_a_package_that_is_not_installed_is_named(family: Any) -> None:
     family(needs=("math", "no_such_package.inside"))
-    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == "no_such_package.inside is not installed"
+    assert unmet("odd", "copy", module_of(copy_odd=abs)) == "no_such_package.inside is not installed"
 
 
 def test_a_gate_says_why_in_its_own_words(family: Any) -> None:
     family(gate=lambda: "the GPU must be newer")
-    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == "the GPU must be newer"
+    assert unmet("odd", "copy", module_of(copy_odd=abs)) == "the GPU must be newer"
 
 
 def test_a_gate_that_fails_is_a_reason_and_no_error(family: Any) -> None:
@@ -74,16 +74,49 @@ def test_a_gate_that_fails_is_a_reason_and_no_error(family: Any) -> None:
         raise RuntimeError("x" * 1000)
 
     family(gate=gate)
-    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == f"RuntimeError: {'x' * 200}"
+    assert unmet("odd", "copy", module_of(copy_odd=abs)) == f"RuntimeError: {'x' * 200}"
 
 
 def test_nothing_is_missing_from_one_that_can_run(family: Any) -> None:
     family(needs=("math",))
-    assert why_missing("odd", "copy", module_of(copy_odd=abs)) == ""
+    assert unmet("odd", "copy", module_of(copy_odd=abs)) == ""
 
 
 def test_a_copy_needs_no_function_of_the_exercise() -> None:
-    assert why_missing("copy_roofline", "copy", module_of()) == ""
+    assert unmet("copy_roofline", "copy", module_of()) == ""
+
+
+# -- whether one can run ---------------------------------------------------------------------------------------------
+
+
+def no_arguments() -> tuple[object, ...]:
+    raise AssertionError("nothing is to be called")
+
+
+def test_a_baseline_that_raises_cannot_run_and_its_words_say_why() -> None:
+    def refuses(x: object) -> object:
+        raise RuntimeError("FlashAttention only supports\n  Ampere GPUs or newer.")
+
+    why = why_missing("torch_eager", "copy", module_of(copy_torch_eager=refuses), lambda: (1,))
+    assert why == "RuntimeError: FlashAttention only supports Ampere GPUs or newer."
+
+
+def test_a_baseline_is_called_once_with_the_arguments_of_the_case() -> None:
+    called: list[object] = []
+    module = module_of(copy_torch_eager=lambda *arguments: called.append(arguments))
+    assert why_missing("torch_eager", "copy", module, lambda: (3, 4)) == ""
+    assert called == [(3, 4)]
+
+
+def test_an_error_of_the_inputs_is_not_the_baseline_s() -> None:
+    with pytest.raises(AssertionError, match="nothing is to be called"):
+        why_missing("torch_eager", "copy", module_of(copy_torch_eager=abs), no_arguments)
+
+
+@pytest.mark.parametrize("name", ["torch_compile", "copy_roofline", "cublas"])
+def test_one_that_compiles_for_seconds_or_is_no_function_or_is_missing_is_not_called(name: str) -> None:
+    why = why_missing(name, "copy", module_of(copy_torch_eager=no_arguments), no_arguments)
+    assert why == ("the exercise's baselines.py must define copy_cublas for it" if name == "cublas" else "")
 
 
 # -- how one is called -----------------------------------------------------------------------------------------------
@@ -104,12 +137,13 @@ def test_one_without_a_wrapper_is_the_exercise_s_function_itself() -> None:
 def test_attention_is_run_by_the_backend_that_its_baseline_names() -> None:
     def backends() -> tuple[bool, bool, bool]:
         on = torch.backends.cuda
-        return on.flash_sdp_enabled(), on.cudnn_sdp_enabled(), on.math_sdp_enabled()
+        return on.flash_sdp_enabled(), on.mem_efficient_sdp_enabled(), on.cudnn_sdp_enabled()
 
     module = module_of(attend_sdpa=backends)
     before = backends()
     assert function_of("sdpa_flash", "attend", module)() == (True, False, False)
-    assert function_of("sdpa_cudnn", "attend", module)() == (False, True, False)
+    assert function_of("sdpa_efficient", "attend", module)() == (False, True, False)
+    assert function_of("sdpa_cudnn", "attend", module)() == (False, False, True)
     assert backends() == before
 
 
@@ -123,11 +157,12 @@ def test_an_unknown_name_is_its_own_title() -> None:
 @every_band
 def test_every_baseline_that_a_specification_names_is_known(entry: Any, part: Part, band: SpeedBand) -> None:
     names = (band.baseline, *band.shown_beside)
-    assert set(names) <= set(FAMILIES)
+    assert {*names, *band.fallbacks} <= set(FAMILIES)
     assert len(set(names)) == len(names)
     # Points are never measured against something that most machines lack or that takes seconds to compile.
-    assert not FAMILIES[band.baseline].needs
-    assert not FAMILIES[band.baseline].slow
+    for name in (band.baseline, *band.fallbacks):
+        assert not FAMILIES[name].needs
+        assert not FAMILIES[name].slow
 
 
 @every_band
@@ -139,7 +174,7 @@ def test_the_exercise_writes_what_its_baselines_need(
     # What a machine lacks is not the exercise's fault.
     bare = {name: replace(family, needs=(), gate=lambda: "") for name, family in FAMILIES.items()}
     monkeypatch.setattr(baselines, "FAMILIES", bare)
-    assert {why_missing(name, part.name, module) for name in (band.baseline, *band.shown_beside)} == {""}
+    assert {unmet(name, part.name, module) for name in (band.baseline, *band.fallbacks, *band.shown_beside)} == {""}
 
 
 @every_band

@@ -106,3 +106,13 @@ def test_no_name_of_a_gpu_leads_out_of_the_folder(
 def test_nothing_unfinished_is_left_behind(measured: list[torch.device], tmp_path: Path) -> None:
     ceilings.gauge(DEVICE)
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".json"]
+
+
+def test_a_type_that_the_gpu_cannot_multiply_has_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def products(dtype: torch.dtype, device: torch.device) -> float:
+        if dtype == torch.bfloat16:
+            raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
+        return 8.125
+
+    monkeypatch.setattr(ceilings, "_products", products)
+    assert ceilings._rates(DEVICE) == {"float16": 8.12, "float32": 8.12}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from grader.cleaning import as_json
 from grader.compiled.report import described
+from grader.gpus import ARCHITECTURES
 from grader.grading import Job, grade
 from grader.judge.causes import why_not_finished
 from grader.judge.guarded import cause_of
@@ -37,7 +38,6 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.messages import Record as Recording
-from grader.protocol.targets import TARGETS
 from grader.protocol.trace import Recorded, Trace, decode_trace
 from grader.record import Record, from_json, to_json
 from grader.report import junit, terminal
@@ -134,7 +134,7 @@ def test_an_exception_is_told_in_clean_words(raised: Raised) -> None:
 
 
 @FEW
-@given(claims(Binary), st.sampled_from(list(TARGETS.values())))
+@given(claims(Binary), st.sampled_from(list(ARCHITECTURES.values())))
 def test_a_binary_is_described_or_not_believed(binary: dict[str, Any], target: Any) -> None:
     answer = decode_answer({"answer": "compiled", "binaries": [binary], "cut": 0, "stopped": ""})
     kernel = described(answer.binaries[0], target, "N=65")  # type: ignore[union-attr]

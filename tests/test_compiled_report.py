@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from grader.compiled.report import described, occupancy
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Narrow
-from grader.protocol.targets import TARGETS
 from grader.record import Occupancy
 from tests.records.compiled import COPY, GEMM
 
 
 def findings(capability: int = 90, **changes: Any) -> list[tuple[str, str, int]]:
-    kernel = described(replace(GEMM, **changes), TARGETS[capability], "N=1")
+    kernel = described(replace(GEMM, **changes), ARCHITECTURES[capability], "N=1")
     assert kernel is not None
     return [(one.kind, one.text, one.line) for one in kernel.findings]
 
@@ -46,26 +46,43 @@ def only(**changes: Any) -> tuple[str, str, int]:
         (90, 128, 32, 232448, Occupancy(1, 0.0625, "shared memory")),
         (90, 128, 32, 232449, Occupancy(0, 0.0, "shared memory")),
         (80, 128, 32, 166913, Occupancy(0, 0.0, "shared memory")),
+        (86, 64, 16, 0, Occupancy(16, 0.6667, "programs")),
+        (89, 64, 16, 0, Occupancy(24, 1.0, "warps and programs")),
+        (120, 128, 32, 101376, Occupancy(1, 0.0833, "shared memory")),
+        (120, 128, 32, 101377, Occupancy(0, 0.0, "shared memory")),
+        # Nothing is reserved, and shared memory comes in pieces of 256 bytes.
+        (75, 128, 32, 65536, Occupancy(1, 0.125, "shared memory")),
+        (75, 32, 16, 4097, Occupancy(15, 0.4688, "shared memory")),
+        (75, 64, 16, 0, Occupancy(16, 1.0, "warps and programs")),
     ],
 )
 def test_occupancy_follows_from_registers_shared_memory_and_warps(
     capability: int, threads: int, registers: int, shared: int, expected: Occupancy
 ) -> None:
     binary = Binary("k", 1, {}, 0, threads // 32, 3, threads=threads, registers=registers, shared_bytes=shared)
-    assert occupancy(binary, TARGETS[capability]) == expected
+    assert occupancy(binary, ARCHITECTURES[capability]) == expected
 
 
 def test_tensor_memory_limits_it_as_well() -> None:
     binary = replace(GEMM, registers=64, shared_bytes=1024, tensor_memory_columns=256)
-    assert occupancy(binary, TARGETS[100]) == Occupancy(2, 0.25, "tensor memory")
+    assert occupancy(binary, ARCHITECTURES[100]) == Occupancy(2, 0.25, "tensor memory")
+
+
+def test_a_dot_on_a_gpu_whose_tensor_cores_triton_does_not_use_says_so() -> None:
+    kernel = described(replace(GEMM, tensor_cores={}, dots=("float16",)), ARCHITECTURES[75], "")
+    assert kernel is not None
+    assert [one.text for one in kernel.findings if one.kind == "no_tensor_cores"] == [
+        "tl.dot of float16 compiled to no tensor-core instruction: Triton does not use those of sm_75, and multiplies "
+        "on the CUDA cores"
+    ]
 
 
 def test_unknown_registers_limit_nothing() -> None:
-    assert occupancy(replace(COPY, registers=0, num_warps=4, threads=128), TARGETS[90]).limited_by == "warps"
+    assert occupancy(replace(COPY, registers=0, num_warps=4, threads=128), ARCHITECTURES[90]).limited_by == "warps"
 
 
 def test_what_did_not_compile_has_none() -> None:
-    kernel = described(replace(GEMM, error="no"), TARGETS[90], "")
+    kernel = described(replace(GEMM, error="no"), ARCHITECTURES[90], "")
     assert kernel is not None
     assert kernel.occupancy is None
 
@@ -173,7 +190,7 @@ def test_the_worst_comes_first() -> None:
     ids=lambda changes: next(iter(changes)),
 )
 def test_numbers_that_cannot_be_are_refused(changes: dict[str, Any]) -> None:
-    assert described(replace(GEMM, **changes), TARGETS[90], "") is None
+    assert described(replace(GEMM, **changes), ARCHITECTURES[90], "") is None
 
 
 def test_texts_are_cleaned_and_cut() -> None:
@@ -182,7 +199,7 @@ def test_texts_are_cleaned_and_cut() -> None:
         replace(
             GEMM, kernel=hostile, dots=(hostile,), tensor_cores={hostile: 1}, constants={hostile: 1}, error=hostile
         ),
-        TARGETS[90],
+        ARCHITECTURES[90],
         "",
     )
     assert kernel is not None

@@ -14,8 +14,9 @@ import pytest
 from grader.catalogue import Entry
 from grader.compiled import runner
 from grader.compiled.kept import Outcome, load, place_for
-from grader.compiled.runner import CAPABILITIES, LATE, Compiling, case_for
+from grader.compiled.runner import LATE, Compiling, case_for
 from grader.errors import GradeError
+from grader.gpus import why_unknown
 from grader.grading import Job, grade
 from grader.judge.compiles import compiles_nowhere
 from grader.model.cases import Value
@@ -51,11 +52,11 @@ Finding = Callable[..., tuple[list[tuple[str, str]], dict[str, str]]]
 
 @pytest.fixture
 def finding(compiler: ForkServer, ex_15: Entry, part: Part) -> Finding:
-    """(kernel and GPU of what was compiled, what is missing) in one part: finding(text, limit_s=…)."""
+    """(kernel and GPU of what was compiled, what is missing) in one part: finding(text, limit_s=…, capability=…)."""
 
-    def find(text: str, limit_s: float = 60.0) -> object:
+    def find(text: str, limit_s: float = 60.0, capability: str = "") -> object:
         start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
-        compiling = Compiling(start, Limits(), [part], limit_s=limit_s)
+        compiling = Compiling(start, Limits(), [part], limit_s=limit_s, capability=capability)
         compiling.run(compiler)
         kernels, missing = compiling.found(part.name)
         return [(kernel.kernel, kernel.target) for kernel in kernels], missing
@@ -143,6 +144,25 @@ assembly.resources = lambda log: assembly.Resources(1000, 0, 0, 0, ())
     assert finding(COPY + ADD + lying) == ([], dict.fromkeys(ALL, why))
 
 
+def test_the_gpu_that_is_here_is_among_those_that_kernels_are_compiled_for(finding: Finding) -> None:
+    found, missing = finding(COPY + ADD, capability="8.9")
+    assert [target for _, target in found] == ["sm_80", "sm_89", "sm_90", "sm_100"]
+    assert missing == {}
+
+
+def test_for_a_gpu_that_cute_s_compiler_does_not_know_a_sentence_says_so(compiler: ForkServer, part: Part) -> None:
+    start = Start("ex.py", f"{HEAD}{COPY}{ADD}", INPUTS, (part.name,))
+    compiling = Compiling(start, Limits(), [replace(part, kernels="cute")], capability="7.5")
+    compiling.run(compiler)
+    assert compiling.found(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
+
+
+def test_for_an_unknown_gpu_nothing_is_compiled_and_a_sentence_says_so(finding: Finding) -> None:
+    found, missing = finding(COPY + ADD, capability="8.7")
+    assert {target for _, target in found} == ALL
+    assert missing == {"sm_87": why_unknown("8.7")}
+
+
 def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: Part) -> None:
     text = f"{HEAD}{COPY}{LAUNCH.replace('(x, y)', '(x)')}\ndef second(x): os._exit(1)\n"
     parts = [replace(part, name="second"), replace(part, name="launch")]
@@ -154,7 +174,7 @@ def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: 
         ("second", "sm_90", False),
         ("launch", "sm_90", True),
     ]
-    assert len(heard) == 2 * len(CAPABILITIES)
+    assert len(heard) == 2 * len(ALL)
 
 
 # -- beside a grading ------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.child.compiling import WithoutProducts
 from grader.compiled.report import described
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Compiled, Narrow, Raised
-from grader.protocol.targets import TARGETS
 from grader.sandbox.outcome import Died, TimedOut
 from grader.sandbox.server import ForkServer
 from tests.compiled_kernels import COPY, DOT, LAUNCH_COPY, binaries_of, compiled_in, line_of
@@ -29,7 +29,7 @@ def only(binaries: tuple[Binary, ...]) -> Binary:
 
 
 def kinds_of(binary: Binary, capability: int = 90) -> list[str]:
-    kernel = described(binary, TARGETS[capability], "")
+    kernel = described(binary, ARCHITECTURES[capability], "")
     assert kernel is not None
     return [finding.kind for finding in kernel.findings]
 
@@ -37,7 +37,7 @@ def kinds_of(binary: Binary, capability: int = 90) -> list[str]:
 # -- what the compiler made ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("capability", sorted(TARGETS))
+@pytest.mark.parametrize("capability", sorted(ARCHITECTURES))
 def test_a_good_copy_has_nothing_against_it_on_any_gpu(compiler: ForkServer, capability: int) -> None:
     text = COPY + LAUNCH_COPY
     binary = only(binaries_of(compiler, text, capability))
@@ -52,17 +52,34 @@ def test_a_good_copy_has_nothing_against_it_on_any_gpu(compiler: ForkServer, cap
 
 
 @pytest.mark.parametrize(
-    ("capability", "instruction"), [(80, "mma.sync"), (90, "wgmma.mma_async"), (100, "tcgen05.mma")]
+    ("capability", "instruction"),
+    [
+        (80, "mma.sync"),
+        (86, "mma.sync"),
+        (89, "mma.sync"),
+        (90, "wgmma.mma_async"),
+        (100, "tcgen05.mma"),
+        (120, "mma.sync"),
+    ],
 )
 def test_a_dot_runs_on_the_tensor_cores_of_each_gpu(compiler: ForkServer, capability: int, instruction: str) -> None:
-    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 128, 128, 64)\n"
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 128, 64, 64)\n"
     binary = only(binaries_of(compiler, text, capability, dtype="float16"))
     assert binary.dots == ("float16",)
     assert list(binary.tensor_cores) == [instruction]
     assert binary.tensor_cores[instruction] > 0
     assert binary.copies["cp.async"] > 0
-    assert 0 < binary.shared_bytes <= TARGETS[capability].shared_bytes_per_program
+    assert 0 < binary.shared_bytes <= ARCHITECTURES[capability].shared_bytes_per_program
     assert "no_tensor_cores" not in kinds_of(binary, capability)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_before_sm_80_triton_compiles_a_dot_and_uses_no_tensor_core(compiler: ForkServer, dtype: str) -> None:
+    text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 32, 32, 32)\n"
+    binary = only(binaries_of(compiler, text, 75, dtype=dtype))
+    assert (binary.dots, binary.tensor_cores, binary.copies) == ((dtype,), {}, {})
+    assert binary.shared_bytes <= ARCHITECTURES[75].shared_bytes_per_program
+    assert "no_tensor_cores" in kinds_of(binary, 75)
 
 
 def test_a_dot_of_exact_float32_runs_on_no_tensor_core(compiler: ForkServer) -> None:
@@ -88,7 +105,7 @@ def test_a_tile_too_large_for_its_warps_spills_and_serialises_the_tensor_cores(c
 def test_more_stages_than_shared_memory_holds_will_not_launch(compiler: ForkServer) -> None:
     text = f"{DOT}\ndef launch(x):\n    dot_kernel[(1,)](x, 128, 256, 128, num_warps=8, num_stages=4)\n"
     binary = only(binaries_of(compiler, text, dtype="float16"))
-    assert binary.shared_bytes > TARGETS[90].shared_bytes_per_program
+    assert binary.shared_bytes > ARCHITECTURES[90].shared_bytes_per_program
     assert "shared_memory" in kinds_of(binary)
 
 
@@ -190,7 +207,7 @@ def test_or_every_configuration_where_that_is_asked_for(compiler: ForkServer) ->
     found = binaries_of(compiler, TUNED, dtype="float16", every=True)
     assert [(one.constants["K"], one.configurations) for one in found] == [(256, 3), (64, 3), (32, 3)]
     assert [kinds_of(one) for one in found] == [["shared_memory"], [], []]
-    kernel = described(found[0], TARGETS[90], "")
+    kernel = described(found[0], ARCHITECTURES[90], "")
     assert kernel is not None
     assert kernel.findings[0].text.endswith("an autotuner passes over it")
 

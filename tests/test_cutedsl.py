@@ -170,6 +170,42 @@ def test_what_the_dsl_refuses_is_a_compile_error_with_the_learners_line(
 
 
 @installed
+def test_a_compiled_function_may_be_kept_and_called_again(server: ForkServer, tmp_path: Path) -> None:
+    source = RIGHT.replace("@cute.jit\ndef twice(", "@cute.jit\ndef doubled(") + (
+        "\nkept = {}\n\n"
+        "def twice(x, y):\n"
+        "    if x.shape not in kept:\n"
+        "        kept[x.shape] = cute.compile(doubled, x, y)\n"
+        "    kept[x.shape](x, y)\n"
+    )
+    assert statuses(graded(server, tmp_path, source, "twice")) == {"twice.values": "pass", "twice.means": "pass"}
+
+
+@installed
+def test_options_of_the_compiler_leave_the_check_open_and_say_what_to_write(server: ForkServer, tmp_path: Path) -> None:
+    source = RIGHT.replace("@cute.jit\ndef twice(", "@cute.jit\ndef doubled(") + (
+        "\ndef twice(x, y):\n    cute.compile(doubled, x, y, options='--opt-level 1')(x, y)\n"
+    )
+    check = graded(server, tmp_path, source, "twice").checks[0]
+    assert check.status == "inconclusive"
+    assert "leave them out" in check.reason
+
+
+@installed
+def test_a_print_with_a_format_of_cs_leaves_the_check_open(server: ForkServer, tmp_path: Path) -> None:
+    source = RIGHT.replace("    where = cute", '    cute.printf("%f", x[0])\n    where = cute')
+    check = graded(server, tmp_path, source, "twice").checks[0]
+    assert check.status == "inconclusive"
+    assert "must hold {} and no %" in check.reason
+
+
+@installed
+def test_a_print_does_no_harm(server: ForkServer, tmp_path: Path) -> None:
+    source = RIGHT.replace("    where = cute", '    cute.printf("{}", x[0])\n    where = cute')
+    assert statuses(graded(server, tmp_path, source, "twice"))["twice.values"] == "pass"
+
+
+@installed
 def test_torch_behind_the_tensors_is_no_compiled_function(server: ForkServer, tmp_path: Path) -> None:
     source = (
         f"{HEAD}def twice(x, y):\n    torch.from_dlpack(y._dlpack_data).copy_(torch.from_dlpack(x._dlpack_data) * 2)\n"

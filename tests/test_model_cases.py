@@ -131,6 +131,17 @@ def test_without_a_gpu_only_the_values_that_need_one_are_missing() -> None:
     assert not SPACE.needs_gpu(SPACE.case(N=500, dtype="float16"))
 
 
+def test_without_some_values_the_other_axes_and_the_contract_stay_as_they_are() -> None:
+    assert SPACE.without(("bfloat16",)) is not None
+    assert SPACE.without(("bfloat16",)).axes == {"N": Size(1, 500), "dtype": Choice(("float32", "float16"))}
+    assert SPACE.without(("int8",)).axes == SPACE.axes
+    assert not SMALL.without(("bfloat16",)).allows(Case({"M": 17, "N": 63}))
+
+
+def test_without_every_value_of_an_axis_there_is_no_space() -> None:
+    assert SPACE.without(("float32", "float16", "bfloat16")) is None
+
+
 def test_without_a_gpu_the_contract_still_holds() -> None:
     assert not SMALL.without_gpu().allows(Case({"M": 17, "N": 63}))
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from grader.catalogue import discover
 from grader.errors import MissingEnvironment, SpecError, UsageError
+from grader.grading.fitness import unfit_here
 from grader.model.cases import Case, Cases, Choice, Domain, Size, Space
-from grader.model.exercise import Agrees, Check, Exercise, Part, Rule, SpeedBand, Tolerance
+from grader.model.exercise import Agrees, Check, Compiles, Exercise, Part, Rule, SpeedBand, Tolerance
 from grader.plan import (
     Plan,
     PlannedCase,
@@ -324,6 +325,61 @@ def test_a_check_whose_every_case_needs_a_gpu_runs_none_without() -> None:
 
 def test_a_space_without_values_for_a_gpu_notes_nothing() -> None:
     assert planned(Cases(SMALL), gpu=False).notes == ()
+
+
+def suited(rule: Rule, *lacks: str) -> PlannedCheck:
+    """The check on a GPU that has no instructions for these types."""
+    return draw(exercise(rule), 17, gpu=True, lacks=lacks).checks[0]
+
+
+def test_cases_in_a_type_that_the_gpu_lacks_are_left_out_and_noted() -> None:
+    found = suited(Agrees(Cases(SPACE, CANONICAL, generated=17, large=({"N": 9999, "dtype": "bfloat16"},))), "bfloat16")
+    assert "bfloat16" not in {one.case["dtype"] for one in found.cases}
+    assert len(found.cases) == 2 + 17
+    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions for",)
+    assert found.unfit == ""
+
+
+def test_sizes_in_a_type_that_the_gpu_lacks_are_not_timed() -> None:
+    band = replace(BAND, suite=Cases(SPACE, CANONICAL, generated=0))
+    found = suited(band, "bfloat16")
+    assert isinstance(found.check.rule, SpeedBand)
+    assert [case["dtype"] for case in found.check.rule.suite.named] == ["float32", "float16"]
+    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions for",)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Agrees(Cases(SPACE, ({"dtype": "bfloat16"},), generated=0)),
+        replace(BAND, suite=Cases(SPACE, ({"dtype": "bfloat16"},), generated=0)),
+        Agrees(Cases(Space({"N": Size(1, 9), "dtype": Choice(("bfloat16",))}))),
+    ],
+)
+def test_a_check_whose_every_case_the_gpu_lacks_the_type_for_says_so(rule: Rule) -> None:
+    found = suited(rule, "bfloat16")
+    assert (found.cases, found.notes) == ((), ())
+    assert found.unfit == "all its cases are in bfloat16, which this GPU has no instructions for"
+    assert unfit_here(found, on_gpu=True) == found.unfit
+
+
+def test_a_check_without_such_cases_is_planned_as_on_any_gpu() -> None:
+    for rule in (Agrees(Cases(SMALL)), BAND, Compiles((90,))):
+        assert suited(rule, "bfloat16") == draw(exercise(rule), 17, gpu=True).checks[0]
+
+
+def test_a_gpu_that_lacks_nothing_gets_the_same_plan_as_before() -> None:
+    cases = Cases(SPACE, CANONICAL, generated=17)
+    assert suited(Agrees(cases)) == planned(cases)
+
+
+def test_a_token_of_a_case_in_a_type_that_the_gpu_lacks_is_refused() -> None:
+    found = planned(Cases(SPACE, CANONICAL, generated=0)).cases[-1]
+    token = ReplayToken("ex_15", "copy.check_0", found.case, found.seed)
+    whole = exercise(Agrees(Cases(SPACE)))
+    with pytest.raises(MissingEnvironment, match=r"^this case must run on a GPU with bfloat16, got N=63, "):
+        replay_plan(whole, token, lacks=("bfloat16",))
+    assert replay_plan(whole, token).checks[0].cases[0].case == found.case
 
 
 def test_a_rule_that_runs_no_cases_is_planned_without_any() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from grader.gpus import ARCHITECTURES, USUAL
 from grader.model.cases import Cases, Choice, Size, Space
 from grader.model.exercise import SpeedBand
 from grader.record import Ceilings, Prediction, Record, Work
-from grader.speed.gpus import GPUS, Gpu
 from grader.speed.prediction import Roofs, beside_measured, measured, on_paper, predict, published
 from tests.conftest import ROOT, Grade
 from tests.records import samples
@@ -107,7 +107,8 @@ def test_a_counted_case_that_the_suite_s_formula_does_not_know_predicts_nothing(
 
 
 def test_published_peaks_are_cut_to_what_is_reached_and_measured_ceilings_are_not() -> None:
-    paper = published(Gpu("G", 10.0, {"float16": 100.0, "float32": 10.0}, 1))
+    gpu = dataclasses.replace(USUAL.gpu, name="G", dram_tbps=10.0, tflops={"float16": 100.0, "float32": 10.0})
+    paper = published(gpu, USUAL)
     assert (paper.gpu, paper.ceilings) == ("G", "published")
     assert (paper.dram_tbps, paper.tflops) == (pytest.approx(9.2), pytest.approx({"float16": 80.0, "float32": 7.0}))
 
@@ -115,16 +116,16 @@ def test_published_peaks_are_cut_to_what_is_reached_and_measured_ceilings_are_no
     assert (real.dram_tbps, real.tflops, real.ceilings) == (4.0, {"float16": 100.0}, "measured")
 
 
-def test_every_named_gpu_has_a_rate_for_every_type_and_no_rate_with_sparsity() -> None:
-    assert len({gpu.name for gpu in GPUS}) == len(GPUS) == 6
-    for gpu in GPUS:
-        half, tf32, float32 = (gpu.tflops[name] for name in ("float16", "tf32", "float32"))
-        assert gpu.tflops["bfloat16"] == half
-        # A dense tensor core multiplies halves twice as fast as TF32 (2.05 times on the B200).
-        assert half / tf32 == pytest.approx(2, rel=0.03), gpu.name
-        assert float32 <= tf32
-        assert 0 < gpu.dram_tbps < 10
-        assert gpu.l2_bytes >= 40 << 20
+def test_where_triton_uses_no_tensor_cores_a_product_is_expected_at_the_float32_rate() -> None:
+    row = dataclasses.replace(USUAL, triton_tensor_cores=False)
+    assert published(row.gpu, row).tflops == pytest.approx({"float32": 0.7 * row.gpu.tflops["float32"]})
+    assert published(row.gpu, row).rate("float16") == published(row.gpu, row).rate("float32")
+
+
+def test_nothing_is_predicted_in_a_type_that_the_gpu_lacks() -> None:
+    roofs = dataclasses.replace(ROOFS, lacks=("float16",))
+    assert predict(roofs, band(), {"N": 1000, "dtype": "float16"}, "words", (work(),)) is None
+    assert predict(roofs, band(), {"N": 1000, "dtype": "float32"}, "words", (work(),)) is not None
 
 
 # -- where nothing can be timed --------------------------------------------------------------------------------------
@@ -135,10 +136,11 @@ def test_a_few_sizes_are_predicted_on_every_named_gpu_from_short_to_long() -> No
     found = on_paper(band(*sizes), (work(),))
     lengths = list(dict.fromkeys(one.case["N"] for one in found))
 
-    assert len(found) == 4 * len(GPUS)
+    gpus = [gpu.name for row in ARCHITECTURES.values() for gpu in row.gpus]
+    assert len(found) == 4 * len(gpus)
     assert lengths == sorted(lengths)
     assert (lengths[0], lengths[-1]) == (1 << 20, 1 << 30)
-    assert [one.gpu for one in found[: len(GPUS)]] == [gpu.name for gpu in GPUS]
+    assert [one.gpu for one in found[: len(gpus)]] == gpus
     assert {(one.ceilings, one.measured_us) for one in found} == {("published", -1.0)}
 
 
@@ -207,9 +209,9 @@ def test_on_paper_an_h200_multiplies_about_as_fast_as_cublas_did(size: dict[str,
     )
     nbytes = 3 * 64 * 64 * 2
     counted = Work(product(64, 64, 64), "", nbytes, 0, nbytes, 1, 2 * 64**3, nbytes, nbytes, 0)
-    one = predicted(size, counted, of=products, roofs=published(GPUS[0]))
+    one = predicted(size, counted, of=products, roofs=published(USUAL.gpu, USUAL))
 
-    assert GPUS[0].name == "H200"
+    assert USUAL.gpu.name == "H200"
     assert one.time_us == pytest.approx(measured_us, rel=0.07, abs=1.4)
 
 
@@ -221,7 +223,7 @@ def test_on_paper_an_h200_streams_about_as_fast_as_it_did(tensors: int, gibibyte
     streams = band(bytes=f"{tensors} * N * itemsize")
     size = int(gibibytes * (1 << 30)) // 4
     counted = dataclasses.replace(work(), unique_bytes=tensors * 400)
-    one = predicted({"N": size, "dtype": "float32"}, counted, of=streams, roofs=published(GPUS[0]))
+    one = predicted({"N": size, "dtype": "float32"}, counted, of=streams, roofs=published(USUAL.gpu, USUAL))
 
     assert one.bytes / one.time_us / 1e6 == pytest.approx(measured_tbps, rel=0.06)
 

@@ -139,6 +139,14 @@ def test_a_record_from_before_causes_had_suspects_is_read() -> None:
     assert all(one.cause is None or one.cause.suspects == () for one in from_json(json.dumps(document)).checks)
 
 
+def test_a_record_from_before_baselines_had_fallbacks_is_read() -> None:
+    document = json.loads(to_json(samples.timed()))
+    for check in document["checks"]:
+        if check["speed"]:
+            assert check["speed"].pop("fallback") == ""
+    assert from_json(json.dumps(document)) == samples.timed()
+
+
 def test_a_record_from_before_work_was_counted_and_times_predicted_is_read() -> None:
     document = json.loads(to_json(samples.on_paper()))
     for check in document["checks"]:

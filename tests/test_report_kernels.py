@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from grader.gpus import why_unknown
 from grader.record import CheckResult, PartInfo, Record, from_json, to_json
 from grader.report import html, kernels, terminal
 from tests.records import compiled, samples
@@ -86,13 +87,32 @@ def test_what_is_missing_is_told_once_for_every_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "shown"), [("", "sm_90"), ("9.0", "sm_90"), ("8.0", "sm_80"), ("10.0", "sm_100"), ("8.9", "sm_90")]
+    ("capability", "shown"),
+    [("", "sm_90"), ("9.0", "sm_90"), ("8.0", "sm_80"), ("10.0", "sm_100"), ("8.9", "sm_89"), ("unknown", "")],
 )
 def test_the_gpu_that_is_there_stands_for_the_others(capability: str, shown: str) -> None:
     assert kernels.shown_target(replace(samples.passing().env, capability=capability)) == shown
 
 
 # -- on a terminal ---------------------------------------------------------------------------------------------------
+
+
+def test_on_a_gpu_that_nothing_was_compiled_for_no_other_s_figures_are_shown() -> None:
+    there = compiled.record(compiled.gemm())
+    older = replace(there, env=replace(there.env, capability="8.9"))
+    lines = lines_of(older)
+    assert "sm_89: no kernel was compiled for this GPU" in lines
+    assert GEMM_90 not in lines
+
+
+def test_on_an_unknown_gpu_a_sentence_takes_the_place_of_figures() -> None:
+    why = why_unknown("8.7")
+    part = replace(compiled.gemm(), uncompiled={"sm_87": why})
+    there = compiled.record(part)
+    text = " ".join(lines_of(replace(there, env=replace(there.env, capability="8.7"))))
+    assert f"sm_87: {why}" in " ".join(text.split())
+    assert "no kernel was compiled for this GPU" not in text
+    assert GEMM_90 not in text
 
 
 def test_the_terminal_has_a_line_for_each_kernel_and_its_findings() -> None:

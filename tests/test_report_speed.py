@@ -187,6 +187,14 @@ def test_the_terminal_shows_headline_sizes_remarks_beside_absent_and_gpu() -> No
         assert words in text, words
 
 
+def test_a_baseline_that_took_another_s_place_is_named_with_the_reason_in_every_report() -> None:
+    why = "Measured against eager torch, because cuBLAS cannot run here: RuntimeError: no kernel"
+    speed = dataclasses.replace(samples.gemm_speed(), fallback=why)
+    assert f"Baseline: {why}" in flat(terminal.render(record_of(speed), width=200))
+    assert why in Page(html.render(record_of(speed))).text
+    assert "Baseline:" not in terminal.render(record_of(samples.gemm_speed()))
+
+
 def test_an_undecided_check_shows_its_measurements_all_the_same() -> None:
     text = flat(terminal.render(samples.timed()))
 

@@ -55,14 +55,20 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.protocol", ("grader.protocol",)),
         (
             "grader.child",
-            ("grader.child", "grader.protocol", "grader.tensors", "grader.recorder.recorder", "grader.replay.replayer"),
+            (
+                *("grader.child", "grader.protocol", "grader.gpus", "grader.tensors"),
+                *("grader.recorder.recorder", "grader.replay.replayer"),
+            ),
         ),
         (
             "grader.recorder",
             (
                 "grader.recorder",
                 "grader.protocol",
-                *(f"grader.child.{name}" for name in ("launches", "modes", "see_through", "storage")),
+                *(
+                    f"grader.child.{name}"
+                    for name in ("cutecompiling", "cutedsl", "launches", "modes", "see_through", "storage")
+                ),
             ),
         ),
         ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors")),
@@ -70,13 +76,13 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.speed.estimate", ()),
         ("grader.speed.clock", ("grader.speed.estimate",)),
         ("grader.speed.roofline", ("grader.protocol.messages",)),
-        ("grader.speed.gpus", ()),
-        ("grader.speed.prediction", ("grader.model", "grader.errors", "grader.record", "grader.speed.gpus")),
+        ("grader.speed.prediction", ("grader.model", "grader.errors", "grader.record", "grader.gpus")),
         ("grader.speed.lock", ("grader.errors",)),
         ("grader.speed.cores", ("grader.errors", "grader.speed.lock")),
         ("grader.speed.baselines", ()),
+        ("grader.speed.lineup", ("grader.model", "grader.speed.baselines")),
         ("grader.speed.monitor", ("grader.record",)),
-        ("grader.model", ("grader.model", "grader.errors", "grader.parsing", "grader.protocol.targets")),
+        ("grader.model", ("grader.model", "grader.errors", "grader.parsing", "grader.gpus")),
         ("grader.parsing", ()),
         (
             "grader.processes",
@@ -89,14 +95,21 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             "grader.selftest",
             ("grader.errors", "grader.machine", "grader.model", "grader.protocol.messages", "grader.sandbox"),
         ),
-        ("grader.protocol.targets", ()),
+        ("grader.gpus", ()),
         ("grader.child.assembly", ("grader.protocol.messages",)),
-        ("grader.compiled.report", ("grader.protocol.messages", "grader.protocol.targets", "grader.record")),
+        ("grader.compiled.report", ("grader.protocol.messages", "grader.gpus", "grader.record")),
         ("grader.cleaning", ()),
         ("grader.tripwire", ("grader.cleaning", "grader.parsing", "grader.record")),
         (
             "grader.report",
-            ("grader.report", "grader.record", "grader.cleaning", "grader.isolation", "grader.protocol.trace"),
+            (
+                "grader.report",
+                "grader.record",
+                "grader.cleaning",
+                "grader.gpus",
+                "grader.isolation",
+                "grader.protocol.trace",
+            ),
         ),
         ("grader.isolation", ()),
         ("grader.reading", ("grader.errors",)),
@@ -139,7 +152,7 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
     [
         ("grader.judge", ("grader.child", "grader.cli")),
         ("grader.recorder", ("grader.replay",)),
-        ("grader.replay", ("grader.recorder", "grader.child.worker", "grader.child.sealing")),
+        ("grader.replay", ("grader.recorder", "grader.child.worker")),
         ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
         ("grader.judge", ("grader.speed", "grader.report")),
         (
@@ -218,7 +231,8 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"grader.speed.{name}" for name in ("estimate", "clock", "roofline", "gpus", "prediction")),
+        *(f"grader.speed.{name}" for name in ("estimate", "clock", "lineup", "roofline", "prediction")),
+        "grader.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
         "grader.standing",
     ],
@@ -298,8 +312,8 @@ def words_of(tree: ast.AST) -> Iterator[str]:
                 yield value
 
 
-# What a replay token looks like can only be shown by an example.
-EXAMPLES = ("ex_15:vector_add.tail:N=65,dtype=float16:0x5f",)
+# What a replay token looks like can only be shown by an example; and CuTe has an operation of that name.
+EXAMPLES = ("ex_15:vector_add.tail:N=65,dtype=float16:0x5f", "cute.gemm")
 
 
 def test_no_module_knows_an_exercise_or_a_part_by_name() -> None:

@@ -76,6 +76,32 @@ def test_a_baseline_that_cannot_run_leaves_the_check_undecided_and_says_why(
     assert survives(verdict.speed)
 
 
+def test_where_the_baseline_cannot_run_the_next_of_the_chain_is_measured_against_and_named(
+    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry(monkeypatch)
+    chain: dict[str, Any] = {"baseline": "cublas", "fallbacks": ("sdpa_flash", "torch_eager"), "shown_beside": ("xla",)}
+    verdict = judge(server, ex_15, anchor, ex_15.solution, **chain)
+    assert "cannot run here" not in verdict.undecided
+    speed = verdict.speed
+    assert speed is not None
+    assert speed.baseline == "torch_eager"
+    assert speed.fallback == (
+        "Measured against eager torch, because cuBLAS cannot run here: the exercise's baselines.py must define "
+        "vector_add_cublas for it; FlashAttention (SDPA) cannot run here: the exercise's baselines.py must define "
+        "vector_add_sdpa for it"
+    )
+    assert [(one.name, bool(one.missing)) for one in speed.baselines] == [
+        ("cublas", True),
+        ("sdpa_flash", True),
+        ("torch_eager", False),
+        ("xla", True),
+    ]
+    (size,) = speed.sizes
+    assert [one.name for one in size.contenders] == ["submission", "torch_eager"]
+    assert survives(speed)
+
+
 def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
     server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +202,7 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
         )
         monkeypatch.setattr(suite, "Race", invented)
         session = SimpleNamespace(runs_on_gpu=gpu)
-        anchor = SimpleNamespace(missing=lambda part, names: dict.fromkeys(names, ""))
+        anchor = SimpleNamespace(missing=lambda recipe, names: dict.fromkeys(names, ""))
         band = band_of(part, *({"N": n} for n in told), **changes)
         judging = Suite(part, band, session, anchor, gauged, "none", "/learner/ex_15.py")  # type: ignore[arg-type]
         verdict = judging.judge()

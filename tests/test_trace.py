@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from grader.protocol.decode import DecodeError
-from grader.protocol.trace import Choose, Launch, TensorValue, decode_trace, launches_in
+from grader.protocol.trace import (
+    Choose,
+    CuteCall,
+    CuteProgram,
+    EnumValue,
+    Launch,
+    TensorValue,
+    decode_trace,
+    fingerprint,
+    launches_in,
+)
 from grader.report.trace_lines import trace_lines
 
 FORM = {"kind": "tensor", "dtype": "float32", "shape": [4], "device": "cpu", "alias": "", "copied": False}
@@ -27,6 +37,13 @@ def trace(**changes: Any) -> dict[str, Any]:
 
 def launch(*values: Any) -> dict[str, Any]:
     return trace(steps=[["launch", 0, [1], list(values), {}, {}, 1]])
+
+
+PROGRAM = {"name": "f", "nbytes": 9, "data": "eJw="}
+
+
+def cute(args: list[Any]) -> dict[str, Any]:
+    return trace(programs=[PROGRAM], steps=[["cute", 0, args, 7]])
 
 
 def nested(depth: int) -> Any:
@@ -60,6 +77,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a field that is no name": (launch(["record", "tuple", "P", ["a b"], [1]]), "identifiers"),
     "keys without values": (launch(["dict", [1], []]), "as many values as keys"),
     "an output that is not there": (trace(outputs=[[5, FORM]]), "must name a window"),
+    "a program that is not there": (trace(steps=[["cute", 0, [], 1]]), "must name one of 0"),
+    "a program too large": (
+        trace(programs=[{"name": "f", "nbytes": 1 << 30, "data": ""}]),
+        "at most 4194304 bytes of text, got 1073741824",
+    ),
+    "a program's data too long": (
+        trace(programs=[{"name": "f", "nbytes": 1, "data": "x" * (5 << 20)}]),
+        "at most 4194304 bytes of text",
+    ),
+    "a program with more": (trace(programs=[{**PROGRAM, "entry": "g"}]), "must have the fields name, nbytes, data"),
+    "too many programs": (trace(programs=[PROGRAM] * 65), "at most 64 entries, got 65"),
+    "a program's argument that is no value": (cute([["object", 1]]), "must be a value"),
     "a constant too large": (trace(steps=[["constant", 0, 1 << 40, ""]]), "must hold at most"),
 }
 
@@ -68,6 +97,23 @@ REFUSED: dict[str, tuple[Any, str]] = {
 def test_what_is_no_trace_is_refused(message: Any, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
         decode_trace(message)
+
+
+def test_a_call_of_cutes_names_a_program_and_its_arguments() -> None:
+    found = decode_trace(cute([["tensor", 0], 3, ["enum", "stream", ""]]))
+    assert found.programs == (CuteProgram("f", 9, "eJw="),)
+    assert found.steps == (CuteCall(0, (TensorValue(0), 3, EnumValue("stream", "")), 7),)
+    assert launches_in(found.steps) == found.steps
+    assert trace_lines(found)[:2] == [
+        "  1. call f, 9 bytes of MLIR  (line 7)",
+        "     arguments: x [4] float32, 3, the current stream",
+    ]
+
+
+def test_other_programs_make_another_fingerprint() -> None:
+    one, other = (cute([]) | {"programs": [{**PROGRAM, "data": data}]} for data in ("eJw=", "eJw5"))
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(trace()) == fingerprint(trace())
 
 
 def test_of_an_autotuned_kernel_the_first_configuration_counts() -> None:

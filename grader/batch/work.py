@@ -18,6 +18,7 @@ from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from grader import machine
 from grader.batch import key
 from grader.batch.key import Terms
 from grader.catalogue import Entry, discover, find_root
@@ -245,5 +246,6 @@ class _Desk:
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
                 gpu = self._processes.mode == "gpu"
-                self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts)
+                lacks = machine.lacked_types() if gpu else ()
+                self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts, lacks=lacks)
         return self._plans[name]

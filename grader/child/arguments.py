@@ -79,18 +79,6 @@ class Arguments:
         """Return the bytes that a tensor argument lies in, guard bands included."""
         return self._placed[name].buffer
 
-    def decoys(self, values: Sequence[object]) -> list[tuple[Tensor, Tensor]]:
-        """For sealing: every tensor, with the bytes of its whole buffer if it held these values."""
-        sealed = []
-        for name, value in zip(self._names, values, strict=True):
-            placed = self._placed.get(name)
-            if placed is None or not isinstance(value, Tensor):
-                continue
-            shown = _allocate(value, self._device, GUARD_BYTES)
-            _fill(shown, value, GUARD_BYTES)
-            sealed.append((placed.view, shown.buffer))
-        return sealed
-
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
         changed, overrun = [], []

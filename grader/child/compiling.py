@@ -26,8 +26,8 @@ from grader.child import assembly, cutecompiling
 from grader.child.disguise import Disguise, pretend
 from grader.child.driver import stand_in
 from grader.child.modes import LightMode
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Compiled
-from grader.protocol.targets import TARGETS
 
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
@@ -67,7 +67,7 @@ class Compiler:
     """Everything that Triton compiles in this process, for one target. `path` is the submission's file."""
 
     def __init__(self, capability: int, path: str) -> None:
-        self._target = TARGETS[capability]
+        self._target = ARCHITECTURES[capability]
         self._path = path
         self._binaries: list[Binary] = []
         self._cut = 0

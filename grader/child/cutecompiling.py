@@ -18,8 +18,8 @@ from typing import Any
 
 from grader.child import assembly
 from grader.child.cutedsl import refusal_in, replace_attribute
+from grader.gpus import Architecture
 from grader.protocol.messages import Binary
-from grader.protocol.targets import Target
 
 # DLPack's number for memory of a CUDA device.
 _CUDA = 2
@@ -51,16 +51,14 @@ def on_gpu(capsule: Any) -> Any:
     return capsule
 
 
-def install(target: Target, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
+def install(target: Architecture, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
     """Compile for `target` from now on, hand every kernel to `keep`, and launch none. `path`: the submission's file."""
     from cutlass.base_dsl.compiler import KeepCUBIN, KeepPTX
     from cutlass.base_dsl.jit_executor import JitCompiledFunction
     from cutlass.cutlass_dsl import CuTeDSL
 
-    dsl = CuTeDSL._get_dsl()
-    # What is special to an architecture, such as wgmma, is in its "a" variant only.
-    dsl.envar.arch = f"{target.name}a" if target.capability >= 90 else target.name
-    dsl.envar.lineinfo = True
+    trace_for(target)
+    CuTeDSL._get_dsl().envar.lineinfo = True
     compile_and_cache, run = CuTeDSL.compile_and_cache, JitCompiledFunction.run_compiled_program
     call = JitCompiledFunction.__call__
 
@@ -99,6 +97,14 @@ def install(target: Target, path: str, keep: Callable[[Binary], None], announce:
     replace_attribute(CuTeDSL, "compile_and_cache", compiled)
     replace_attribute(JitCompiledFunction, "run_compiled_program", not_launched)
     replace_attribute(JitCompiledFunction, "__call__", not_called)
+
+
+def trace_for(target: Architecture) -> None:
+    """Let the DSL take this for the GPU that is here."""
+    from cutlass.cutlass_dsl import CuTeDSL
+
+    # What is special to an architecture, such as wgmma, is in its "a" variant only.
+    CuTeDSL._get_dsl().envar.arch = f"{target.name}a" if target.capability >= 90 else target.name
 
 
 def _line_of(function: Any, path: str) -> int:

@@ -10,17 +10,14 @@ import importlib.util
 import re
 import sys
 import types
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 PACKAGE = "cutlass"
-_MOST_OPERATIONS = 64
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # How MLIR's diagnostics name a place: ("file":line:column), after the line's text where that is known.
 _PLACE = re.compile(r'(?:"[^\n]*")?\("(?P<file>[^"\n]+)":(?P<line>\d+):\d+\): (?P<text>[^\n]+)')
@@ -57,75 +54,33 @@ def handed_over(arguments: Sequence[object]) -> list[object]:
     return [from_dlpack(value) if isinstance(value, Tensor) else value for value in arguments]
 
 
-Around = Callable[[str, dict[str, int], Sequence[Tensor]], AbstractContextManager[None]]
+def watch(around: Callable[[str], AbstractContextManager[None]]) -> None:
+    """Run every function that the DSL compiles from now on inside `around(name)`."""
+    from cutlass.base_dsl.jit_executor import JitExecutor
+    from cutlass.cutlass_dsl import CuTeDSL
 
+    compile_and_cache, run = CuTeDSL.compile_and_cache, JitExecutor.run_compiled_program
+    # The C function is all that a compiled program and what runs it have in common; kept, so that its id stays its own.
+    names: dict[int, tuple[object, str]] = {}
 
-class Watch:
-    """Runs every function that the DSL compiled inside `around(name, operations, tensors)`.
+    def named(dsl: Any, *args: Any, **kwargs: Any) -> Any:
+        made = compile_and_cache(dsl, *args, **kwargs)
+        name = str(getattr(kwargs.get("funcBody"), "__name__", "function"))[:80]
+        names[id(made.capi_func)] = made.capi_func, name
+        return made
 
-    operations: how often each of CuTe's operations stands in what tracing the function wrote; counting takes 1 ms.
-    tensors: those that were made CuTe's since `begin`. Which of them a function gets is not looked at.
-    """
+    def watched(executor: Any, exe_args: list[Any]) -> Any:
+        _, name = names.get(id(executor.jit_module.capi_func), (None, "function"))
+        with around(name):
+            return run(executor, exe_args)
 
-    def __init__(self, around: Around) -> None:
-        self._around = around
-        self._handed: list[Tensor] = []
-        # The C function is all that a compiled program and what runs it have in common; kept, so that its id stays its
-        # own.
-        self._written: dict[int, tuple[object, str, dict[str, int]]] = {}
-
-    def begin(self) -> None:
-        """A call begins; the tensors of the one before are let go."""
-        self._handed.clear()
-
-    def install(self) -> None:
-        """Take the place of what compiles, runs, and makes tensors CuTe's."""
-        from cutlass.base_dsl.jit_executor import JitExecutor
-        from cutlass.cute import runtime
-        from cutlass.cutlass_dsl import CuTeDSL
-
-        compile_and_cache, run, make = (
-            CuTeDSL.compile_and_cache,
-            JitExecutor.run_compiled_program,
-            runtime._Tensor.__init__,
-        )
-
-        def counted(dsl: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-            operations = dict(Counter(_operations(module.operation)).most_common(_MOST_OPERATIONS))
-            made = compile_and_cache(dsl, module, *args, **kwargs)
-            name = str(getattr(kwargs.get("funcBody"), "__name__", "function"))[:80]
-            self._written[id(made.capi_func)] = made.capi_func, name, operations
-            return made
-
-        def watched(executor: Any, exe_args: list[Any]) -> Any:
-            _, name, operations = self._written.get(id(executor.jit_module.capi_func), (None, "function", {}))
-            with self._around(name, operations, tuple(self._handed)):
-                return run(executor, exe_args)
-
-        def made(tensor: Any, source: object, *args: Any, **kwargs: Any) -> None:
-            # On its way to a kernel, a tensor's memory is not on its way to Python.
-            with torch._C.DisableTorchFunction():
-                make(tensor, source, *args, **kwargs)
-            if isinstance(source, Tensor):
-                self._handed.append(source)
-
-        replace_attribute(CuTeDSL, "compile_and_cache", counted)
-        replace_attribute(JitExecutor, "run_compiled_program", watched)
-        replace_attribute(runtime._Tensor, "__init__", made)
+    replace_attribute(CuTeDSL, "compile_and_cache", named)
+    replace_attribute(JitExecutor, "run_compiled_program", watched)
 
 
 def replace_attribute(owner: Any, name: str, value: object) -> None:
     """Set an attribute of a class of the DSL's."""
     setattr(owner, name, value)
-
-
-def _operations(operation: Any) -> Iterator[str]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                if inner.operation.name.startswith("cute."):
-                    yield inner.operation.name
-                yield from _operations(inner.operation)
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
@@ -147,17 +102,17 @@ def refusal_in(raised: BaseException, path: str) -> Refusal | None:
     if not _is_refusal(raised):
         return None
     if located := _PLACE.search(_COLOUR.sub("", f"{raised}\n{getattr(raised, 'cause', '')}")):
-        return Refusal(_plain(located["text"]), int(located["line"]) if located["file"] == path else 0)
+        return Refusal(plain(located["text"]), int(located["line"]) if located["file"] == path else 0)
     line = int(getattr(raised, "line", None) or 0) if getattr(raised, "filename", None) == path else 0
     said = str(getattr(raised, "message", "") or "")
     if not type(raised).__name__.startswith("DSLUserCode"):
         # What the compiler itself has to say stands in its diagnostics, below a headline.
         text = _COLOUR.sub("", f"{getattr(raised, 'cause', None) or raised}")
         found = _DIAGNOSTIC.search(text)
-        return Refusal(_plain(found["text"] if found else text), line)
+        return Refusal(plain(found["text"] if found else text), line)
     suggestion = getattr(raised, "suggestion", None) or ()
     advice = [suggestion] if isinstance(suggestion, str) else list(suggestion)
-    return Refusal(" ".join(map(_plain, [said, *advice[:2]])), line)
+    return Refusal(" ".join(map(plain, [said, *advice[:2]])), line)
 
 
 def located(raised: BaseException, path: str, again: Callable[[], object]) -> BaseException:
@@ -198,7 +153,8 @@ def _has_frame(raised: BaseException, path: str) -> bool:
     return seen > 0
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return one line of what the DSL says, without its colours."""
     return " ".join(_COLOUR.sub("", text).split())
 
 

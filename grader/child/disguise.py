@@ -18,21 +18,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.dlpack import DLDeviceType
 
 from grader.child.cutecompiling import on_gpu
-from grader.protocol.targets import Target
+from grader.gpus import Architecture
 
 _CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)
 _WARP = 32
-# Of no consequence for compiling; a launcher may divide by them.
-_MEMORY_BYTES = 80 << 30
-_L2_BYTES = 50 << 20
-
-_SM_MHZ, _MEMORY_MHZ = 1980, 2619
-_CLOCKS_MHZ = {
-    f"clocks.{kind}.{name}": value
-    for kind in ("max", "current")
-    for name, value in (("sm", _SM_MHZ), ("graphics", _SM_MHZ), ("memory", _MEMORY_MHZ))
-}
 
 # What a tensor says of its place.
 _SAID: dict[object, object] = {
@@ -73,34 +63,40 @@ def _on_cpu(value: Any) -> Any:
     return _CPU if named or (isinstance(value, torch.device) and value.type == "cuda") else value
 
 
-def pretend(target: Target) -> None:
+def pretend(target: Architecture) -> None:
     """Let torch.cuda and triton.testing answer for one GPU of this kind: what launchers ask, without a driver."""
     for name, answer in _answers(target).items():
         setattr(torch.cuda, name, answer)
     # Models of a kernel's speed, by which configurations are chosen, ask the driver's own tool.
-    triton.testing.nvsmi = _answer_of_the_tool
+    triton.testing.nvsmi = _tool_for(target)
     # It refuses what is no stream of CUDA's before anybody else hears of it.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
 
 
-def _answer_of_the_tool(attributes: list[str]) -> list[int]:
-    """Stand in for triton.testing.nvsmi. Raises ValueError for what is not known."""
-    for one in attributes:
-        if one not in _CLOCKS_MHZ:
-            raise ValueError(f"an attribute must be one of {', '.join(_CLOCKS_MHZ)}, got {one}")
-    return [_CLOCKS_MHZ[one] for one in attributes]
+def _tool_for(target: Architecture) -> Callable[[list[str]], list[int]]:
+    """Return what stands in for triton.testing.nvsmi. It raises ValueError for what is not known."""
+    clocks = {"sm": target.sm_mhz, "graphics": target.sm_mhz, "memory": target.gpu.memory_mhz}
+    known = {f"clocks.{kind}.{name}": mhz for kind in ("max", "current") for name, mhz in clocks.items()}
+
+    def answer(attributes: list[str]) -> list[int]:
+        for one in attributes:
+            if one not in known:
+                raise ValueError(f"an attribute must be one of {', '.join(known)}, got {one}")
+        return [known[one] for one in attributes]
+
+    return answer
 
 
-def properties(target: Target) -> dict[str, int]:
+def properties(target: Architecture) -> dict[str, int]:
     """The GPU as Triton's drivers describe it."""
     return {
         "max_shared_mem": target.shared_bytes_per_program,
         "max_num_regs": target.registers,
-        "multiprocessor_count": target.multiprocessors,
+        "multiprocessor_count": target.gpu.multiprocessors,
         "warpSize": _WARP,
-        "sm_clock_rate": 1_500_000,
-        "mem_clock_rate": 2_500_000,
-        "mem_bus_width": 5120,
+        "sm_clock_rate": 1000 * target.sm_mhz,
+        "mem_clock_rate": 1000 * target.gpu.memory_mhz,
+        "mem_bus_width": target.gpu.bus_bits,
     }
 
 
@@ -124,17 +120,18 @@ class _Event:
         self.elapsed_time = lambda other: 1.0
 
 
-def _answers(target: Target) -> dict[str, Callable[..., Any]]:
-    capability = divmod(target.capability, 10)
+def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
+    capability, gpu = divmod(target.capability, 10), target.gpu
+    memory_bytes = gpu.memory_gib << 30
     described = types.SimpleNamespace(
-        name=target.gpu,
+        name=gpu.name,
         major=capability[0],
         minor=capability[1],
-        multi_processor_count=target.multiprocessors,
-        total_memory=_MEMORY_BYTES,
-        L2_cache_size=_L2_BYTES,
+        multi_processor_count=gpu.multiprocessors,
+        total_memory=memory_bytes,
+        L2_cache_size=gpu.l2_bytes,
         warp_size=_WARP,
-        max_threads_per_multi_processor=target.warps * _WARP,
+        max_threads_per_multi_processor=target.threads,
         regs_per_multiprocessor=target.registers,
         shared_memory_per_block=48 << 10,
         shared_memory_per_block_optin=target.shared_bytes_per_program,
@@ -147,18 +144,18 @@ def _answers(target: Target) -> dict[str, Callable[..., Any]]:
         "current_device": lambda: 0,
         "get_device_capability": lambda device=None: capability,
         "get_device_properties": lambda device=None: described,
-        "get_device_name": lambda device=None: target.gpu,
+        "get_device_name": lambda device=None: gpu.name,
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,
         "stream": lambda stream: nullcontext(),
         "set_stream": lambda stream: None,
         "Stream": _Stream,
         "Event": _Event,
-        "mem_get_info": lambda device=None: (_MEMORY_BYTES, _MEMORY_BYTES),
+        "mem_get_info": lambda device=None: (memory_bytes, memory_bytes),
         "device": lambda device: nullcontext(),
         "device_of": lambda tensor: nullcontext(),
         "set_device": lambda device: None,
         "synchronize": lambda device=None: None,
         "empty_cache": lambda: None,
-        "clock_rate": lambda device=None: _SM_MHZ,
+        "clock_rate": lambda device=None: target.sm_mhz,
     }

@@ -9,10 +9,12 @@ from typing import Any
 import torch
 
 from grader.child.disguise import properties
-from grader.protocol.targets import Target
+from grader.gpus import Architecture
 
 
-def stand_in(target: Target, device: str = "cuda:0", registers: Mapping[bytes, int] = MappingProxyType({})) -> Any:
+def stand_in(
+    target: Architecture, device: str = "cuda:0", registers: Mapping[bytes, int] = MappingProxyType({})
+) -> Any:
     """A driver for one GPU of this kind, and `device` for its tensors. What it launches does nothing; registers: of one
     thread, by kernel.
     """

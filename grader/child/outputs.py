@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,14 +23,13 @@ def copied_out(
     slots: Sequence[Slot],
     memory_fd: int,
     device: str,
-    content: Callable[[Tensor], Tensor] = lambda tensor: tensor,
 ) -> tuple[Form, ...]:
     """Copy each output that fits its slot. Returns the forms, which say what was copied. device: where it must lie."""
     forms = []
     memory = mmap.mmap(memory_fd, 0) if slots else None
     for i, (form, output) in enumerate(outputs[:MOST_OUTPUTS]):
         if memory is not None and i < len(slots) and output is not None and _fits(form, slots[i], device):
-            raw = tensors.bytes_of(content(output)).cpu().numpy()
+            raw = tensors.bytes_of(output).cpu().numpy()
             memory[slots[i].offset : slots[i].offset + slots[i].nbytes] = raw.tobytes()
             form = dataclasses.replace(form, copied=True)  # noqa: PLW2901
         forms.append(form)

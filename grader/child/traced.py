@@ -47,8 +47,6 @@ class Traced(Worker):
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied
         """Run one function, on tensors that end where their memory ends; its outputs are nobody's business."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-        if self._cute:
-            self._cute.begin()
         try:
             arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
             if call.tensors == "cute":

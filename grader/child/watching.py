@@ -7,17 +7,15 @@ their points are lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from grader.child import launches
-from grader.child.modes import Functions, Operators, tensors_in
-from grader.child.sealing import Sealing
+from grader.child.modes import Functions, Operators
 from grader.child.see_through import see_through
 from grader.protocol.messages import Launch
 
@@ -46,7 +44,6 @@ class Watching:
         self._listens = True
         self.seen = Seen()
         self.running = 0
-        self.sealing = Sealing()
         self._is_on = False
         self._trials = 0
 
@@ -104,28 +101,17 @@ class Watching:
         if not (self.running and name.startswith("Tensor.")):
             self.seen.operators.setdefault(name)
 
-    def seal(self, decoys: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Seal the memory of what the next call gets."""
-        self.sealing.begin(decoys)
-
     def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Run an operator that allocates, fills, copies or casts; copies of sealed bytes are sealed as well."""
-        tensors = tensors_in((args, tuple(kwargs.values())))
-        if not self.sealing.holds(tensors):
-            return func(*args, **kwargs)
-        with self.sealing.window(tensors):
-            result = func(*args, **kwargs)
-        self.sealing.cover(tensors_in(result))
-        return result
+        """Run an operator that allocates, fills, copies or casts."""
+        return func(*args, **kwargs)
 
     @contextmanager
-    def around(self, name: str, operations: dict[str, int], tensors: Sequence[Tensor]) -> Iterator[None]:
-        """Run a kernel of another kind than Triton's inside: a launch, which alone sees sealed memory."""
-        self._note(Launch(name, (), operations))
+    def around(self, name: str) -> Iterator[None]:
+        """Run a kernel of another kind than Triton's inside: a launch."""
+        self._note(Launch(name, (), {}))
         self.running += 1
         try:
-            with self.sealing.window(tensors):
-                yield
+            yield
         finally:
             self.running -= 1
 

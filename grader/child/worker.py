@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from grader.child import cutedsl
 from grader.child.announcing import Announcer, announce_compilation
 from grader.child.arguments import Arguments
 from grader.child.compiling import Compiler
+from grader.child.cutecompiling import trace_for
 from grader.child.disguise import Disguise
 from grader.child.interpreter import contract
 from grader.child.interpreter.corrections import apply_corrections
@@ -30,6 +31,7 @@ from grader.child.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, pl
 from grader.child.raising import Raising
 from grader.child.tuning import Tuning
 from grader.child.watching import Watching, fill_uninitialised_memory
+from grader.gpus import USUAL
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
@@ -124,10 +126,11 @@ class Worker:
             self._pretending = self._compiler.pretending
         else:
             self._install_watches()
-        self._cute = self._with_cute()
+        self._install_cute()
         fill_uninitialised_memory(on=True)
         cutedsl.stand_in_for_missing(start.packages)
         self._decoys = Arguments(self._device)
+        self._cpu_decoys = Arguments(torch.device("cpu"))
         self._cpu_arguments = Arguments(torch.device("cpu"))
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
         self._submission = types.ModuleType("submission")
@@ -146,15 +149,17 @@ class Worker:
         # Outermost: what is recorded is not run, and nothing else hears of it.
         self._recorder.install()
 
-    def _with_cute(self) -> cutedsl.Watch | None:
+    def _install_cute(self) -> None:
         if cutedsl.PACKAGE not in self._start.packages or not cutedsl.is_installed(cutedsl.PACKAGE):
-            return None
+            return
         if self._compiler:
             self._compiler.install_cute()
-            return None
-        watch = cutedsl.Watch(self._watching.around)
-        watch.install()
-        return watch
+            return
+        cutedsl.watch(self._watching.around)
+        # Outermost: what is recorded is not compiled.
+        self._recorder.install_cute()
+        if _interpreted():
+            trace_for(USUAL)
 
     def _write_down(self) -> None:
         # In one step: another process of the same submission may be reading it.
@@ -186,8 +191,6 @@ class Worker:
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> Answer | Recorded:
         """Do what a message of the grader's asks for."""
-        # The answer to a sealed call has gone: now its memory may be looked at.
-        self._watching.sealing.end()
         try:
             match message.get("op"):
                 case Compile.op:
@@ -217,19 +220,22 @@ class Worker:
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         if wanted.afresh:
             self._recorder.forget()
+        placed = self._cpu_decoys if call.on_cpu else self._decoys
         if wanted.bare:
             # Large ones, and nothing is found out about them: no bands, and no copy that they are compared with.
-            self._decoys = Arguments(self._device)
-            arguments: Sequence[object] = self._build(call.recipe, self._device)
+            placed = self._decoys = Arguments(self._device)
+            arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
         else:
             values = self._build(call.recipe)
-            arguments = self._decoys.place(call.arguments, values, call.storage, call.carries)
+            arguments = placed.place(call.arguments, values, call.storage, call.carries)
         given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
+        if call.tensors == "cute":
+            arguments = cutedsl.handed_over(arguments)
         try:
-            with self._pretending():
-                recording, result = self._recorder.record(lambda: function(*arguments), given)
+            with nullcontext() if call.on_cpu else self._pretending():
+                recording, result = self._recorder.record(lambda: self._called(function, arguments), given)
             # No kernel has run: whatever wrote there is none.
-            for name in self._decoys.disturbed(call.mutates)[0]:
+            for name in placed.disturbed(call.mutates)[0]:
                 recording.did(f"a write to {name}")
             return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:
@@ -241,20 +247,16 @@ class Worker:
         values = self._build(call.recipe)
         placed = self._cpu_arguments if call.on_cpu else self._arguments
         arguments = placed.place(call.arguments, values, call.storage, call.carries)
-        if self._cute:
-            self._cute.begin()
         if call.tensors == "cute":
             arguments = cutedsl.handed_over(arguments)
         try:
-            self._seal(call, placed)
             with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch() as seen:
                 result = self._called(function, arguments)
                 self._synchronise()
             if call.chooses:
                 result = place_of(result, values[call.arguments.index(call.chooses)])
             forms = self._copied_out(call, items_of(result), placed, memory_fd)
-            # Arguments that are sealed still show the decoy.
-            changed, overrun = ((), ()) if self._watching.sealing.is_active else placed.disturbed(call.mutates)
+            changed, overrun = placed.disturbed(call.mutates)
         except BaseException as raised:
             return self._raising.told(raised, findings=self._findings())
         launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
@@ -269,12 +271,6 @@ class Worker:
             if better is raised:
                 raise
             raise better from None
-
-    def _seal(self, call: Call, placed: Arguments) -> None:
-        """In a sealed call, the arguments show the values of another seed to everything but the kernels."""
-        if call.decoy_seed is not None:
-            decoy = dataclasses.replace(call.recipe, seed=call.decoy_seed, patch_seed=None)
-            self._watching.seal(placed.decoys(self._build(decoy)))
 
     def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
         builder = getattr(self._builders, recipe.part)
@@ -295,7 +291,7 @@ class Worker:
             for one in (*returned, *map(placed.tensor, call.mutates))
         ]
         device = "cpu" if call.on_cpu else self._device.type
-        forms = copied_out(outputs, call.slots, memory_fd, device, self._watching.sealing.content)
+        forms = copied_out(outputs, call.slots, memory_fd, device)
         kept = [one for one in returned if isinstance(one, Tensor)]
         self._results = [*self._results, *kept][-_KEPT_RESULTS:]
         return forms

@@ -13,6 +13,7 @@ from grader.catalogue import discover, find_root
 from grader.cli.lacking import lacking
 from grader.cli.say import say
 from grader.errors import GradeError
+from grader.gpus import known, restrictions, why_unknown
 from grader.isolation import missing
 from grader.sandbox.server import ForkServer, Mode
 
@@ -73,8 +74,18 @@ def _examined(found: _Findings) -> bool:
         found.add("MISSING", f"a CUDA build of torch for the {gpu.name} (driver {gpu.driver}): pip install torch")
     else:
         found.add("ok", f"{gpu.name}, driver {gpu.driver}, compute capability {gpu.capability}")
+        for said in _about(gpu.capability):
+            found.add("", said)
         works.append(_try_mode("gpu", found))
     return any(works)
+
+
+def _about(capability: str) -> tuple[str, ...]:
+    """What there is to know of a GPU's architecture before something is graded on it."""
+    architecture = known(capability)
+    if architecture is None:
+        return (why_unknown(capability),)
+    return tuple(f"{architecture.name}: {said}" for said in restrictions(architecture))
 
 
 def _look_for_extras(found: _Findings) -> None:

@@ -106,7 +106,9 @@ def _compiled(
             words = outcome.why if not count else "1 kernel" if count == 1 else f"{count} kernels"
             say(f"{outcome.target}  {outcome.part}: {words}", sys.stderr)
 
-    compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S)
+    gpu = machine.find_gpu()
+    capability = gpu.capability if gpu else ""
+    compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S, capability=capability)
     with closing(ForkServer("compile")) as server:
         compiling.run(server, heard)
     return tuple(PartInfo(part.name, part.title, *compiling.found(part.name)) for part in parts), nothing

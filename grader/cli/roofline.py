@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from grader import machine
 from grader.catalogue import Entry
 from grader.cli.say import say
+from grader.gpus import ARCHITECTURES, restrictions, why_unknown
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand, WorkModel
 from grader.record import CheckResult, Prediction, Work
@@ -21,11 +22,11 @@ from grader.report.efficiency_lines import Roofs, Section
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counted, Counters
-from grader.speed.gpus import GPUS
 from grader.speed.lock import GpuLock
 from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, on_paper
 
 _SEED = 1
+_TYPES = ("float16", "tf32", "float32")
 _MIB = 1 << 20
 
 
@@ -101,8 +102,10 @@ def show(found: Sequence[Roofline], stream: object, look: tuple[bool, bool, int]
     from grader.report import terminal
 
     colour, ascii_only, width = look
+    gpu = machine.find_gpu()
+    known = roofs(gpu.capability if gpu else "")
     text = terminal.render_rooflines(
-        [section(one) for one in found], roofs(), width=width, colour=colour, ascii_only=ascii_only
+        [section(one) for one in found], known, width=width, colour=colour, ascii_only=ascii_only
     )
     print(text, file=stream)  # type: ignore[call-overload]
 
@@ -164,7 +167,7 @@ def _beside_prediction(one: Roofline, told: Counters) -> str:
 
 def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> EfficiencyView:
     """The view with a mark at times whose bytes all fit into that GPU's L2 cache."""
-    l2 = {gpu.name: gpu.l2_bytes for gpu in GPUS}
+    l2 = {gpu.name: gpu.l2_bytes for row in ARCHITECTURES.values() for gpu in row.gpus}
     fits = {(one.words, one.gpu) for one in predictions if one.bytes <= l2.get(one.gpu, 0)}
     sizes = dict.fromkeys(one.words for one in predictions)
 
@@ -176,16 +179,18 @@ def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> Efficien
     return replace(view, times=tuple(marked(row, size) for row, size in zip(view.times, sizes, strict=False)))
 
 
-def roofs() -> Roofs:
-    """The published ceilings, and what is assumed of them."""
+def roofs(capability: str = "") -> Roofs:
+    """Return the published ceilings, and what is assumed of them. capability: of the GPU that is here."""
+    unknown = why_unknown(capability)
     rows = tuple(
         (
             gpu.name,
             f"{gpu.dram_tbps:g}",
-            *(f"{gpu.tflops[name]:g}" for name in ("float16", "tf32", "float32")),
+            *(f"{gpu.tflops[name]:g}" if name in gpu.tflops else timing.NONE for name in _TYPES),
             f"{gpu.l2_bytes // _MIB}",
         )
-        for gpu in GPUS
+        for row in ARCHITECTURES.values()
+        for gpu in row.gpus
     )
     return Roofs(
         ("published", "TB/s", "float16 TFLOP/s", "tf32", "float32", "L2, MiB"),
@@ -193,6 +198,8 @@ def roofs() -> Roofs:
         (
             f"Of these, {DRAM_SHARE:.0%} of the bandwidth, {TENSOR_SHARE:.0%} of the tensor cores and {CORE_SHARE:.0%} "
             f"of float32 are expected, and {LAUNCH_US:g} µs for each launch: docs/efficiency.md",
+            *(f"{row.name}: {'; '.join(said)}" for row in ARCHITECTURES.values() if (said := restrictions(row))),
             "* all bytes fit into the L2 cache: a call whose inputs are still there takes less",
+            *([unknown] if unknown else []),
         ),
     )

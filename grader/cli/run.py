@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from grader import machine
 from grader.catalogue import Entry, find_root, resolve
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
@@ -138,7 +139,8 @@ def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | No
     with closing(start_server(cpu=cpu)) as server:
         from grader.grading import Job, grade
 
-        planned = plan.replay_plan(entry.exercise, token, gpu=server.mode == "gpu")
+        gpu = server.mode == "gpu"
+        planned = plan.replay_plan(entry.exercise, token, gpu=gpu, lacks=machine.lacked_types() if gpu else ())
         command = f"grade replay {token}"
         job = Job(entry, str(path.resolve()), source, planned, command, now(), shrink=False, compiled=False)
         record = grade(job, server)
@@ -183,7 +185,8 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: Manner
         from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(how.parts) or None)
+    lacks = machine.lacked_types() if gpu else ()
+    drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(how.parts) or None, lacks=lacks)
     words = [f"grade {entry.id}"]
     if path.resolve() != entry.stub.resolve():
         words.append(f"--submission {shlex.quote(str(path))}")

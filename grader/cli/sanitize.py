@@ -126,7 +126,8 @@ def _subject(
     from grader.sanitizer.run import Subject
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(how.parts) or None)
+    lacks = machine.lacked_types() if on_gpu else ()
+    drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(how.parts) or None, lacks=lacks)
     own = () if path.resolve() == entry.stub.resolve() else ("--submission", str(path))
     words = ["grade", "sanitize", entry.id, *own]
     words += [word for part in how.parts for word in ("--part", part)]

@@ -38,7 +38,8 @@ def trace(wanted: str, submission: str | None, part: str | None, case: str | Non
         paired(server, start, entry.exercise.limits, session) as pair,
     ):
         recipe = Recipe(chosen.name, dict(one.case), one.seed)
-        told = pair.record(Call(recipe, chosen.arguments, chosen.mutates, ()))
+        on_cpu = chosen.on == "cpu"
+        told = pair.record(Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors))
     if not isinstance(told, Told):
         failure = why_not_finished(told, str(path))
         say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
@@ -57,7 +58,7 @@ def _part_of(entry: Entry, name: str | None) -> Part:
     recorded = [part for part in entry.exercise.parts if part.is_replayed]
     known = ", ".join(part.name for part in recorded)
     if not recorded:
-        raise UsageError(f"an exercise must have parts in Triton to be traced, got {entry.id}")
+        raise UsageError(f"an exercise must have parts whose kernels do the work, got {entry.id}")
     for part in recorded:
         if name in (None, part.name):
             return part

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader import machine
 from grader.catalogue import Entry, discover, find_root, resolve
 from grader.cleaning import clean
 from grader.cli import kept, shelf
@@ -337,7 +338,9 @@ class _Loop:
             from grader.grading import Job, grade
             from grader.report import terminal
 
-            planned = plan.replay_plan(entry.exercise, plan.parse_token(wanted.token), gpu=server.mode == "gpu")
+            gpu = server.mode == "gpu"
+            lacks = machine.lacked_types() if gpu else ()
+            planned = plan.replay_plan(entry.exercise, plan.parse_token(wanted.token), gpu=gpu, lacks=lacks)
             command, file = f"grade replay {wanted.token}", str(path.resolve())
             job = Job(entry, file, wanted.source, planned, command, now(), shrink=False, compiled=False)
             truth = self._truth(entry, on_gpu=server.mode == "gpu")

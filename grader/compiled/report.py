@@ -7,27 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from grader.gpus import Architecture
 from grader.protocol.messages import Binary, Narrow
-from grader.protocol.targets import Target
 from grader.record import CompiledKernel, KernelFinding, Occupancy, clean
 
 MOST_KERNELS = 64
 # The CUDA C++ programming guide, "Technical Specifications per Compute Capability": one thread has at most so many.
 _REGISTERS_PER_THREAD = 255
-# Registers are given to warps in pieces of this many, out of the warp's quarter of the multiprocessor; shared memory to
-# programs in pieces of so many bytes (cuda_occupancy.h of the CUDA toolkit).
+# Registers are given to warps in pieces of this many, out of the warp's quarter of the multiprocessor (cuda_occupancy.h
+# of the CUDA toolkit).
 _REGISTER_PIECE = 256
 _QUARTERS = 4
-_SHARED_PIECE = 128
-# Of a multiprocessor's tensor memory, from sm_100 on (PTX ISA, "Tensor Memory").
-_TENSOR_MEMORY_COLUMNS = 512
 
 _MOST_COUNT = 1 << 24
 _MOST_ENTRIES = 32
 _MOST_BYTES = 1 << 30
 
 
-def described(binary: Binary, target: Target, case: str) -> CompiledKernel | None:
+def described(binary: Binary, target: Architecture, case: str) -> CompiledKernel | None:
     """A compiled kernel as the record holds it; None if its numbers cannot be."""
     if not _can_be(binary):
         return None
@@ -91,17 +88,18 @@ def _short(text: str, most: int) -> str:
 # -- occupancy -------------------------------------------------------------------------------------------------------
 
 
-def occupancy(binary: Binary, target: Target) -> Occupancy:
+def occupancy(binary: Binary, target: Architecture) -> Occupancy:
     """How many programs fit a multiprocessor at the same time, and what keeps more away."""
     warps = max(-(-binary.threads // 32), binary.num_warps, 1)
     limits = {"warps": target.warps // warps, "programs": target.programs}
     if binary.registers:
         per_warp = _rounded_up(32 * binary.registers, _REGISTER_PIECE)
         limits["registers"] = target.registers // _QUARTERS // per_warp * _QUARTERS // warps
-    taken = _rounded_up(binary.shared_bytes + target.reserved_bytes, _SHARED_PIECE)
-    limits["shared memory"] = target.shared_bytes // taken
+    taken = _rounded_up(binary.shared_bytes + target.reserved_bytes, target.shared_piece)
+    if taken:
+        limits["shared memory"] = target.shared_bytes // taken
     if binary.tensor_memory_columns:
-        limits["tensor memory"] = _TENSOR_MEMORY_COLUMNS // binary.tensor_memory_columns
+        limits["tensor memory"] = target.tensor_memory_columns // binary.tensor_memory_columns
     programs = min(limits.values())
     by = " and ".join(name for name, limit in limits.items() if limit == programs)
     return Occupancy(programs=programs, share=round(programs * warps / target.warps, 4), limited_by=by)
@@ -114,7 +112,7 @@ def _rounded_up(number: int, piece: int) -> int:
 # -- findings --------------------------------------------------------------------------------------------------------
 
 
-def _findings(binary: Binary, target: Target) -> Iterator[KernelFinding]:
+def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
     """What is wrong, worst first."""
     if binary.error:
         yield KernelFinding("compile_error", f"does not compile: {_short(binary.error, 400)}", binary.error_line)
@@ -127,13 +125,13 @@ def _findings(binary: Binary, target: Target) -> Iterator[KernelFinding]:
         if used == there:
             used, there = f"{binary.shared_bytes} bytes", f"{most}"
         yield KernelFinding("shared_memory", f"uses {used} of shared memory where a program has {there}: {fails}")
-    if binary.tensor_memory_columns > _TENSOR_MEMORY_COLUMNS:
+    if binary.tensor_memory_columns > target.tensor_memory_columns:
         columns = f"{binary.tensor_memory_columns} columns of tensor memory"
-        yield KernelFinding("tensor_memory", f"uses {columns} where there are {_TENSOR_MEMORY_COLUMNS}: {fails}")
+        yield KernelFinding("tensor_memory", f"uses {columns} where there are {target.tensor_memory_columns}: {fails}")
     if spilled := binary.spill_store_bytes or binary.spill_load_bytes:
         yield KernelFinding("spills", f"spills {spilled} bytes of each thread's registers: {_too_few(binary)}")
     if binary.dots and not sum(binary.tensor_cores.values()):
-        yield KernelFinding("no_tensor_cores", _no_tensor_cores(binary.dots))
+        yield KernelFinding("no_tensor_cores", _no_tensor_cores(binary.dots, target))
     for remark in binary.remarks:
         yield KernelFinding("serialised", f"loses performance, says ptxas ({_short(remark, 240)})")
     yield from _narrow_accesses(binary.narrow)
@@ -146,9 +144,11 @@ def _too_few(binary: Binary) -> str:
     return f"the tile is too large for {warps}"
 
 
-def _no_tensor_cores(dots: tuple[str, ...]) -> str:
+def _no_tensor_cores(dots: tuple[str, ...], target: Architecture) -> str:
     kinds = _short(" and ".join(dots), 120)
     text = f"tl.dot of {kinds} compiled to no tensor-core instruction"
+    if not target.triton_tensor_cores:
+        return f"{text}: Triton does not use those of {target.name}, and multiplies on the CUDA cores"
     if all(kind == "float32 (ieee)" for kind in dots):
         return f"{text}: tensor cores multiply float32 as TF32 only"
     return text

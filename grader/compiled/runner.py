@@ -11,20 +11,17 @@ from time import monotonic, sleep
 from grader.compiled import kept
 from grader.compiled.kept import Outcome
 from grader.compiled.report import MOST_KERNELS, described
+from grader.gpus import ARCHITECTURES, Architecture, compiled_for, named, why_unknown
 from grader.model.cases import Case
-from grader.model.exercise import Agrees, Limits, Part, SpeedBand
+from grader.model.exercise import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.model.formula import evaluate
 from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
-from grader.protocol.targets import TARGETS
 from grader.record import CompiledKernel, clean
 from grader.sandbox.leash import CalledOff
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
-# The one that is shown first, and therefore compiled first.
-FIRST = 90
-CAPABILITIES = (FIRST, *(capability for capability in TARGETS if capability != FIRST))
 # Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
 _MOST_BYTES = 64 << 20
 _SEED = 0
@@ -49,7 +46,8 @@ class Compiling:
     """Compiles parts on a thread of its own. Use as a context manager: when it ends, its process has ended.
 
     every: all configurations of autotuned kernels; limit_s: for one part and one GPU; shelf: the file where outcomes
-    are kept for the next time (grader.compiled.kept), None for nowhere.
+    are kept for the next time (grader.compiled.kept), None for nowhere. capability: of the GPU that is here, as its
+    driver says it; kernels are compiled for it too, and first, since it is shown first.
     """
 
     def __init__(
@@ -61,6 +59,7 @@ class Compiling:
         every: bool = False,
         limit_s: float = _CALL_S,
         shelf: Path | None = None,
+        capability: str = "",
     ) -> None:
         self._start = start
         self._limits = limits
@@ -68,6 +67,10 @@ class Compiling:
         self._every = every
         self._limit_s = limit_s
         self._shelf = shelf
+        self._capability = capability
+        rules = [check.rule for part in parts for check in part.checks]
+        asked = [one for rule in rules if isinstance(rule, Compiles) for one in rule.capabilities]
+        self.targets = compiled_for(capability, asked)
         self.sent = False
         self._outcomes: dict[tuple[str, str], Outcome] = {}
         self._session: Session | None = None
@@ -89,7 +92,7 @@ class Compiling:
         self.sent = True
         for outcome in kept.load(self._shelf) if self._shelf else ():
             self._outcomes[outcome.part, outcome.target] = outcome
-        if not all((part.name, target.name) in self._outcomes for part in self._parts for target in TARGETS.values()):
+        if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
             self._outcomes.clear()
             self._thread = threading.Thread(target=self._quietly, args=(server(),), daemon=True)
             self._thread.start()
@@ -110,7 +113,7 @@ class Compiling:
 
     def outcome(self, part: str, capability: int, patience_s: float) -> Outcome:
         """What came of a part for one GPU, as soon as that is known; `sent` comes before."""
-        key = part, TARGETS[capability].name
+        key = part, ARCHITECTURES[capability].name
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
             sleep(0.02)
@@ -118,7 +121,8 @@ class Compiling:
 
     def outcomes(self, part: str) -> tuple[Outcome, ...]:
         """What is known so far of a part, for every GPU."""
-        missing = (Outcome(part, target.name, why=LATE) for target in TARGETS.values())
+        ordered = sorted(self.targets, key=lambda target: target.capability)
+        missing = (Outcome(part, target.name, why=LATE) for target in ordered)
         return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
 
     def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
@@ -129,6 +133,8 @@ class Compiling:
             kernels += outcome.kernels
             if outcome.implemented and outcome.why and any(part == one.name for one in self._parts):
                 missing[outcome.target] = outcome.why
+        if kernels and (why := why_unknown(self._capability)):
+            missing[named(self._capability) or "this GPU"] = why
         return tuple(kernels), missing
 
     def _quietly(self, server: Spawner) -> None:
@@ -145,30 +151,30 @@ class Compiling:
             # No check depends on it: what is missing is said, and the grading goes on.
             said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
-                for capability in CAPABILITIES:
-                    key = part.name, TARGETS[capability].name
+                for target in self.targets:
+                    key = part.name, target.name
                     self._outcomes.setdefault(key, Outcome(*key, why=LATE if self._recalled.is_set() else said))
 
     def run(self, server: Spawner, heard: Callable[[Outcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU, here and now; `heard` is told of each."""
-        for capability in CAPABILITIES:
-            start = replace(self._start, target=capability)
+        for target in self.targets:
+            start = replace(self._start, target=target.capability)
             with Session(server, start, self._limits) as self._session:
                 for part in self._parts:
                     if self._recalled.is_set():
                         return
-                    outcome = self._compile(self._session, part, capability)
+                    outcome = self._compile(self._session, part, target)
                     if self._recalled.is_set():
                         return
-                    self._outcomes[part.name, TARGETS[capability].name] = outcome
+                    self._outcomes[part.name, target.name] = outcome
                     heard(outcome)
 
-    def _compile(self, session: Session, part: Part, capability: int) -> Outcome:
-        target = TARGETS[capability]
+    def _compile(self, session: Session, part: Part, target: Architecture) -> Outcome:
         outcome = Outcome(part.name, target.name)
         case = case_for(part)
-        if case is None:
-            return replace(outcome, why="no case of this part can be compiled for")
+        if case is None or (part.tensors == "cute" and not target.cute_dsl):
+            no_case = "no case of this part can be compiled for"
+            return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
         wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)
         answer, announced = session.compile(wanted, self._limit_s)
         if isinstance(answer, Compiled):

@@ -11,6 +11,8 @@ def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
     """Why this machine cannot judge a check, and the command that would mend it; empty where it can."""
     if lacks := machine.why_not_judged(planned.part):
         return lacks
+    if planned.unfit:
+        return planned.unfit
     if planned.part.on == "gpu" and not isinstance(planned.check.rule, Compiles) and not on_gpu:
         return "this part runs on a GPU only, and none is used here"
     return ""

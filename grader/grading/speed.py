@@ -41,7 +41,7 @@ class Speed:
 
     def is_timed(self, planned: PlannedCheck) -> bool:
         """Tell whether a check, here, is one on speed."""
-        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None
+        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None and not planned.unfit
 
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""

@@ -86,7 +86,11 @@ def grade(
         _counting(job, server, start, pair) as counting,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
-            start, limits, [part for part, _ in parts], shelf=place_for(start, (*versions, __version__))
+            start,
+            limits,
+            [part for part, _ in parts],
+            shelf=place_for(start, (*versions, __version__)),
+            capability=gpu.capability if gpu else "",
         ) as compiling,
     ):
         diagnosis = Diagnosis(entry.exercise, truth)

@@ -46,7 +46,7 @@ _Said = Told | Raised | Unanswered | None
 class Request:
     """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
 
-    part: whose function is called; None: that of the bench. decoy_seed: seals the call, where it is not recorded.
+    part: whose function is called; None: that of the bench.
     """
 
     case: Case
@@ -55,12 +55,11 @@ class Request:
     storage: Literal["new", "same"] = "new"
     carries: tuple[str, ...] = ()
     part: Part | None = None
-    decoy_seed: int | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing of it depends on another call."""
-        return self.patch_seed is None and self.storage == "new" and not self.carries and self.decoy_seed is None
+        return self.patch_seed is None and self.storage == "new" and not self.carries
 
 
 @dataclass(frozen=True)
@@ -119,12 +118,14 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
 def _evidence_of_trace(case: Case, told: Told, outcome: Outcome, untold: tuple[str, ...]) -> Evidence:
     deeds = [_words(deed.name, deed.line) for deed in told.deeds]
     is_replayed = told.is_replayed and not untold
-    kernels = told.kernels
+    kernels, operations = told.kernels, frozenset[str]()
     if is_replayed and isinstance(outcome, Finished):
         # What was launched is a fact then.
-        kernels = tuple(dict.fromkeys(launch.kernel for launch in outcome.answer.launches if prod(launch.grid)))
+        launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
+        kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
+        operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
     names = tuple(clean(name, 80) for name in kernels)
-    return Evidence(case, names, frozenset(), tuple(dict.fromkeys(deeds)), untold, is_replayed)
+    return Evidence(case, names, operations, tuple(dict.fromkeys(deeds)), untold, is_replayed)
 
 
 def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:
@@ -291,7 +292,6 @@ class Bench:
             part.mutates,
             slots,
             request.storage,
-            request.decoy_seed,
             request.carries,
             on_cpu=part.on == "cpu",
             tensors=part.tensors,
@@ -359,7 +359,8 @@ class Bench:
             nbytes = prod(form.shape) * _ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
             slots.append(Slot(form.dtype, form.shape, offset, nbytes))
             offset += -(-nbytes // 64) * 64
-        if offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
+        # What only changes its arguments returns nothing that could be compared.
+        if not slots or offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
             return True
         call = self._call(request, self._recipe(request), tuple(slots))
         return self.pair.depends_on_kernels(told, call)

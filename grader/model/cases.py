@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from grader.errors import require
@@ -165,6 +165,16 @@ class Space:
         kept = {
             name: domain.without_gpu() if isinstance(domain, Choice) else domain for name, domain in self.axes.items()
         }
+        return Space(kept, self.where)
+
+    def without(self, values: Collection[Value]) -> Space | None:
+        """The part of the space that has none of these values on any axis; None if an axis has no other."""
+        kept: dict[str, Domain] = {}
+        for name, domain in self.axes.items():
+            left = tuple(one for one in domain.values if one not in values) if isinstance(domain, Choice) else ()
+            if isinstance(domain, Choice) and not left:
+                return None
+            kept[name] = Choice(left) if isinstance(domain, Choice) and left != domain.values else domain
         return Space(kept, self.where)
 
     def without_bounds(self) -> Space:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grader.errors import require
+from grader.gpus import ARCHITECTURES
 from grader.model.cases import Cases, Size
 from grader.model.causes import Contrast, Kind
 from grader.model.formula import evaluate
-from grader.protocol.targets import TARGETS
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ class Fresh:
 class UsesKernels:
     """Passes when the learner's kernels do the work, judged by what ran.
 
-    Kernels were launched in every call, and no ATen operator computed. Triton kernels are replayed where nothing else
-    of the submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either. CuTe's
-    run in sealed calls, in which they alone see the inputs. `allowed_operators` names ATen operators (such as
+    Kernels were launched in every call, and no ATen operator computed. Kernels are replayed where nothing else of the
+    submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either.
+    `allowed_operators` names ATen operators (such as
     "aten.sum") that this part permits beyond allocation, fills, views, copies, dtype casts and indices. `operations`
     names operations of CuTe (such as "cute.gemm") that must stand in what a call runs.
     """
@@ -144,7 +144,7 @@ class Compiles:
     """Passes when the kernels that a call launches compile for every target, whether such a GPU is there or not.
 
     The call is the one that is compiled for the scorecard (grader.compiled.runner.case_for). capabilities: the targets
-    (grader.protocol.targets). Each kernel must fit the target's shared memory and spill no registers; with
+    (grader.gpus). Each kernel must fit the target's shared memory and spill no registers; with
     `tensor_cores`, some kernel must multiply on tensor cores.
     """
 
@@ -152,9 +152,9 @@ class Compiles:
     tensor_cores: bool = False
 
     def __post_init__(self) -> None:
-        known = sorted(TARGETS)
+        known = sorted(ARCHITECTURES)
         for capability in self.capabilities:
-            require(capability in TARGETS, "Compiles.capabilities", f"be among {known}", capability)
+            require(capability in ARCHITECTURES, "Compiles.capabilities", f"be among {known}", capability)
         require(len(self.capabilities) > 0, "Compiles.capabilities", "name at least one target", self.capabilities)
 
 
@@ -203,8 +203,9 @@ class SpeedBand:
     judged. A ratio is the baseline's time over the submission's, so above 1 the submission is faster.
 
     suite: the sizes, as canonical cases. bytes, flops: formulas (grader.model.formula) for the bytes that a call must
-    move and the floating-point operations that it must do. baseline and shown_beside name baselines of
-    grader.speed.baselines. curves: what the scorecard draws over one of the axes.
+    move and the floating-point operations that it must do. baseline, fallbacks and shown_beside name baselines of
+    grader.speed.baselines: where the baseline cannot run, the first of `fallbacks` that can takes its place, with the
+    same floor and full. curves: what the scorecard draws over one of the axes.
     """
 
     baseline: str
@@ -216,9 +217,13 @@ class SpeedBand:
     shown_beside: tuple[str, ...] = ()
     note: str = ""
     curves: Curves | None = None
+    fallbacks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require(bool(self.baseline), "SpeedBand.baseline", "name a baseline", self.baseline)
+        require(isinstance(self.fallbacks, tuple), "SpeedBand.fallbacks", "be a tuple of names", self.fallbacks)
+        chain = (self.baseline, *self.fallbacks)
+        require(len(set(chain)) == len(chain), "SpeedBand.fallbacks", "name other baselines, each once", self.fallbacks)
         require(0 <= self.floor < self.full, "SpeedBand.floor", f"lie in 0 … full ({self.full})", self.floor)
         require(self.suite.generated == 0, "SpeedBand.suite", "hold canonical cases only", self.suite.generated)
         for name in ("bytes", "flops"):
@@ -229,7 +234,7 @@ class SpeedBand:
             known = self.suite.space.axes
             for axis in (self.curves.over, *self.curves.apart):
                 require(axis in known, "SpeedBand.curves", f"name axes of the suite ({', '.join(known)})", axis)
-            names = ("", self.baseline, *self.shown_beside)
+            names = ("", self.baseline, *self.fallbacks, *self.shown_beside)
             require(self.curves.versus in names, "SpeedBand.curves", "name a baseline of the band", self.curves.versus)
 
 
@@ -290,7 +295,7 @@ class Part:
     after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
     the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
     CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
-    it returns one. `needs` are packages that an installation may lack. `kernels` says what they are written in.
+    it returns one. `needs` are packages that an installation may lack.
     """
 
     name: str
@@ -306,7 +311,6 @@ class Part:
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
     needs: tuple[Package, ...] = ()
-    kernels: Literal["triton", "cute"] = "triton"
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
@@ -337,10 +341,8 @@ class Part:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether its calls are recorded and replayed: where Triton kernels must do the work."""
-        return (self.kernels, self.tensors) == ("triton", "torch") and any(
-            isinstance(check.rule, UsesKernels) for check in self.checks
-        )
+        """Whether its calls are recorded and replayed: where kernels must do the work."""
+        return any(isinstance(check.rule, UsesKernels) for check in self.checks)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
     role: whether the child runs the submission, or only replays what another child recorded. target: of a child that
-    only compiles, what for: a key of grader.protocol.targets.TARGETS. packages: modules beyond
+    only compiles, what for: a key of grader.gpus.ARCHITECTURES. packages: modules beyond
     torch and triton that some part needs; where one is not installed, its name stands for nothing, so that the file
     loads all the same.
     """
@@ -109,8 +109,7 @@ class Call:
 
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
     carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
-    decoy_seed: seals the call. Outside the kernels the inputs then hold the values of this seed, and what kernels wrote
-    cannot be read. on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
+    on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
     function is given. chooses: the argument that holds the things of which the function returns one; its output is
     then that thing's place, -1 for something else.
     """
@@ -120,7 +119,6 @@ class Call:
     mutates: tuple[str, ...]
     slots: tuple[Slot, ...]
     storage: Literal["new", "same"] = "new"
-    decoy_seed: int | None = None
     carries: tuple[str, ...] = ()
     on_cpu: bool = False
     tensors: Literal["torch", "cute"] = "torch"
@@ -245,9 +243,9 @@ class Begin:
 
 @dataclass(frozen=True)
 class Ask:
-    """Ask which of these baselines of a part can run here."""
+    """Ask which of these baselines of a part can run here; they are tried on the recipe."""
 
-    part: str
+    recipe: Recipe
     baselines: tuple[str, ...]
     op: Literal["ask"] = "ask"
 

@@ -208,6 +208,27 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class CuteProgram:
+    """What tracing a function of CuTe's DSL wrote: MLIR, as text.
+
+    name: of the function. nbytes: of the text. data: the text, zlib, in base64.
+    """
+
+    name: str
+    nbytes: int
+    data: str
+
+
+@dataclass(frozen=True)
+class CuteCall:
+    """A call of a function that CuTe's DSL traced. args: one for each argument of the program."""
+
+    program: int
+    args: tuple[Value, ...]
+    line: int
+
+
+@dataclass(frozen=True)
 class Choose:
     """A launch of an autotuned kernel: what every configuration would do, in the order of its configurations."""
 
@@ -222,7 +243,7 @@ class Free:
     storages: tuple[int, ...]
 
 
-Step = Operator | Constant | Launch | Choose | Free
+Step = Operator | Constant | Launch | CuteCall | Choose | Free
 
 
 @dataclass(frozen=True)
@@ -242,6 +263,7 @@ class Trace:
     kernels: tuple[KernelText, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
+    programs: tuple[CuteProgram, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -270,12 +292,12 @@ class Recorded:
         return {"answer": self.answer, "trace": self.trace, **rows}
 
 
-def launches_in(steps: Sequence[Step]) -> tuple[Launch, ...]:
-    """Return the launches of these steps; of an autotuned kernel, that of its first configuration."""
-    found: list[Launch] = []
+def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
+    """Return what these steps launch; of an autotuned kernel, its first configuration."""
+    found: list[Launch | CuteCall] = []
     for step in steps:
         match step:
-            case Launch():
+            case Launch() | CuteCall():
                 found.append(step)
             case Choose(alternatives):
                 found += launches_in(alternatives[0])
@@ -310,7 +332,7 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
     for step in message["steps"]:
         if step[0] == "constant":
             renumbered(step[1])
-    rest = [message["kernels"], plain(message["steps"]), message["outputs"]]
+    rest = [message["kernels"], plain(message["steps"]), message["outputs"], *message.get("programs", ())]
     return json.dumps([arguments, windows, *rest], sort_keys=True).encode()
 
 
@@ -330,18 +352,27 @@ _MOST_ENTRIES = 4096
 _BITS = 64
 _PLAIN = Bounds(_MOST_TEXT, _MOST_ENTRIES, _BITS, math.inf)
 _DATA_CHARACTERS = 4 << 20
+# The largest of the kernels that we have comes to 300 KiB.
+MOST_PROGRAM_BYTES = 4 << 20
+MOST_PROGRAMS = 64
 
 
 def decode_trace(message: object) -> Trace:
     """Return the trace that an untrusted message holds. Raises DecodeError."""
-    given = _fields(message, ("arguments", "windows", "kernels", "steps", "outputs"), "trace")
+    names = ("arguments", "windows", "kernels", "steps", "outputs")
+    has_programs = isinstance(message, dict) and "programs" in message
+    given = _fields(message, (*names, "programs") if has_programs else names, "trace")
     arguments = decode(dict[str, int], given["arguments"], "trace.arguments", _PLAIN)
     windows = tuple(_window(one, f"trace.windows[{i}]") for i, one in _entries(given["windows"], "trace.windows"))
-    reader = _Reader(len(windows), len(_list(given["kernels"], "trace.kernels")))
+    told = _list(given.get("programs", []), "trace.programs")
+    if len(told) > MOST_PROGRAMS:
+        raise DecodeError(f"trace.programs must hold at most {MOST_PROGRAMS} entries, got {len(told)}")
+    programs = tuple(_program(one, f"trace.programs[{i}]") for i, one in enumerate(told))
+    reader = _Reader(len(windows), len(_list(given["kernels"], "trace.kernels")), len(programs))
     kernels = tuple(reader.kernel(one, f"trace.kernels[{i}]") for i, one in _entries(given["kernels"], "trace.kernels"))
     steps = reader.steps(given["steps"], "trace.steps", MOST_DEPTH)
     outputs = tuple(reader.output(one, f"trace.outputs[{i}]") for i, one in _entries(given["outputs"], "trace.outputs"))
-    return Trace(arguments, windows, kernels, steps, outputs)
+    return Trace(arguments, windows, kernels, steps, outputs, programs)
 
 
 def decode_recorded(message: Mapping[str, Any]) -> tuple[Recorded, Trace]:
@@ -361,12 +392,21 @@ def _window(value: object, where: str) -> Window:
     return window
 
 
-class _Reader:
-    """Decodes what may name tensors and kernels of a trace."""
+def _program(value: object, where: str) -> CuteProgram:
+    given = _fields(value, ("name", "nbytes", "data"), where)
+    size, data = _count(given["nbytes"], where), given["data"]
+    if size > MOST_PROGRAM_BYTES or not isinstance(data, str) or len(data) > _DATA_CHARACTERS:
+        raise DecodeError(f"{where} must hold at most {MOST_PROGRAM_BYTES} bytes of text, got {size}")
+    return CuteProgram(_text(given["name"], where), size, data)
 
-    def __init__(self, windows: int, kernels: int) -> None:
+
+class _Reader:
+    """Decodes what may name tensors, kernels and programs of a trace."""
+
+    def __init__(self, windows: int, kernels: int, programs: int) -> None:
         self._windows = windows
         self._kernels = kernels
+        self._programs = programs
         self._left = MOST_STEPS
 
     def kernel(self, value: object, where: str) -> KernelText:
@@ -414,6 +454,9 @@ class _Reader:
                     self._named(options, where),
                     _count(line, where),
                 )
+            case ["cute", program, args, line]:
+                place = self._index(program, self._programs, where)
+                return CuteCall(place, self._values(args, where), _count(line, where))
             case ["choose", alternatives, line]:
                 found = tuple(self.steps(one, where, depth - 1) for one in _list(alternatives, where))
                 if not found:

@@ -6,6 +6,7 @@ telling    Python's values as plain data
 kernels    where the functions that a launch runs stand in the text
 launching  stands in front of Triton's launches and autotuners
 handles    what a launch returns
+cute       stands in front of the CuTe DSL
 
 Trusts nothing and decides nothing: whatever the submission does to it, the trace is a claim that is replayed in a
 process in which none of the submission's Python ever ran.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,8 +18,15 @@ from grader.child.modes import Functions, Operators, tensors_in, unobserved
 from grader.child.see_through import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import RECORDED, SHAPING
-from grader.protocol.trace import MOST_CONSTANT_BYTES, MOST_STEPS, Deed, Recorded
-from grader.recorder import launching
+from grader.protocol.trace import (
+    MOST_CONSTANT_BYTES,
+    MOST_PROGRAM_BYTES,
+    MOST_PROGRAMS,
+    MOST_STEPS,
+    Deed,
+    Recorded,
+)
+from grader.recorder import cute, launching
 from grader.recorder.kernels import KernelTexts
 from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
@@ -35,6 +44,8 @@ class Call:
         self.arguments: dict[str, int] = {}
         self.windows: list[list[object]] = []
         self._places: dict[str, int] = {}
+        self._programs: dict[str, int] = {}
+        self.programs: list[dict[str, Any]] = []
         self.steps: list[list[Any]] = [*_freed(storages)]
         self.deeds: dict[tuple[str, int], None] = {}
         self.untold: dict[tuple[str, int], None] = {}
@@ -57,6 +68,17 @@ class Call:
     def _new_window(self, row: list[object]) -> int:
         self.windows.append(row)
         return len(self.windows) - 1
+
+    def program(self, name: str, text: str) -> int:
+        """Return the place of a program of CuTe's in the trace. Raises Untold where it is too large."""
+        if text not in self._programs:
+            raw = text.encode()
+            if len(raw) > MOST_PROGRAM_BYTES or len(self.programs) >= MOST_PROGRAMS:
+                raise Untold(f"{name}, a program of {len(raw)} bytes, or more than {MOST_PROGRAMS} of them")
+            self._programs[text] = len(self.programs)
+            data = base64.b64encode(zlib.compress(raw)).decode()
+            self.programs.append({"name": name, "nbytes": len(raw), "data": data})
+        return self._programs[text]
 
     def keep(self, step: list[Any]) -> None:
         """Keep one step."""
@@ -100,13 +122,15 @@ class Call:
                     self.cannot_tell(str(untold))
                     window = -1
                 rows.append([window, asdict(form)])
-        trace = {
+        trace: dict[str, Any] = {
             "arguments": self.arguments,
             "windows": self.windows,
             "kernels": self.texts.rows,
             "steps": self.steps,
             "outputs": rows,
         }
+        if self.programs:
+            trace["programs"] = self.programs
         deeds, untold_ = (tuple(Deed(name, line) for name, line in some) for some in (self.deeds, self.untold))
         return Recorded("recorded", trace, deeds, untold_)
 
@@ -190,6 +214,10 @@ class Recorder:
         with Functions(self), Operators(self):
             yield
 
+    def install_cute(self) -> None:
+        """Stand in front of the CuTe DSL."""
+        cute.install(self)
+
     def forget(self) -> None:
         """Forget all storages: what is kept from earlier calls will be told with its bytes."""
         self._storages = Storages()
@@ -220,7 +248,7 @@ class Recorder:
         assert self.call is not None
         return self.call.operator(func, args, kwargs)
 
-    # -- what launching.Log asks for ---------------------------------------------------------------------------------
+    # -- what launching.Log and cute.CuteLog ask for ------------------------------------------------------------------
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
@@ -238,6 +266,16 @@ class Recorder:
             rows = [told.value(one) for one in args], {name: told.value(one) for name, one in kwargs.items()}
             chosen = {name: told.value(one, tensors=False) for name, one in options.items()}
             call.keep(["launch", place, list(grid), *rows, chosen, call.line()])
+
+    def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:
+        """Keep one call of a function that CuTe's DSL traced. Raises Untold."""
+        call = self.call
+        assert call is not None
+        with unobserved():
+            place = call.program(program.name, program.text)
+            stream = ["enum", "stream", ""]
+            rows = [stream if isinstance(one, cute.Stream) else call.telling.value(one) for one in arguments]
+            call.keep(["cute", place, rows, call.line()])
 
     def choose(self, attempts: list[Callable[[], Any]]) -> Any:
         """Keep what every attempt does as an alternative; return what the first one returns."""

@@ -30,16 +30,37 @@ from grader.protocol.trace import (
     Trace,
     decode_trace,
 )
+from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
 from grader.replay.memory import Computed, Memory, Unreplayable
-from grader.replay.run import Run, first_that_works, launched
+from grader.replay.run import Run, first_that_works
 from grader.replay.timing import Timing
 from grader.replay.values import Refused
 
 _KEPT_RESULTS = 64
 _KEPT_KERNELS = 16
 _MOST_CAUSES = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class _Home:
+    """A device on which calls are replayed: their arguments, the storages of all calls, the latest results' ones."""
+
+    device: torch.device
+    arguments: Arguments
+    memory: Memory
+    results: list[int] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def on(cls, device: torch.device, *, guarded: bool) -> _Home:
+        """Return an empty one."""
+        return cls(device, Arguments(device, guarded=guarded), Memory(device, guarded=guarded))
+
+    def forget(self) -> None:
+        """Forget all storages."""
+        self.memory.forget()
+        self.results.clear()
 
 
 class Replayer:
@@ -61,21 +82,23 @@ class Replayer:
         around: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._start = start
+        self._announcer = announcer
         self._guarded = guarded
-        self._draws_on = device if draws_on_device else torch.device("cpu")
+        self._draws_on_device = draws_on_device
         self._around = around
         self._path = str(Path(scratch, start.submission_name))
         # In one step: another replayer of the same submission may be reading it.
         unfinished = Path(f"{self._path}.{os.getpid()}")
         unfinished.write_text(start.submission, encoding="utf-8")
         unfinished.replace(self._path)
-        self._device = device
-        self._arguments = Arguments(device, guarded=guarded)
-        self._memory = Memory(device, guarded=guarded)
+        # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
+        self._home = _Home.on(device, guarded=guarded)
+        self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
         self._raising = Raising(self._path)
-        self._results: list[int] = []
-        self._timing = Timing(device, self.kernels)
+        self._timing = Timing(device, self)
         self._watch: MemoryWatch | None = None
+        self._programs = Programs()
+        self._device = device
         self._text: Text | None = None
         # Those of the latest traces, newest last.
         self._kernels: list[tuple[tuple[KernelText, ...], Kernels]] = []
@@ -119,8 +142,8 @@ class Replayer:
         traces = [decode_trace(one) for one in message["traces"]]
         asked = decode(messages.Prepare, {**message, "traces": []})
         # What answers were replayed on is not needed any more, and what is timed may need all of the memory.
-        self._memory.forget()
-        self._arguments = Arguments(self._device)
+        self._home = _Home.on(self._device, guarded=self._guarded)
+        self._homes[self._device.type] = self._home
         recipe = asked.call.recipe
         builder = getattr(self._builders, recipe.part)
 
@@ -132,14 +155,13 @@ class Replayer:
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.Replay, {**message, "trace": {}})
-        kept = self._memory, self._results
+        self._home = kept = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         if replay.memory == "alone":
-            self._memory, self._results = Memory(self._device, guarded=self._guarded), []
+            self._home = dataclasses.replace(kept, memory=Memory(kept.device, guarded=self._guarded), results=[])
         try:
             return self._replayed(replay, trace, memory_fd)
         finally:
-            if replay.memory == "alone":
-                self._memory, self._results = kept
+            self._home = kept
 
     def _said(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
         """Return what something comes to, or what it raises."""
@@ -161,15 +183,14 @@ class Replayer:
     def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
         if replay.memory == "afresh":
-            self._memory.forget()
-            self._results.clear()
-        run = Run(self, trace, launch=launched if replay.launches else None)
+            self._home.forget()
+        run = Run(self, trace, launches="run" if replay.launches else "none")
 
         def done() -> Answer:
             self._place(call, trace)
             with self._around():
                 run.steps(trace.steps)
-                if self._device.type == "cuda":
+                if self._home.device.type == "cuda":
                     torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
 
@@ -178,13 +199,16 @@ class Replayer:
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
         builder = getattr(self._builders, recipe.part)
-        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._draws_on)
-        self._arguments.place(call.arguments, values, call.storage, call.carries)
-        self._memory.begin()
-        if set(trace.arguments) != set(self._arguments.tensors):
+        drawn_on = self._home.device if self._draws_on_device else "cpu"
+        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, drawn_on)
+        self._home.arguments.place(call.arguments, values, call.storage, call.carries)
+        self._home.memory.begin()
+        if set(trace.arguments) != set(self._home.arguments.tensors):
             raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
         for name, number in trace.arguments.items():
-            self._memory.place_argument(number, self._arguments.buffer(name), self._arguments.tensor(name).dtype)
+            self._home.memory.place_argument(
+                number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype
+            )
 
     def _returned(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
@@ -194,24 +218,24 @@ class Replayer:
             alias = self._alias(trace.arguments, storage) if output.form.kind == "tensor" else ""
             tensor, form = None, output.form
             if output.window >= 0:
-                tensor = self._memory.tensor(trace.windows[output.window])
+                tensor = self._home.memory.tensor(trace.windows[output.window])
                 # Where a tensor lay, only the recorder knows.
                 form = dataclasses.replace(form_of(tensor), device=form.device)
             outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
             if storage >= 0 and storage not in given:
-                self._results = [*self._results, storage][-_KEPT_RESULTS:]
-        outputs += [(form_of(one), one) for one in map(self._arguments.tensor, call.mutates)]
-        forms = copied_out(outputs, call.slots, memory_fd, self._device.type)
-        changed, overrun = self._arguments.disturbed(call.mutates)
-        overrun += self._memory.overrun()
+                self._home.results[:] = [*self._home.results, storage][-_KEPT_RESULTS:]
+        outputs += [(form_of(one), one) for one in map(self._home.arguments.tensor, call.mutates)]
+        forms = copied_out(outputs, call.slots, memory_fd, self._home.device.type)
+        changed, overrun = self._home.arguments.disturbed(call.mutates)
+        overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
-        return Returned("returned", forms, changed, overrun, launched, (), findings, self._memory.most_bytes)
+        return Returned("returned", forms, changed, overrun, launched, (), findings, self._home.memory.most_bytes)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():
             if number == storage:
                 return f"argument {name}"
-        return "an earlier result" if storage in self._results else ""
+        return "an earlier result" if storage in self._home.results else ""
 
     def _findings(self) -> tuple[messages.Finding, ...]:
         return self._watch.take() if self._watch else ()
@@ -229,12 +253,18 @@ class Replayer:
     @property
     def memory(self) -> Memory:
         """Return the storages of all calls."""
-        return self._memory
+        return self._home.memory
 
     @property
     def device(self) -> torch.device:
         """Return where tensors lie."""
-        return self._device
+        return self._home.device
+
+    def program(self, place: int, trace: Trace) -> Program:
+        """Return a program of a trace, compiled. Raises Refused."""
+        told = trace.programs[place]
+        with self._announcer.during(told.name[:80]):
+            return self._programs.prepare(told)
 
     def traffic(self) -> messages.Traffic | None:
         """Return what the latest launch moved, where that is counted."""

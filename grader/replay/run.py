@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -14,8 +14,22 @@ from grader.child.modes import tensors_in
 from grader.child.tuning import is_passed_over
 from grader.protocol import messages
 from grader.protocol.operators import NUMBERING
-from grader.protocol.trace import Choose, Constant, Free, KernelText, Launch, Operator, Step, Trace
+from grader.protocol.trace import (
+    Choose,
+    Constant,
+    CuteCall,
+    EnumValue,
+    Free,
+    KernelText,
+    Launch,
+    Operator,
+    Step,
+    TensorValue,
+    Trace,
+    Value,
+)
 from grader.replay.arguments import Arguments as Values
+from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
@@ -32,7 +46,17 @@ _OPTIONS = frozenset(
 )
 
 
-class Place(Protocol):
+class Library(Protocol):
+    """Where the functions come from that a trace launches."""
+
+    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+        """Return the kernels of a trace. Raises Refused."""
+
+    def program(self, place: int, trace: Trace) -> Program:
+        """Return a program of a trace, compiled. Raises Refused."""
+
+
+class Place(Library, Protocol):
     """Where a trace is run."""
 
     @property
@@ -43,24 +67,11 @@ class Place(Protocol):
     def memory(self) -> Memory:
         """Return the storages."""
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
-        """Return the kernels of a trace. Raises Refused."""
-
     def traffic(self) -> messages.Traffic | None:
         """Return what the latest launch moved, where that is counted."""
 
     def choose(self, step: Choose, run: Run) -> None:
         """Do what one of the alternatives says."""
-
-
-def launched(kernel: Any, grid: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Launch a kernel; return the compiled one where there is one."""
-    return kernel.run(*args, grid=tuple(grid), warmup=False, **kwargs)
-
-
-def compiled(kernel: Any, grid: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Compile what a launch would run, and launch nothing."""
-    return kernel.run(*args, grid=tuple(grid), warmup=True, **kwargs)
 
 
 def first_that_works(step: Choose, run: Run, first: int = 0) -> int:
@@ -86,17 +97,17 @@ def first_that_works(step: Choose, run: Run, first: int = 0) -> int:
 class Run:
     """The run of one trace.
 
-    launch: what is done with a launch; None: nothing. notes: whether launches are noted in `launched`, and tensors
-    followed (what holds whole numbers, what an operator computes). line: of the submission, where it asked for what is
-    running now.
+    launches: whether they are run, or compiled, or left out. notes: whether launches are noted in `launched`, and
+    tensors followed (what holds whole numbers, what an operator computes). line: of the submission, where it asked for
+    what is running now.
     """
 
     def __init__(
-        self, place: Place, trace: Trace, *, launch: Callable[..., Any] | None = launched, notes: bool = True
+        self, place: Place, trace: Trace, *, launches: Literal["run", "compile", "none"] = "run", notes: bool = True
     ) -> None:
         self._place = place
         self._trace = trace
-        self._launch_by = launch
+        self._launches = launches
         self._notes = notes
         self._values = Values(self._tensor, self._kernel, place.device)
         self.line = 0
@@ -118,6 +129,8 @@ class Run:
                 self._place.memory.place_constant(step)
             case Launch():
                 self._launch(step)
+            case CuteCall():
+                self._cute(step)
             case Choose():
                 self._place.choose(step, self)
             case Free(storages):
@@ -147,20 +160,45 @@ class Run:
                 memory.taint(window.storage)
 
     def _launch(self, step: Launch) -> None:
-        if self._launch_by is None:
+        if self._launches == "none":
             return
         self.line = step.line
         self._met.clear()
         kernel = self._kernel(step.kernel)
         args, kwargs, options = self._given(step, kernel)
         if self._notes:
-            self._noted(step, kernel, args, kwargs)
+            constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
+            self._noted(messages.Launch(launches.name_of(kernel), step.grid, constants))
         try:
-            self._launch_by(kernel, step.grid, args, {**kwargs, **options})
+            kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
         finally:
             if self._notes:
                 self.launched[-1] = dataclasses.replace(self.launched[-1], traffic=self._place.traffic())
         self.line = 0
+
+    def _cute(self, step: CuteCall) -> None:
+        if self._launches == "none":
+            return
+        self.line = step.line
+        self._met.clear()
+        program = self._place.program(step.program, self._trace)
+        if self._launches == "run":
+            bound = program.bind([self._of_cute(one) for one in step.args])
+            if self._notes:
+                self._noted(messages.Launch(program.name, (), dict(program.operations)))
+            bound.run()
+        self.line = 0
+
+    def _of_cute(self, value: Value) -> object:
+        """Return an argument of a program; None stands for the stream."""
+        match value:
+            case TensorValue(index):
+                return self._tensor(index)
+            case EnumValue("stream"):
+                return None
+            case bool() | int() | float():
+                return value
+        raise Unreplayable(f"a program takes tensors, numbers and streams, got {type(value).__name__}")
 
     def _given(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
         """Return what a launch is given: by place, by name, and its options."""
@@ -180,9 +218,8 @@ class Run:
             raise Refused(step.line, rule, python=False)
         return args, kwargs, {name: value(one) for name, one in step.options.items()}
 
-    def _noted(self, step: Launch, kernel: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
-        self.launched.append(messages.Launch(launches.name_of(kernel), step.grid, constants))
+    def _noted(self, launch: messages.Launch) -> None:
+        self.launched.append(launch)
         for index in self._met:
             # It may store there, but not into an argument without being noticed.
             storage = self._trace.windows[index].storage

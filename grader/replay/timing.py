@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,9 +20,10 @@ from grader.protocol import messages
 from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Recipe, Sample, Sampled, Show, Shown
 from grader.protocol.trace import Choose, KernelText, Trace, Window
 from grader.replay.clock import Clock, Graph, Work
+from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Memory
-from grader.replay.run import Run, compiled, first_that_works
+from grader.replay.run import Library, Run, first_that_works
 
 _TUNING_SAMPLES = 5
 # A configuration this much slower than the best so far is not timed again.
@@ -34,15 +34,14 @@ _NO_TIME = -1.0
 _NO_CALL = Call(Recipe("", {}, 0), (), (), ())
 
 Build = Callable[[int], Sequence[object]]
-KernelsOf = Callable[[tuple[KernelText, ...]], Kernels]
 
 
 class Timing:
     """Times the trace that was prepared last. Raises what preparing and running a trace raise."""
 
-    def __init__(self, device: torch.device, kernels: KernelsOf) -> None:
+    def __init__(self, device: torch.device, library: Library) -> None:
         self._device = device
-        self._kernels = kernels
+        self._library = library
         self._clock = Clock(device)
         self._cover_bytes = 0
         self._work: _TimedTrace | Graph | None = None
@@ -60,7 +59,7 @@ class Timing:
         timed: _TimedTrace | None = None
         try:
             for trace in traces:
-                timed = _TimedTrace(self, memory, self._kernels, trace, asked.call, build, tunes=trace is traces[-1])
+                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=trace is traces[-1])
                 timed.place(timed.inputs(_SEED))
                 run = timed.first()
             assert timed is not None
@@ -72,7 +71,7 @@ class Timing:
 
     def precompile(self, trace: Trace) -> int:
         """Compile what a trace launches, in every configuration; return how many launches that were."""
-        return _Compilation(self._device, self._kernels, trace).launches()
+        return _Compilation(self._device, self._library, trace).launches()
 
     def sample(self, wanted: Sample) -> Sampled:
         """Time it once. Raises ValueError where nothing is prepared."""
@@ -120,7 +119,7 @@ class _TimedTrace:
 
     timing: Timing
     memory: Memory
-    kernels_of: KernelsOf
+    library: Library
     trace: Trace
     call: Call
     build: Build
@@ -132,6 +131,7 @@ class _TimedTrace:
         self._kept = self.memory.known()
         self._values: dict[str, object] = {}
         self._known: Kernels | None = None
+        self._programs: dict[int, Program] = {}
 
     @property
     def device(self) -> torch.device:
@@ -154,8 +154,14 @@ class _TimedTrace:
     def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of the trace."""
         if self._known is None:
-            self._known = self.kernels_of(told)
+            self._known = self.library.kernels(told)
         return self._known
+
+    def program(self, place: int, trace: Trace) -> Program:
+        """Return a program of the trace."""
+        if place not in self._programs:
+            self._programs[place] = self.library.program(place, trace)
+        return self._programs[place]
 
     def place(self, inputs: Sequence[object]) -> None:
         """Put inputs where the trace finds them; what the run before made is overwritten."""
@@ -246,24 +252,20 @@ class _TimedTrace:
 class _Compilation:
     """A trace whose launches are compiled and not run, on memory that nobody fills."""
 
-    def __init__(self, device: torch.device, kernels: KernelsOf, trace: Trace) -> None:
+    def __init__(self, device: torch.device, library: Library, trace: Trace) -> None:
         self.device = device
         self.memory = Memory(device, guarded=False)
-        self.kernels = kernels
+        self.kernels, self.program = library.kernels, library.program
         self._trace = trace
-        self._count = 0
         for number in trace.arguments.values():
             size = max((_end_of(window) for window in trace.windows if window.storage == number), default=0)
             self.memory.place_argument(number, torch.empty(size, dtype=torch.uint8, device=device), torch.uint8)
 
     def launches(self) -> int:
         """Compile all of them; return how many."""
-        Run(self, self._trace, launch=self._compile, notes=False).steps(self._trace.steps)
-        return self._count
-
-    def _compile(self, *launch: Any) -> None:
-        compiled(*launch)
-        self._count += 1
+        run = Run(self, self._trace, launches="compile")
+        run.steps(self._trace.steps)
+        return len(run.launched)
 
     def traffic(self) -> messages.Traffic | None:
         """Return nothing: nothing moves."""

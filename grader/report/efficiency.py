@@ -14,7 +14,7 @@ from grader.report import speed as timing
 from grader.report import view
 
 MOST_ROWS = 40
-MOST_GPUS = 8
+MOST_GPUS = 12
 _MOST, _MOST_TIMES = 10**18, 1e4
 _BOUND = {"memory": "memory-bound", "compute": "compute-bound", "launch": "launch-bound"}
 

@@ -26,10 +26,17 @@ def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> Render
             for kernel, row in rows[:_MOST_ROWS]
         ]
         lines += [ink(f"… {len(rows) - _MOST_ROWS} more are in the scorecard …", "dim")] if rows[_MOST_ROWS:] else []
+        lines += [ink(f"{target}: no kernel was compiled for this GPU", "dim")] if _lacks(part, target) else []
     lines += told(ink, part, _MOST_TOLD)
     if not findings_only:
         lines += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
     return Group(*(indent(line, 2) for line in lines))
+
+
+def _lacks(part: PartInfo, target: str) -> bool:
+    """Return whether the record holds kernels for other GPUs only, and does not say why."""
+    there = {*(one.target for one in part.kernels), *part.uncompiled}
+    return bool(target and part.kernels) and target not in there
 
 
 def told(ink: Ink, part: PartInfo, most: int) -> list[Text]:

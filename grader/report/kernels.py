@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.gpus import USUAL, named
 from grader.record import CompiledKernel, Environment, PartInfo
 from grader.report import view
 from grader.report.status import Look
 
 NONE = "–"
-# The GPU whose numbers stand for the others where there is room for one only.
-_USUAL = "sm_90"
 
 _CANNOT_RUN = Look("✗", "x", "cannot run", "bad")
 _COULD_BE_BETTER = Look("!", "!", "could be better", "part")
@@ -99,9 +98,10 @@ def missing(part: PartInfo) -> tuple[tuple[str, str], ...]:
 
 
 def shown_target(env: Environment) -> str:
-    """The GPU to show where there is room for one: the one that is there, or the usual one."""
-    there = f"sm_{env.capability.replace('.', '')}"
-    return there if there in ("sm_80", "sm_100") else _USUAL
+    """Return the architecture to show where there is room for one: that of the GPU that is here, the usual one without
+    a GPU, and '' for one that the driver could not tell.
+    """
+    return named(env.capability) if env.capability else USUAL.name
 
 
 def sentence(row: Row) -> str:

@@ -26,6 +26,7 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     lines: list[RenderableType] = [ink(over)] if over else []
     if brief:
         return Group(indent(title, 2), *(indent(entry, 4) for entry in lines))
+    lines += [labelled(ink, "Baseline: ", view.line(speed.fallback, 400))] if speed.fallback else []
     lines.append(_sizes(ink, speed))
     cut = len(speed.sizes) - _SIZES
     lines += [ink(f"… {cut} more sizes are in the record …", "dim")] if cut > 0 else []

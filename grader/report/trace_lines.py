@@ -10,6 +10,7 @@ from grader.protocol.trace import (
     Choose,
     Constant,
     ConstexprValue,
+    CuteCall,
     DescriptorValue,
     DictValue,
     DtypeValue,
@@ -65,6 +66,10 @@ class _Words:
                 yield f"{self._storage(storage)} = {nbytes} bytes that Python made"
             case Launch():
                 yield from self._launch(step)
+            case CuteCall():
+                program = self._trace.programs[step.program]
+                yield f"call {clean(program.name, 80)}, {program.nbytes:,} bytes of MLIR{_at(step.line)}"
+                yield f"arguments: {self._all(step.args) or 'none'}"
             case Choose(alternatives, line):
                 count = len(alternatives)
                 yield f"one of {count} configurations{_at(line)}; the first that works is used without a clock"
@@ -119,6 +124,8 @@ class _Words:
                 return self._value(inner)
             case KernelValue(index):
                 return clean(self._trace.kernels[index].name, 80)
+            case EnumValue("stream"):
+                return "the current stream"
             case DtypeValue(name=name) | EnumValue(name=name) | LanguageValue(path=name) | UnknownValue(what=name):
                 return clean(name, 80)
             case _:

@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
-from grader.protocol.trace import Constant, Deed, Trace, fingerprint, launches_in
+from grader.protocol.trace import Constant, CuteCall, Deed, Launch, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
@@ -53,9 +53,16 @@ class Told:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Return the names of the kernels that are launched on some program, once each."""
-        launched = [launch for launch in launches_in(self.trace.steps) if prod(launch.grid)]
-        return tuple(dict.fromkeys(self.trace.kernels[launch.kernel].name for launch in launched))
+        """Return the names of what is launched on some program, once each."""
+        names = [_launched(self.trace, step) for step in launches_in(self.trace.steps)]
+        return tuple(dict.fromkeys(filter(None, names)))
+
+
+def _launched(trace: Trace, step: Launch | CuteCall) -> str:
+    """Return the name of what a step launches; an empty text where that is on no program."""
+    if isinstance(step, CuteCall):
+        return trace.programs[step.program].name
+    return trace.kernels[step.kernel].name if prod(step.grid) else ""
 
 
 class Pair:

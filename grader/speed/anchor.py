@@ -92,9 +92,9 @@ class Anchor:
         """Its process."""
         return self._process.pid
 
-    def missing(self, part: str, names: tuple[str, ...]) -> dict[str, str]:
-        """Why baselines of a part cannot run here, by name; empty text for those that can."""
-        return self._asked(Ask(part, names), Missing).missing
+    def missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
+        """Why baselines of a part cannot run here, by name; empty text for those that can. They are tried on a case."""
+        return self._asked(Ask(recipe, names), Missing).missing
 
     def gauge(self) -> Gauged:
         """The GPU's sizes and ceilings."""

@@ -134,8 +134,9 @@ class _Anchor:
         for part in self._exercise.parts:
             for band in (check.rule for check in part.checks if isinstance(check.rule, SpeedBand)):
                 with contextlib.suppress(Exception):
-                    self._missing(part.name, (band.baseline, *band.shown_beside))
                     recipe = Recipe(part.name, dict(band.suite.named[0]), _REHEARSAL)
+                    for name in (band.baseline, *band.shown_beside):
+                        baselines.unmet(name, part.name, self._baselines)
                     self._truth.expect(part, recipe)
                     if baselines.FAMILIES[band.baseline].computes:
                         run = baselines.function_of(band.baseline, part.name, self._baselines)
@@ -161,7 +162,7 @@ class _Anchor:
                 return self._reveal(decode(Reveal, message), descriptors[0])
             case Ask.op:
                 asked = decode(Ask, message)
-                return Missing(self._missing(asked.part, asked.baselines))
+                return Missing(self._missing(asked.recipe, asked.baselines))
             case Gauge.op:
                 return gauge(self._device)
             case Rest.op:
@@ -169,8 +170,11 @@ class _Anchor:
             case other:
                 raise ValueError(f"the anchor must be asked for something it knows, got {other!r}")
 
-    def _missing(self, part: str, names: tuple[str, ...]) -> dict[str, str]:
-        return {name: baselines.why_missing(name, part, self._baselines) for name in names}
+    def _missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
+        def arguments() -> tuple[object, ...]:
+            return self._truth.inputs(recipe)
+
+        return {name: baselines.why_missing(name, recipe.part, self._baselines, arguments) for name in names}
 
     def _prepare(self, wanted: PrepareBaseline) -> Prepared:
         case = wanted.recipe.part, wanted.method, *wanted.recipe.case.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,9 @@ FAMILIES: Mapping[str, Family] = types.MappingProxyType(
         "cublas": Family("cuBLAS", "cublas"),
         "cuda_cpp": Family("CUDA C++ through its Python binding", "cuda_cpp", gate=_has_compiler),
         "sdpa_flash": Family("FlashAttention (SDPA)", "sdpa", wrap=_with_attention("FLASH_ATTENTION")),
+        "sdpa_efficient": Family(
+            "memory-efficient attention (SDPA)", "sdpa", wrap=_with_attention("EFFICIENT_ATTENTION")
+        ),
         "sdpa_cudnn": Family("cuDNN attention (SDPA)", "sdpa", wrap=_with_attention("CUDNN_ATTENTION")),
         "torch_compile": Family("torch.compile (max-autotune)", "torch_eager", wrap=_compiled, slow=True),
         "xla": Family("XLA (jax.jit)", "xla", ("jax",), _jax_sees_a_gpu, _through_xla, slow=True),
@@ -107,8 +110,20 @@ def title_of(name: str) -> str:
     return FAMILIES[name].title if name in FAMILIES else name
 
 
-def why_missing(name: str, part: str, module: types.ModuleType) -> str:
-    """Why a baseline cannot run for this part on this machine; empty when it can."""
+def why_missing(name: str, part: str, module: types.ModuleType, arguments: Callable[[], Sequence[Any]]) -> str:
+    """Return why a baseline cannot run for this part on this machine; '' when it can.
+
+    What it needs is looked up, and then it is called once: whether a GPU can run it, only a call tells. Those that
+    compile for seconds are only looked up. arguments: builds a small call's.
+    """
+    if why := unmet(name, part, module):
+        return why
+    family = FAMILIES[name]
+    return _why_not_called(function_of(name, part, module), arguments) if family.computes and not family.slow else ""
+
+
+def unmet(name: str, part: str, module: types.ModuleType) -> str:
+    """Return what a baseline lacks by what is written and installed; '' where that is all there."""
     family = FAMILIES.get(name)
     if family is None:
         return f"a baseline must be one of {', '.join(FAMILIES)}, got {name!r}"
@@ -124,7 +139,25 @@ def why_missing(name: str, part: str, module: types.ModuleType) -> str:
         return family.gate()
     except Exception as failed:
         # Whatever a third party's package raises when it is looked at, the rest of the field can still run.
-        return f"{type(failed).__name__}: {str(failed)[:200]}"
+        return _told(failed)
+
+
+def _why_not_called(function: Function, arguments: Callable[[], Sequence[Any]]) -> str:
+    """Call a baseline once, and wait for its end: a kernel that fails says so only then."""
+    import torch
+
+    given = arguments()
+    try:
+        function(*given)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+    except Exception as failed:
+        return _told(failed)
+    return ""
+
+
+def _told(failed: Exception) -> str:
+    return f"{type(failed).__name__}: {' '.join(str(failed).split())[:200]}"
 
 
 def function_of(name: str, part: str, module: types.ModuleType) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -55,8 +56,17 @@ def _measure(device: torch.device) -> Gauged:
         memory_bytes=int(properties.total_memory),
         copy_tbps=round(copied, 4),
         read_tbps=round(max(copied, summed), 4),
-        tflops={name: round(_products(getattr(torch, name), device), 2) for name in _DTYPES},
+        tflops=_rates(device),
     )
+
+
+def _rates(device: torch.device) -> dict[str, float]:
+    """The most TFLOP/s by type; without the types that this GPU, or its torch, cannot multiply."""
+    rates = {}
+    for name in _DTYPES:
+        with contextlib.suppress(RuntimeError):
+            rates[name] = round(_products(getattr(torch, name), device), 2)
+    return rates
 
 
 def _products(dtype: torch.dtype, device: torch.device) -> float:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from grader.errors import SpecError
+from grader.gpus import ARCHITECTURES, Architecture, Gpu
 from grader.model.cases import Case, Value
 from grader.model.exercise import SpeedBand
 from grader.model.formula import evaluate
 from grader.record import Ceilings, Prediction, Speed, Work
-from grader.speed.gpus import GPUS, Gpu
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
 # Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;
@@ -34,24 +34,28 @@ _ALIKE = 0.05
 
 @dataclass(frozen=True)
 class Roofs:
-    """What a GPU can be expected to reach: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch."""
+    """What a GPU can be expected to reach: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch.
+
+    lacks: types that it does not compute in; nothing is predicted for these.
+    """
 
     gpu: str
     dram_tbps: float
     tflops: dict[str, float]
     ceilings: Literal["published", "measured"]
     launch_us: float = LAUNCH_US
+    lacks: tuple[str, ...] = ()
 
     def rate(self, dtype: str) -> float:
         """TFLOP/s with this type; of an unknown one, no more than the fastest."""
         return self.tflops.get(dtype) or max(self.tflops.values(), default=0.0)
 
 
-def published(gpu: Gpu) -> Roofs:
-    """A GPU on paper, less what nobody reaches of it."""
-    shares = {name: CORE_SHARE if name == "float32" else TENSOR_SHARE for name in gpu.tflops}
-    tflops = {name: rate * shares[name] for name, rate in gpu.tflops.items()}
-    return Roofs(gpu.name, gpu.dram_tbps * DRAM_SHARE, tflops, "published")
+def published(gpu: Gpu, architecture: Architecture) -> Roofs:
+    """A GPU on paper, less what nobody reaches of it. Without tensor cores for Triton, all runs on the CUDA cores."""
+    cores = {"float32": gpu.tflops["float32"] * CORE_SHARE}
+    tensor = {name: rate * TENSOR_SHARE for name, rate in gpu.tflops.items() if architecture.triton_tensor_cores}
+    return Roofs(gpu.name, gpu.dram_tbps * DRAM_SHARE, {**tensor, **cores}, "published", lacks=architecture.lacks)
 
 
 def measured(gpu: str, ceilings: Ceilings) -> Roofs:
@@ -62,13 +66,14 @@ def measured(gpu: str, ceilings: Ceilings) -> Roofs:
 def predict(
     roofs: Roofs, band: SpeedBand, case: Mapping[str, Value], words: str, counted: Sequence[Work]
 ) -> Prediction | None:
-    """The time of one size from what was counted on other cases; None where that tells nothing about it.
+    """The time of one size from what was counted on other cases; None where that tells nothing about it, and where the
+    GPU does not compute in the size's type.
 
     The DRAM bytes exceed what the size needs as the unique bytes of the counted case exceed what that one needs; the
     operations are those that the size needs.
     """
     work = _nearest(band, case, counted)
-    if work is None:
+    if work is None or case.get("dtype") in roofs.lacks:
         return None
     scale = _value(band.bytes, case) / _value(band.bytes, work.case)
     nbytes = work.unique_bytes * scale
@@ -118,7 +123,8 @@ def _value(formula: str, case: Mapping[str, Value]) -> float:
 
 def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]:
     """A few sizes of the suite on every GPU that is known by name, size by size from the shortest to the longest."""
-    by_case = {case: predict(published(GPUS[0]), band, case, case.words(), counted) for case in band.suite.named}
+    gpus = [published(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
+    by_case = {case: predict(gpus[0], band, case, case.words(), counted) for case in band.suite.named}
     told: dict[Case, float] = {}
     for case, one in by_case.items():
         # A size that takes as long as another tells nothing new.
@@ -128,8 +134,8 @@ def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]
     return tuple(
         one
         for place in _spread(len(cases))
-        for gpu in GPUS
-        if (one := predict(published(gpu), band, cases[place], cases[place].words(), counted)) is not None
+        for roofs in gpus
+        if (one := predict(roofs, band, cases[place], cases[place].words(), counted)) is not None
     )
 
 

@@ -15,7 +15,7 @@ from grader.judge.causes import Failure, why_not_finished
 from grader.model.cases import Case
 from grader.model.exercise import Part, SpeedBand
 from grader.model.formula import evaluate
-from grader.protocol.messages import Gauged, Raised
+from grader.protocol.messages import Gauged, Raised, Recipe
 from grader.protocol.trace import Trace
 from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.outcome import Unanswered
@@ -25,6 +25,7 @@ from grader.speed import verify
 from grader.speed.anchor import Anchor
 from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
+from grader.speed.lineup import Lineup, asked, lineup, smallest
 from grader.speed.monitor import watching
 from grader.speed.roofline import Work
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, Timing, outside_us
@@ -46,6 +47,8 @@ _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 _MEMORY_FACTOR = 12
 # A baseline beside that takes this long is not tried at sizes with more work.
 _SLOW_US = 2e5
+# Of the call that tells whether a baseline can run.
+_TRIAL_SEED = 0
 # The clock outside is coarse: so much more than the events say, it must see before it contradicts them.
 _OUTSIDE_SHARE, _OUTSIDE_US = 0.5, 2000.0
 
@@ -93,16 +96,18 @@ class Suite:
     path: str
     slow_baselines: bool = False
     _missing: dict[str, str] = field(default_factory=dict)
+    _fallback: str = ""
     # The least work, in floating-point operations, at which a baseline beside was slow.
     _slow_from: dict[str, float] = field(default_factory=dict)
 
     def judge(self) -> Verdict:
         """Time every size. The GPU must be ours alone meanwhile (grader.speed.lock)."""
-        band = self.band
-        self._missing = self._lineup()
-        if self._missing[band.baseline]:
-            why = f"{title_of(band.baseline)} cannot run here: {self._missing[band.baseline]}"
-            return Verdict(self._speed([]), undecided=why)
+        chosen = self._lineup()
+        self._missing = dict(chosen.missing)
+        if not chosen.baseline:
+            return Verdict(self._speed([]), undecided=chosen.note)
+        self._fallback = chosen.note
+        self.band = chosen.applied(self.band)
         if untold := self._untold():
             return Verdict(self._speed([]), undecided=f"what is timed could not be recorded: {untold}")
         sizes: list[SizeTiming] = []
@@ -142,14 +147,11 @@ class Suite:
     def _cover_bytes(self) -> int:
         return min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
 
-    def _lineup(self) -> dict[str, str]:
-        """Why each of the named baselines does not take part; empty text for those that do."""
-        names = (self.band.baseline, *self.band.shown_beside)
-        missing = self.anchor.missing(self.part.name, names)
-        for name in self.band.shown_beside:
-            if not missing[name] and FAMILIES[name].slow and not self.slow_baselines:
-                missing[name] = "not timed: takes seconds to compile (grade … --all-baselines times it)"
-        return missing
+    def _lineup(self) -> Lineup:
+        """Who takes part, found out on the smallest size."""
+        recipe = Recipe(self.part.name, dict(smallest(self.band)), _TRIAL_SEED)
+        missing = self.anchor.missing(recipe, asked(self.band))
+        return lineup(self.band, missing, slow=self.slow_baselines)
 
     def _timed(self, case: Case) -> SizeTiming:
         traces = self._traces(case)
@@ -279,6 +281,7 @@ class Suite:
             sizes=tuple(sizes),
             baselines=tuple(Baseline(name, title_of(name), why) for name, why in self._missing.items()),
             note=self.band.note,
+            fallback=self._fallback,
             curves=self.band.curves,
             ceilings=Ceilings(self.gauged.copy_tbps, self.gauged.read_tbps, self.gauged.tflops),
             gpu=gpu,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grader.protocol.messages import Choice
-from grader.protocol.trace import Choose, ConstexprValue, Launch, Trace, Value, launches_in
+from grader.protocol.trace import Choose, ConstexprValue, Launch, Step, Trace, Value, launches_in
 from grader.record import Configuration, Tuned, clean
 
 _MOST_ROWS = 64
@@ -24,10 +24,10 @@ def _belongs(step: Choose, choice: Choice) -> bool:
 
 
 def _table(trace: Trace, step: Choose, choice: Choice) -> Tuned:
-    launches = [launches_in(alternative)[:1] for alternative in step.alternatives]
-    given = [_given(found[0]) if found else {} for found in launches]
+    launches = [_launch_of(alternative) for alternative in step.alternatives]
+    given = [{**launch.kwargs, **launch.options} if launch else {} for launch in launches]
     differing = [name for name in _names(given) if len({repr(one.get(name)) for one in given}) > 1]
-    kernel = next((trace.kernels[found[0].kernel].name for found in launches if found), "")
+    kernel = next((trace.kernels[launch.kernel].name for launch in launches if launch), "")
     rows = [
         Configuration(_words(one, differing), time_us, chosen=place == choice.chosen)
         for place, (one, time_us) in enumerate(zip(given, choice.times_us, strict=True))
@@ -35,8 +35,9 @@ def _table(trace: Trace, step: Choose, choice: Choice) -> Tuned:
     return Tuned(clean(kernel, 80), step.line, tuple(rows[:_MOST_ROWS]))
 
 
-def _given(launch: Launch) -> dict[str, Value]:
-    return {**launch.kwargs, **launch.options}
+def _launch_of(steps: Sequence[Step]) -> Launch | None:
+    """Return the first kernel launch of an alternative."""
+    return next((launch for launch in launches_in(steps) if isinstance(launch, Launch)), None)
 
 
 def _names(given: Sequence[Mapping[str, Value]]) -> list[str]:

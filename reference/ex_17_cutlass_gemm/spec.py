@@ -92,7 +92,6 @@ BLOCKED_GEMM = Part(
     on="cpu",
     tensors="cute",
     needs=CUTLASS,
-    kernels="cute",
     tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
     checks=(
         Check(
@@ -243,7 +242,6 @@ GEMM = Part(
     outputs=("c",),
     on="gpu",
     needs=CUTLASS,
-    kernels="cute",
     tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
     checks=(
         Check(

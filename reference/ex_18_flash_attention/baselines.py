@@ -9,9 +9,14 @@ from torch import Tensor
 
 
 def attention_forward_sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None) -> tuple[Tensor, Tensor]:
-    """The backend that is enabled: FlashAttention (version 2), or else cuDNN."""
+    """The backend that is enabled: FlashAttention (version 2), memory-efficient attention, or else cuDNN."""
     if torch.backends.cuda.flash_sdp_enabled():
         return torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, scale=scale)[:2]
+    if torch.backends.cuda.mem_efficient_sdp_enabled():
+        o, lse = torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal, scale=scale)[
+            :2
+        ]
+        return o, lse[..., : q.shape[2]]
     o, lse = torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, causal, scale=scale)[:2]
     return o, lse.reshape(q.shape[:3])
 
@@ -44,6 +49,11 @@ def attention_backward_sdpa(
         return torch.ops.aten._scaled_dot_product_flash_attention_backward(
             do, q, k, v, o, lse, None, None, length, length, 0.0, causal, state, state, scale=scale
         )
+    if torch.backends.cuda.mem_efficient_sdp_enabled():
+        # Its rows of lse are as long as the next multiple of 32; timed lengths are such.
+        return torch.ops.aten._scaled_dot_product_efficient_attention_backward(
+            do, q, k, v, None, o, lse, state, state, 0.0, [True, True, True, False], causal, scale=scale
+        )[:3]
     return torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
         *(do, q, k, v, o, lse[..., None], state, state, None, None, None, length, length, 0.0, causal), scale=scale
     )

@@ -328,6 +328,8 @@ SUITE = (
     ),
 )
 BESIDE = ("torch_eager", "sdpa_cudnn", "flash_attention_4", "torch_compile")
+# FlashAttention needs sm_80; the memory-efficient kernels run on every GPU that torch does.
+FALLBACKS = ("sdpa_efficient", "torch_eager")
 OVER_LENGTH = Curves("Skv", "tflops", apart=("D", "causal"), versus="torch_eager", versus_title="standard attention")
 
 ATTENTION_FORWARD = Part(
@@ -361,6 +363,7 @@ ATTENTION_FORWARD = Part(
                 bytes="itemsize * D * B * (2 * Hq * Sq + 2 * Hkv * Skv) + 4 * B * Hq * Sq",
                 flops="4 * B * Hq * Sq * Skv * D / (1 + causal)",
                 shown_beside=BESIDE,
+                fallbacks=FALLBACKS,
                 curves=OVER_LENGTH,
                 note="SDPA's FlashAttention is FlashAttention-2; eager torch is standard attention, which stores a "
                 "number for every pair. The causal mask halves the work, if tiles without a visible pair are skipped.",
@@ -412,6 +415,7 @@ ATTENTION_BACKWARD = Part(
                 bytes="itemsize * D * B * (4 * Hq * Sq + 4 * Hkv * Skv) + 4 * B * Hq * Sq",
                 flops="10 * B * Hq * Sq * Skv * D / (1 + causal)",
                 shown_beside=BESIDE,
+                fallbacks=FALLBACKS,
                 curves=OVER_LENGTH,
                 note="Five products, two of which compute the weights and their gradient anew; two kernels, one for dk "
                 "and dv and one for dq, do seven.",

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from grader.compiled.report import described
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Narrow
-from grader.protocol.targets import TARGETS
 from grader.record import CompiledKernel, PartInfo, Record
 from tests.records import samples
 
@@ -43,7 +43,7 @@ COPY = Binary(
 
 def kernel(binary: Binary, capability: int = 90, **changes: Any) -> CompiledKernel:
     """What the record holds of a binary, changed in some fields."""
-    found = described(replace(binary, **changes), TARGETS[capability], CASE)
+    found = described(replace(binary, **changes), ARCHITECTURES[capability], CASE)
     assert found is not None
     return found
 

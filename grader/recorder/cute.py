@@ -1,0 +1,263 @@
+"""Stands in front of the CuTe DSL: functions are traced, and in a recorded call none of them is compiled or run."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from grader.child.cutecompiling import on_gpu
+from grader.child.cutedsl import replace_attribute
+from grader.recorder.storages import Untold
+
+# How scalars lie in memory, by MLIR's name of their type.
+_SCALARS: Mapping[str, Any] = {
+    "i1": ctypes.c_bool,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
+_STREAM = "!cuda.stream"
+_TENSOR = "!cute.memref<"
+# An object's address in the name of a function would make every process's text another one.
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+# Where a tensor of CuTe's keeps the tensor of torch's that it was made of.
+_SOURCE = "_torch_tensor"
+
+
+@dataclass(frozen=True)
+class TracedProgram:
+    """A traced function: its name, its text, and the types of its arguments. untold: why it cannot be replayed."""
+
+    name: str
+    text: str
+    types: tuple[str, ...]
+    untold: str = ""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream, whichever it is: steps are replayed in order."""
+
+
+Argument = Tensor | Stream | int | float
+
+
+class CuteLog(Protocol):
+    """Whoever keeps what a call did."""
+
+    @property
+    def is_on(self) -> bool:
+        """Tell whether a call is being recorded in this process."""
+
+    def program(self, program: TracedProgram, arguments: Sequence[Argument]) -> None:
+        """Keep one call of a traced function."""
+
+    def untold(self, what: str) -> None:
+        """Keep that something happened which the trace cannot say."""
+
+
+def install(log: CuteLog) -> None:
+    """Take the place of what compiles; before the submission is loaded, and after whoever watches real calls."""
+    from cutlass.cute import runtime
+    from cutlass.cutlass_dsl import CuTeDSL
+
+    tensors = _Tensors()
+    traced = _traced_class(log, tensors)
+    compile_and_cache, make, pointers = (
+        CuTeDSL.compile_and_cache,
+        runtime._Tensor.__init__,
+        runtime._Tensor.__c_pointers__,
+    )
+    known: dict[str, Any] = {}
+
+    def trace(dsl: Any, module: Any, module_hash: str | None, name: str, *args: Any, **kwargs: Any) -> Any:
+        # Without a hash, the function was to be compiled anew.
+        if module_hash not in known:
+            made = traced(_Compilation(dsl, module, name, args, kwargs, compile_and_cache))
+            if module_hash is None:
+                return made
+            known[module_hash] = made
+        return known[module_hash]
+
+    def made(tensor: Any, source: object, *args: Any, **kwargs: Any) -> None:
+        says_gpu = isinstance(source, Tensor) and source.is_cuda
+        # On its way to a kernel, a tensor's memory is not on its way to Python.
+        with torch._C.DisableTorchFunction():
+            is_disguised = says_gpu and isinstance(source, Tensor) and not source.is_cuda
+            make(tensor, _Disguised(source) if is_disguised else source, *args, **kwargs)
+        if isinstance(source, Tensor):
+            vars(tensor)[_SOURCE] = source
+
+    def told(tensor: Any) -> Any:
+        addresses = pointers(tensor)
+        tensors.remember(addresses, vars(tensor).get(_SOURCE))
+        return addresses
+
+    replace_attribute(CuTeDSL, "compile_and_cache", trace)
+    replace_attribute(runtime._Tensor, "__init__", made)
+    replace_attribute(runtime._Tensor, "__c_pointers__", told)
+
+
+class _Disguised:
+    """A tensor on the CPU that says that it is on a GPU, as DLPack sees it."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: object) -> Any:
+        return on_gpu(self._tensor.__dlpack__())
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+class _Tensors:
+    """Which tensor each address belongs to that a compiled function is given."""
+
+    _MOST = 256
+
+    def __init__(self) -> None:
+        self._at: dict[int, Tensor | None] = {}
+
+    def remember(self, addresses: Sequence[Any], source: Tensor | None) -> None:
+        for address in map(_address, addresses):
+            self._at.pop(address, None)
+            self._at[address] = source
+        while len(self._at) > self._MOST:
+            del self._at[next(iter(self._at))]
+
+    def at(self, address: int) -> Tensor:
+        """Return the tensor. Raises Untold."""
+        if (found := self._at.get(address)) is None:
+            raise Untold("a tensor of CuTe's that was not made of one of torch's")
+        return found
+
+
+class _Compilation:
+    """A function that was traced, and what compiles it where it is called for real."""
+
+    def __init__(
+        self,
+        dsl: Any,
+        module: Any,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        compile_and_cache: Callable[..., Any],
+    ) -> None:
+        self.name, self.signature, self.given = name, args[1], kwargs
+        self.program = _program(dsl, module, name, pipeline=args[0], function=kwargs.get("funcBody"))
+        self._dsl, self._module, self._args = dsl, module, args
+        self._state = {one: getattr(dsl, one) for one in ("num_kernels", "kernel_info", "compile_options")}
+        self._compile = compile_and_cache
+        self._made: Any = None
+
+    def compiled(self) -> Any:
+        """Return the compiled function."""
+        if self._made is None:
+            pipeline, signature, _, *rest = self._args
+            with self._as_traced():
+                # It is not to be found by its hash: then it would run where calls are recorded.
+                self._made = self._compile(
+                    self._dsl, self._module, None, self.name, pipeline, signature, True, *rest, **self.given
+                )
+        return self._made
+
+    @contextmanager
+    def _as_traced(self) -> Iterator[None]:
+        from cutlass._mlir import ir
+
+        context = self._module.context
+        with context, ir.Location.unknown(context):
+            for name, value in self._state.items():
+                setattr(self._dsl, name, value)
+            try:
+                yield
+            finally:
+                self._dsl.post_compilation_cleanup()
+
+
+def _program(dsl: Any, module: Any, name: str, *, pipeline: object, function: object) -> TracedProgram:
+    from cutlass.base_dsl.compiler import CompileOptions
+
+    text = str(module)
+    types: tuple[str, ...] = ()
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func" and operation.sym_name.value == name:
+            types = tuple(map(str, operation.type.inputs))
+    for symbol in sorted({name, *dsl.kernel_info}, key=len, reverse=True):
+        text = text.replace(symbol, _ADDRESS.sub("0x0", symbol))
+    options = dsl.compile_options
+    is_usual = not pipeline and options.to_str().split() == CompileOptions().to_str().split()
+    untold = "" if is_usual and not options.enable_tvm_ffi else "cute.compile with options: leave them out"
+    return TracedProgram(str(getattr(function, "__name__", "function"))[:80], text, types, untold)
+
+
+def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
+    """Return the class of what stands for a compiled function."""
+    from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction
+
+    class Traced(CudaDialectJitCompiledFunction):  # type: ignore[misc]
+        """A traced function: compiled when it is first called outside a recorded call."""
+
+        def __init__(self, traced: _Compilation) -> None:
+            given = {name: traced.given.get(name) for name in ("dynamic_args", "dynamic_kwargs")}
+            super().__init__(
+                None, None, None, traced.signature, traced.name, {}, False, None, has_gpu_module=False, **given
+            )
+            self._traced = traced
+
+        def run_compiled_program(self, exe_args: Sequence[Any]) -> Any:
+            """Keep the call, or run it."""
+            if not log.is_on:
+                return self._traced.compiled().run_compiled_program(exe_args)
+            try:
+                log.program(self._traced.program, _arguments(self._traced.program, exe_args, tensors))
+            except Untold as untold:
+                log.untold(str(untold))
+            return 0
+
+        def to(self, device: object = None) -> Any:  # noqa: ARG002
+            """Return itself: what it is bound to shows when it runs."""
+            return self
+
+    return Traced
+
+
+def _arguments(program: TracedProgram, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
+    """Return what lies at the pointers. Raises Untold."""
+    if program.untold:
+        raise Untold(program.untold)
+    if len(program.types) != len(pointers):
+        raise Untold(f"a function of {len(program.types)} arguments that is given {len(pointers)}")
+    return [_argument(kind, _address(one), tensors) for kind, one in zip(program.types, pointers, strict=True)]
+
+
+def _argument(kind: str, address: int, tensors: _Tensors) -> Argument:
+    if kind == _STREAM:
+        return Stream()
+    if kind.startswith(_TENSOR):
+        return tensors.at(address)
+    if kind in _SCALARS:
+        value: int | float = _SCALARS[kind].from_address(address).value
+        return value
+    if kind in ("f16", "bf16"):
+        raw = ctypes.string_at(address, 2)
+        half: float = struct.unpack("<e", raw)[0] if kind == "f16" else struct.unpack("<f", b"\0\0" + raw)[0]
+        return half
+    raise Untold(f"an argument of the type {kind[:80]}")
+
+
+def _address(pointer: Any) -> int:
+    return int(getattr(pointer, "value", pointer) or 0)

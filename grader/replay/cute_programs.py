@@ -1,0 +1,158 @@
+"""Programs of CuTe's that a trace holds: parsed, checked and compiled once, then run on whatever tensors are bound."""
+
+from __future__ import annotations
+
+import inspect
+import zlib
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from grader.child.cutedsl import plain
+from grader.protocol.trace import CuteProgram
+from grader.replay.cute_arguments import STREAM, Packed, check_types, packed
+from grader.replay.cute_checking import check, check_lowered, check_text, refused
+from grader.replay.memory import Unreplayable
+
+_KEPT_PROGRAMS = 32
+_MOST_TOLD = 128
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A program and its arguments: `run` launches it on the current stream, as often as it is called."""
+
+    executor: Any
+    arguments: tuple[Packed, ...]
+    streams: tuple[Packed, ...]
+
+    def run(self) -> None:
+        """Launch it once; what it reads is what its tensors hold now."""
+        for one in self.streams:
+            one.memory.value = torch.cuda.current_stream().cuda_stream
+        self.executor.run_compiled_program([one.address for one in self.arguments])
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled program. operations: how often each of CuTe's stands in its text. types: of its arguments."""
+
+    name: str
+    operations: Mapping[str, int]
+    types: tuple[str, ...]
+    executor: Any
+
+    def bind(self, values: Sequence[object]) -> Bound:
+        """Return what runs it on these tensors and numbers; None stands for the stream. Raises Refused."""
+        if len(values) != len(self.types):
+            raise refused(f"{self.name[:80]} takes {len(self.types)} arguments, got {len(values)}")
+        arguments = tuple(map(packed, self.types, values))
+        streams = tuple(one for kind, one in zip(self.types, arguments, strict=True) if kind == STREAM)
+        return Bound(self.executor, arguments, streams)
+
+
+class Programs:
+    """The programs of the latest traces."""
+
+    def __init__(self) -> None:
+        self._known: dict[CuteProgram, Program] = {}
+
+    def prepare(self, told: CuteProgram) -> Program:
+        """Return a program, compiled. Raises Refused for what is not of the list, Unreplayable for what is no text."""
+        found = self._known.pop(told, None) or prepare(told.name, text_of(told))
+        self._known[told] = found
+        while len(self._known) > _KEPT_PROGRAMS:
+            del self._known[next(iter(self._known))]
+        return found
+
+
+def text_of(told: CuteProgram) -> str:
+    """Return the text of a program. Raises Unreplayable."""
+    try:
+        raw = zlib.decompressobj().decompress(b64decode(told.data, validate=True), told.nbytes + 1)
+        text = raw.decode("ascii")
+    except (ValueError, zlib.error) as broken:
+        raise Unreplayable(f"a program must be compressed text: {broken}") from broken
+    if len(raw) != told.nbytes:
+        raise Unreplayable(f"a program must hold {told.nbytes} bytes, got {len(raw)}")
+    return text
+
+
+def prepare(name: str, text: str, arch: str = "") -> Program:
+    """Parse, check and compile a program, for `arch` or for the GPU that is here. Raises Refused."""
+    check_text(text)
+    looked = _looked_at(text)
+    executor = _compiled(text, looked.entry, arch, has_kernels=looked.has_kernels)
+    own = {one: count for one, count in looked.operations.items() if one.startswith("cute.")}
+    most = sorted(own, key=lambda one: -own[one])[:_MOST_TOLD]
+    return Program(name, {one: own[one] for one in most}, looked.types, executor)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What a checked text holds."""
+
+    entry: str
+    types: tuple[str, ...]
+    operations: Mapping[str, int]
+    has_kernels: bool
+
+
+def _looked_at(text: str) -> _Looked:
+    """Check a text, in a context of its own: the DSL's passes must not meet operations that Python still holds."""
+    with _parsed(text) as module:
+        entry, counted = check(module)
+        types, results = (tuple(map(str, one)) for one in (entry.type.inputs, entry.type.results))
+        check_types(types)
+        if results != ("i32",):
+            raise refused("a function must return its error code")
+        has_kernels = any(one.operation.name == "gpu.module" for one in module.body.operations)
+        return _Looked(entry.sym_name.value, types, counted, has_kernels)
+
+
+@contextmanager
+def _parsed(text: str) -> Iterator[Any]:
+    """Yield a text as a module. Raises Refused."""
+    from cutlass._mlir import ir
+
+    with ir.Context() as context, ir.Location.unknown():
+        # Each context that lives on would keep threads of its own.
+        context.enable_multithreading(False)
+        context.allow_unregistered_dialects = False
+        try:
+            module = ir.Module.parse(text)
+        except Exception as broken:
+            raise refused(f"it must be text that MLIR reads: {_said(broken)}") from None
+        yield module
+
+
+def _compiled(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
+    """Compile a checked text by the DSL's own pipeline, with the DSL's own options."""
+    from cutlass.base_dsl.compiler import CompileOptions
+    from cutlass.cutlass_dsl import CuTeDSL
+    from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction
+
+    dsl: Any = CuTeDSL._get_dsl()
+    dsl.compile_options = CompileOptions()
+    libraries = dsl.get_shared_libs()
+    pipeline = dsl.preprocess_pipeline(dsl._get_pipeline(None), arch or dsl.envar.arch or "")
+    with _parsed(text) as module:
+        try:
+            lowered = dsl.compiler_provider.compile(module, pipeline)
+        except Exception as broken:
+            raise refused(f"it does not compile: {_said(broken)}") from None
+        check_lowered(lowered)
+        engine = dsl.compiler_provider.jit(lowered, shared_libs=libraries)
+    function = dsl._lookup_jit_entry(engine, entry)
+    made = CudaDialectJitCompiledFunction(
+        lowered, engine, function, inspect.Signature(), entry, {}, False, None, has_gpu_module=has_kernels
+    )
+    return made if has_kernels and not torch.cuda.is_available() else made.to(None)
+
+
+def _said(raised: Exception) -> str:
+    return plain(str(raised))[:300]

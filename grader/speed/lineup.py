@@ -1,0 +1,68 @@
+"""Which baseline a speed check is measured against on this machine, and which are shown beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from grader.model.cases import Case
+from grader.model.exercise import SpeedBand
+from grader.model.formula import evaluate
+from grader.speed.baselines import FAMILIES, title_of
+
+_SLOW = "not timed: takes seconds to compile (grade … --all-baselines times it)"
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """baseline: what the check is measured against, '' where nothing of its chain can run. beside: the others that run.
+    missing: by name, in the order of the card, why a baseline does not run; '' for those that do. note: a sentence
+    where the baseline is not the specification's own, and where there is none.
+    """
+
+    baseline: str
+    beside: tuple[str, ...]
+    missing: Mapping[str, str]
+    note: str
+
+    def applied(self, band: SpeedBand) -> SpeedBand:
+        """Return the band as it is measured here: against the chosen baseline, with all others beside it."""
+        baseline = self.baseline or band.baseline
+        beside = tuple(name for name in self.missing if name != baseline)
+        return replace(band, baseline=baseline, fallbacks=(), shown_beside=beside)
+
+
+def asked(band: SpeedBand) -> tuple[str, ...]:
+    """Return the baselines that may take part, each once."""
+    return tuple(dict.fromkeys((band.baseline, *band.fallbacks, *band.shown_beside)))
+
+
+def smallest(band: SpeedBand) -> Case:
+    """Return the timed size that moves the fewest bytes: the one on which a baseline is tried."""
+    return min(band.suite.named, key=lambda case: evaluate(band.bytes, case))
+
+
+def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: bool = False) -> Lineup:
+    """Choose from what was found out about the baselines of `asked`: why each cannot run, '' for those that can. slow:
+    whether those that take seconds to compile are timed beside the others.
+    """
+    chain = (band.baseline, *band.fallbacks)
+    place = next((place for place, name in enumerate(chain) if not missing[name]), None)
+    tried = chain if place is None else chain[: place + 1]
+    left_out = "" if slow else _SLOW
+    known = {name: missing[name] for name in tried}
+    known |= {name: missing[name] or (left_out if _is_slow(name) else "") for name in band.shown_beside}
+    chosen = "" if place is None else chain[place]
+    beside = tuple(name for name, why in known.items() if not why and name != chosen)
+    return Lineup(chosen, beside, known, _note([name for name in tried if missing[name]], missing, chosen))
+
+
+def _is_slow(name: str) -> bool:
+    return name in FAMILIES and FAMILIES[name].slow
+
+
+def _note(lacking: list[str], missing: Mapping[str, str], chosen: str) -> str:
+    if not lacking:
+        return ""
+    reasons = "; ".join(f"{title_of(name)} cannot run here: {missing[name]}" for name in lacking)
+    return f"Measured against {title_of(chosen)}, because {reasons}" if chosen else reasons
