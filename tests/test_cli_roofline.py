@@ -66,6 +66,13 @@ def test_why_the_gpu_counted_nothing_is_said() -> None:
     assert "No counters of the GPU: no kernel ran in the call" in text
 
 
+def test_a_call_that_was_counted_without_a_replay_says_so() -> None:
+    told = dataclasses.replace(counted(Counted("add_kernel", {})), unreplayed="aten.add")
+    text = shown(dataclasses.replace(sample(), counters=told))
+
+    assert "The submission's own process was counted, for the call is not replayed: aten.add." in text
+
+
 def test_a_part_of_which_nothing_was_counted_says_why() -> None:
     assert shown(Roofline("copy", "Copying", why="Because.")).startswith("Copying Because. published")
 

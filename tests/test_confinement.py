@@ -40,7 +40,11 @@ if not as_root and os.getuid() == 0:
     # As a process is that has never changed its user.
     system.stay_dumpable()
 layers = confine.confine(
-    scratch, given["uid"] if as_root else 0, given["limits"], hidden=[*given.get("hidden", ()), {str(ROOT)!r}]
+    scratch,
+    given["uid"] if as_root else 0,
+    given["limits"],
+    tool=given.get("tool", ""),
+    hidden=[*given.get("hidden", ()), {str(ROOT)!r}],
 )
 """
 
@@ -165,6 +169,41 @@ def test_there_is_no_network(inside: Tried) -> None:
         )
     assert found[:3] == ["EAFNOSUPPORT"] * 3
     assert found[3] == ["lo"]
+
+
+def test_a_tool_and_what_it_watches_talk_over_a_loopback_of_their_own_and_nobody_else_is_there(inside: Tried) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        layers, found = inside(
+            "def reach(port):\n"
+            "    return tried(lambda: socket.socket(socket.AF_INET).connect(('127.0.0.1', port)) or 'in')\n"
+            "found = [reach(given['port'])]\n"
+            "with socket.create_server(('127.0.0.1', 0)) as own:\n"
+            "    found += [reach(own.getsockname()[1])]\n"
+            "found += [tried(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW) and 'opened'), "
+            "[name for _, name in socket.if_nameindex()]]",
+            tool="/usr/bin/env",
+            port=server.getsockname()[1],
+        )
+    assert found == ["ECONNREFUSED", "in", "EAFNOSUPPORT", ["lo"]]
+    assert layers == inside("found = None")[0]
+
+
+@pytest.mark.parametrize("place", ["toolkit/tool", "toolkit/bin/tool"])
+def test_a_tool_reads_the_folder_that_it_is_installed_in(inside: Tried, tmp_path: Path, place: str) -> None:
+    (tmp_path / "beside").write_text("nothing of the tool's")
+    (tmp_path / place).parent.mkdir(parents=True)
+    library = tmp_path / "toolkit" / "library"
+    for file in (tmp_path / place, library):
+        file.write_text("words")
+    reading = "found = [tried(lambda: open(path).read()) for path in given['paths']]"
+    paths = [str(library), str(tmp_path / "beside")]
+    assert inside(reading, tool=str(tmp_path / place), paths=paths)[1] == ["words", "EACCES"]
+    assert inside(reading, paths=paths)[1] == ["EACCES", "EACCES"]
+
+
+@pytest.mark.parametrize("tool", ["/tool", "/bin"])
+def test_a_tool_at_the_root_opens_nothing_but_itself(inside: Tried, tool: str) -> None:
+    assert inside("found = tried(lambda: os.listdir('/'))", tool=tool)[1] == "EACCES"
 
 
 def test_sockets_with_a_name_but_no_file_belong_to_the_outside(inside: Tried) -> None:

@@ -164,7 +164,7 @@ def test_metrics_that_a_gpu_does_not_know_are_named() -> None:
 STAND_IN = """#!/bin/sh
 case "$*" in *{refuses}*) echo "==ERROR== Failed to find metric {refuses}"; exit 1;; esac
 while [ "$1" != "{python}" ]; do shift; done
-"$@"
+UNDER_A_TOOL=1 "$@"
 {says}
 """
 ROW = """cat <<'END'
@@ -234,6 +234,31 @@ def test_a_call_that_raises_says_so(counted: Callable[..., Counters]) -> None:
     assert found.why == "the call raised ValueError: no"
 
 
+SHY = """
+import os
+
+if "UNDER_A_TOOL" in os.environ:
+    raise RuntimeError("somebody is looking")
+"""
+
+
+def test_no_line_of_the_submission_runs_under_the_tool_where_its_call_is_replayed(
+    counted: Callable[..., Counters], ex_15: Entry
+) -> None:
+    found = counted("true", SHY + ex_15.solution.read_text(encoding="utf-8"))
+
+    assert (found.why, found.unreplayed) == ("ncu reported no launch", "")
+
+
+def test_a_call_that_cannot_be_replayed_is_counted_in_the_submission_s_process_and_it_is_said(
+    counted: Callable[..., Counters],
+) -> None:
+    adds = "def vector_add(x, y):\n    return x + y\n"
+
+    assert counted(ROW, adds).unreplayed == "aten.add"
+    assert counted("true", SHY + adds).why == "the call raised RuntimeError: somebody is looking"
+
+
 # -- on a GPU --------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +273,7 @@ def test_a_gpu_counts_the_bytes_that_an_addition_must_move(ex_15: Entry) -> None
     if not found.launches:
         pytest.skip(found.why)
 
+    assert found.unreplayed == ""
     (launch,) = found.launches
     assert launch.metrics[counters.READ] == pytest.approx(2 * 4 * (1 << 26), rel=0.05)
     # What was stored last may still lie in the L2 cache.

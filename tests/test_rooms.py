@@ -191,11 +191,17 @@ def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> Non
     assert shared == {("grader.speed.anchor_main", "grader.child.stopwatch")}
 
 
-@pytest.mark.parametrize("room", ["grader.recorder", "grader.replay"])
-def test_only_what_serves_a_child_opens_recorder_and_replay(room: str) -> None:
+@pytest.mark.parametrize(
+    ("room", "serving"),
+    [
+        ("grader.recorder", {"grader.child.worker"}),
+        ("grader.replay", {"grader.child.worker", "grader.child.traced", "grader.child.counted"}),
+    ],
+)
+def test_only_what_serves_a_child_opens_recorder_and_replay(room: str, serving: set[str]) -> None:
     """The trusted side gets traces and answers, as data; a process is told at its start which of the two it is."""
     opening = {name for name in FILES if not within(name, room) and any(within(one, room) for one in imported_by(name))}
-    assert opening == {"grader.child.worker"}
+    assert opening == serving
 
 
 def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -16,11 +18,13 @@ from hypothesis import strategies as st
 
 from grader import machine, plan
 from grader.catalogue import Entry, resolve
-from grader.child.traced import alone
+from grader.child.arguments import Arguments
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.record import clean
 from grader.sandbox.server import ForkServer
+from grader.sandbox.session import Session
+from grader.sandbox.traced import TracedServer
 from grader.sanitizer.command import TOOLS, ToolName, command, find
 from grader.sanitizer.findings import Called, Examination, Gathering, Sighting, to_json
 from grader.sanitizer.report import Accusation, Place, parse, place
@@ -123,6 +127,48 @@ def test_a_stub_is_not_implemented_and_nothing_is_claimed(look: Look, ex_15: Ent
     assert "Not implemented yet" in shown
     assert "Nothing was looked at" in shown
     assert "No access" not in shown
+
+
+TAIL = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def _add(x_ptr, y_ptr, z_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z_ptr + at, tl.load(x_ptr + at))
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    _add[(triton.cdiv(x.numel(), 256),)](x, y, z, BLOCK=256)
+    return z
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (TAIL, ""),
+        (TAIL.replace("return z", "return z + y"), "aten.add (line 12)"),
+        (
+            TAIL.replace("    at =", "    tl.static_assert(BLOCK > 0, f'{BLOCK:>4}')\n    at ="),
+            "an f-string in a kernel has no format after the colon: leave it out (line 6)",
+        ),
+    ],
+    ids=["replayed", "torch computes", "the replayer refuses"],
+)
+def test_a_call_that_is_not_replayed_loses_no_finding_and_it_is_said(look: Look, source: str, why: str) -> None:
+    examined = look(source, "vector_add.tail")
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "tl.store" in text)
+    assert {(one.sighting.kind, one.sighting.line) for one in examined.findings} == {("load", line), ("store", line)}
+    made = f"{examined.planned} calls were made in the submission's own process and not replayed: {why}."
+    assert examined.notes == ((f"vector_add: {made}",) if why else ())
+    assert examined.looked == examined.planned
+
+
+def test_the_guard_looks_where_no_line_of_the_submission_runs(look: Look) -> None:
+    """What the file makes of Triton's loads and stores, it makes in its own process alone."""
+    blind = "tl.load = tl.store = lambda *_, **__: 0.0\n"
+    assert {one.sighting.line for one in look(TAIL + blind, "vector_add.tail").findings} == {7}
 
 
 def test_a_file_that_does_not_load_is_said_for_every_part(look: Look) -> None:
@@ -470,10 +516,15 @@ def test_the_tool_is_found_in_the_path(tmp_path: Path) -> None:
 
 
 # Starts what it is to watch, and passes on what that leaves in report.txt: a tool whose findings are known beforehand.
+# What it watches is made to report loads of tensors of an odd length; with 1023 elements, a replay ends its process.
 STAND_IN = """
 import pathlib, subprocess, sys, time
 print("========= COMPUTE-SANITIZER", flush=True)
-watched = subprocess.Popen(sys.argv[sys.argv.index("--") + 1 :])
+watched = sys.argv[sys.argv.index("--") + 1 :]
+place = watched.index("-c") + 1
+begins = "importlib.import_module(module)"
+watched[place] = watched[place].replace(begins, pathlib.Path(sys.argv[1]).read_text() + begins)
+watched = subprocess.Popen(watched)
 report, said = pathlib.Path("report.txt"), 0
 while True:
     over = watched.poll() is not None
@@ -485,8 +536,38 @@ while True:
     time.sleep(0.005)
 print("========= ERROR SUMMARY: 1 error")
 """
+SEES = '''
+import os
+os.environ["UNDER_A_TOOL"] = "1"
+from grader.child.arguments import Arguments
+from grader.child.traced import Traced
+from grader.replay.replayer import Replayer
 
-ACCUSED_WHEN_ODD = '''
+def accusing(process, called, told):
+    def call(self, *args):
+        placed = []
+        place = Arguments.place
+        Arguments.place = lambda *given: placed.append(place(*given)) or placed[-1]
+        try:
+            answer = called(self, *args)
+        finally:
+            Arguments.place = place
+        if placed[0][0].numel() % 2:
+            with open("report.txt", "a") as report:
+                report.write(f"""\\
+========= Invalid __global__ read of size 4 bytes
+=========     at _touch+0x30 in ex_15_triton_basics.py:{told}
+=========     by thread (3,0,0) in block (1,0,0)
+""")
+        if placed[0][0].numel() == 1023:
+            os._exit(9)
+        return answer
+    return call
+
+Replayer._replayed = accusing(Replayer, Replayer._replayed, 6)
+Traced.call = accusing(Traced, Traced.call, 9)
+'''
+TOUCHES = """
 import triton, triton.language as tl
 
 @triton.jit
@@ -495,26 +576,27 @@ def _touch(x_ptr):
 
 def vector_add(x, y):
     _touch[(1,)](x)
-    if x.numel() % 2:
-        with open("report.txt", "a") as report:
-            report.write("""\\
-========= Invalid __global__ read of size 4 bytes
-=========     at _touch+0x30 in ex_15_triton_basics.py:6
-=========     by thread (3,0,0) in block (1,0,0)
-""")
-    if x.numel() == 1023:
-        import os
-        os._exit(9)
     return x
-'''
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """The command line of the stand-in, readable for whoever it watches."""
+    with tempfile.TemporaryDirectory() as folder:
+        tool, sees = Path(folder, "stand-in"), Path(folder, "sees.py")
+        tool.write_text(f"#!{sys.executable}\n{STAND_IN}")
+        sees.write_text(SEES)
+        for path in (Path(folder), tool):
+            path.chmod(0o755)
+        sees.chmod(0o644)
+        yield str(tool), str(sees), "--"
 
 
 def test_each_report_is_laid_to_the_call_that_it_came_with_and_deaths_are_survived(
-    server: ForkServer, tmp_path: Path
+    server: ForkServer, ex_15: Entry, tmp_path: Path, stand_in: tuple[str, ...]
 ) -> None:
-    entry, _ = resolve(ROOT, "ex_15")
-    looked_at = subject(entry, ACCUSED_WHEN_ODD, "vector_add.tail")
-    stand_in = (sys.executable, "-c", STAND_IN, "--")
+    looked_at = subject(ex_15, TOUCHES, "vector_add.tail")
     examined = examine_by_tool(looked_at, server, "memcheck", stand_in, GpuLock("none", tmp_path))
     lengths = [one.case["N"] for check in looked_at.plan.checks for one in check.cases]
     (found,) = examined.findings
@@ -524,7 +606,51 @@ def test_each_report_is_laid_to_the_call_that_it_came_with_and_deaths_are_surviv
     assert found.call.case["N"] == 1
     assert [(one.status, one.calls) for one in examined.stopped] == [("crash", 1)]
     assert examined.looked == len(lengths) - 1
+    assert examined.notes == ()
     assert "compute-sanitizer's memcheck" in render(examined)
+
+
+SHY = """
+import os, triton, triton.language as tl
+
+if "UNDER_A_TOOL" in os.environ:
+    raise RuntimeError("somebody is looking")
+"""
+
+
+def test_no_line_of_the_submission_runs_under_the_tool_where_its_calls_are_replayed(
+    server: ForkServer, ex_15: Entry, tmp_path: Path, stand_in: tuple[str, ...]
+) -> None:
+    looked_at = subject(ex_15, SHY + TOUCHES, "vector_add.launches")
+    examined = examine_by_tool(looked_at, server, "memcheck", stand_in, GpuLock("none", tmp_path))
+    assert (examined.stopped, examined.looked, examined.exit_code) == ((), 1, 0)
+
+
+def test_a_call_that_cannot_be_replayed_is_made_under_the_tool_and_it_is_said(
+    server: ForkServer, ex_15: Entry, tmp_path: Path, stand_in: tuple[str, ...]
+) -> None:
+    source = TOUCHES.replace("    return x\n", "    return x + y\n")
+    looked_at = subject(ex_15, source, "vector_add.tail")
+    (tail,) = looked_at.plan.checks
+    smallest = replace(tail, cases=tuple(one for one in tail.cases if one.case["N"] == 1))
+    looked_at = replace(looked_at, plan=replace(looked_at.plan, checks=(smallest,)))
+    examined = examine_by_tool(looked_at, server, "memcheck", stand_in, GpuLock("none", tmp_path))
+    assert [(one.sighting.line, one.calls) for one in examined.findings] == [(9, 1)]
+    made = "1 call was made in the submission's own process and not replayed: aten.add (line 10)."
+    assert examined.notes == (f"vector_add: {made}",)
+
+
+def test_what_runs_under_a_tool_is_confined_by_every_layer(
+    server: ForkServer, ex_15: Entry, stand_in: tuple[str, ...]
+) -> None:
+    limits = ex_15.exercise.limits
+    traced = TracedServer(server, stand_in)
+    with Session(server, ex_15.start(""), limits) as plain, Session(traced, ex_15.start(""), limits) as under_a_tool:
+        plain.load()
+        under_a_tool.load()
+        assert plain.ready is not None
+        assert under_a_tool.ready is not None
+        assert under_a_tool.ready.isolation == plain.ready.isolation
 
 
 @pytest.mark.parametrize(
@@ -556,7 +682,7 @@ def test_a_tool_that_does_not_work_is_said_in_words(
     ],
 )
 def test_a_tensor_under_the_tool_ends_where_its_memory_ends(tensor: torch.Tensor) -> None:
-    placed = alone(tensor, torch.device("cpu"))
+    (placed,) = Arguments(torch.device("cpu"), guarded=False).place(("x",), (tensor,), "new")
     assert isinstance(placed, torch.Tensor)
     assert torch.equal(placed, tensor)
     assert placed.stride() == tensor.stride()
@@ -744,3 +870,20 @@ def global_sum(x):
 def test_initcheck_finds_what_is_loaded_before_anything_was_stored(look_with: Look) -> None:
     (found,) = look_with("initcheck", UNWRITTEN, "global_sum.launches").findings
     assert (found.sighting.kind, found.sighting.kernel, found.sighting.line) == ("uninitialised", "_add", 6)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find() is None, reason="compute-sanitizer is not installed")
+@pytest.mark.parametrize("role", ["replay", "submission"])
+def test_what_runs_under_compute_sanitizer_is_confined_by_every_layer(
+    role: Literal["replay", "submission"], gpu_server: ForkServer, ex_15: Entry
+) -> None:
+    limits = replace(ex_15.exercise.limits, load_s=180.0, processes=1024)
+    start = replace(ex_15.start(""), role=role)
+    traced = TracedServer(gpu_server, command(str(find()), "memcheck"))
+    with Session(gpu_server, start, limits) as plain, Session(traced, start, limits) as under_a_tool:
+        plain.load()
+        under_a_tool.load()
+        assert plain.ready is not None
+        assert under_a_tool.ready is not None
+        assert under_a_tool.ready.isolation == plain.ready.isolation

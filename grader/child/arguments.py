@@ -30,10 +30,15 @@ class _Placed:
 
 
 class Arguments:
-    """The arguments of the latest call on one device."""
+    """The arguments of the latest call on one device.
 
-    def __init__(self, device: torch.device) -> None:
+    guarded: with bands and fills. Without, a tensor starts where it does in memory of its own, which ends with its last
+    element; what is no element stays unwritten. So a tool sees the ends of allocations, and which bytes were written.
+    """
+
+    def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
         self._device = device
+        self._band = GUARD_BYTES if guarded else 0
         self._names: tuple[str, ...] = ()
         self._values: list[object] = []
         self._placed: dict[str, _Placed] = {}
@@ -52,11 +57,11 @@ class Arguments:
         self._names, self._values, self._placed = tuple(names), list(values), {}
         for i, (name, value) in enumerate(zip(names, values, strict=True)):
             if isinstance(value, Tensor):
-                placed = kept.get(name) or _allocate(value, self._device)
-                if name in carries:
+                placed = kept.get(name) or _allocate(value, self._device, self._band)
+                if name not in carries:
+                    _fill(placed, value, self._band)
+                if self._band:
                     placed.before = placed.buffer.clone()
-                else:
-                    _fill(placed, value)
                 self._placed[name] = placed
                 self._values[i] = placed.view
         return list(self._values)
@@ -77,7 +82,7 @@ class Arguments:
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
         changed, overrun = [], []
-        for name, placed in self._placed.items():
+        for name, placed in self._placed.items() if self._band else ():
             if torch.equal(placed.buffer, placed.before):
                 continue
             inside = torch.zeros_like(placed.buffer)
@@ -100,12 +105,16 @@ class Arguments:
         return ""
 
 
-def _allocate(value: Tensor, device: torch.device) -> _Placed:
+def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
     itemsize = value.element_size()
     span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-    start = GUARD_BYTES + (value.storage_offset() * itemsize) % _ALIGNMENT
-    size = start + max(span, 0) * itemsize + GUARD_BYTES
-    buffer = torch.full((size,), 255, dtype=torch.uint8, device=device)
+    offset = value.storage_offset() * itemsize
+    start = band + offset % _ALIGNMENT if band else offset
+    size = (start + max(span, 0) * itemsize + band,)
+    if band:
+        buffer = torch.full(size, 255, dtype=torch.uint8, device=device)
+    else:
+        buffer = torch.empty(size, dtype=torch.uint8, device=device)
 
     def view() -> Tensor:
         storage = buffer.untyped_storage()
@@ -116,10 +125,10 @@ def _allocate(value: Tensor, device: torch.device) -> _Placed:
     return _Placed(buffer, view(), view(), buffer)
 
 
-def _fill(placed: _Placed, value: Tensor) -> None:
-    placed.buffer.fill_(255)
+def _fill(placed: _Placed, value: Tensor, band: int) -> None:
+    if band:
+        placed.buffer.fill_(255)
     distinct(placed.writer).copy_(distinct(value))
-    placed.before = placed.buffer.clone()
 
 
 def distinct(view: Tensor) -> Tensor:

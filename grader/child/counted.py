@@ -1,36 +1,36 @@
-"""Runs the submission under Nsight Compute, which counts while one call runs: the second, when all is compiled."""
+"""Serves the grader under Nsight Compute, which counts the kernels of one call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import torch
 
 from grader.child.traced import Traced, attend
-from grader.protocol.messages import Call, Raised, Returned
+from grader.protocol.messages import Call
+from grader.replay.replayer import Replayer
 
 
 def main(number: int) -> None:
     """Serve the grader that listens in the working directory."""
-    attend(number, Counted, {})
+    attend(number, Counted, partial(Replayer, guarded=False, draws_on_device=True, around=counters), {})
+
+
+def counters() -> AbstractContextManager[object]:
+    """Return what has the kernels counted that are launched inside."""
+    return torch.cuda.profiler.profile() if torch.cuda.is_initialized() else nullcontext()  # type: ignore[no-untyped-call]
 
 
 class Counted(Traced):
-    """A worker that says when counting is to begin and to end."""
+    """A worker whose calls run twice: counted is the second, when all is compiled and tuned."""
 
-    def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied
-        """Run one function twice, the second time with the counters on; its outputs are nobody's business."""
-        function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-        try:
-            arguments = self._build(call.recipe, self._device)
-            with self._tuning.by_timing():
-                function(*arguments)
-                self._synchronise()
-            counting = torch.cuda.profiler.profile() if self._device.type == "cuda" else nullcontext()
-            with self._tuning.by_timing(), self._watching.watch(timed=True) as seen, counting:
-                function(*arguments)
-                self._synchronise()
-        except BaseException as raised:
-            return self._raising.told(raised)
-        return Returned("returned", (), (), (), tuple(seen.launches), ())
+    def _arguments_of(self, call: Call, device: torch.device) -> list[object]:
+        return list(self._build(call.recipe, device))
+
+    def _run(self, function: Callable[[], object]) -> None:
+        with self._tuning.by_timing():
+            super()._run(function)
+            with counters():
+                super()._run(function)

@@ -23,6 +23,8 @@ from grader.protocol.messages import Reap, Spawn
 _CHANNEL_FD = 3
 # Set where the server runs inside a bubble (grader.sandbox.bubble).
 _IN_BUBBLE = "GRADE_BUBBLE"
+# Which layers hold, for a process that a tool starts.
+LAYERS = "GRADE_LAYERS"
 
 
 def main(control_fd: int) -> None:
@@ -102,11 +104,11 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # What it starts and lets go of stays in its own sight: sealed memory is not opened beside another process.
     system.become_subreaper()
-    layers = outer + confine.confine(
-        spawn.scratch, spawn.uid, spawn.limits, tool=bool(spawn.program), hidden=spawn.hidden
-    )
-    if spawn.program:
+    tool = spawn.program[0] if spawn.program else ""
+    layers = outer + confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=tool, hidden=spawn.hidden)
+    if tool:
         users.hand_on_reading()
+        os.environ[LAYERS] = "\n".join(layers)
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice
     from grader.child import worker
 

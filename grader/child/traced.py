@@ -1,7 +1,8 @@
-"""Runs the submission under a tool that watches its process from outside, such as compute-sanitizer.
+"""Serves the grader under a tool that watches this process from outside, such as compute-sanitizer.
 
 Such a tool sees the ends of allocations, and which bytes were never written. So every tensor gets an allocation of its
-own size, without guard bands around it, and nothing is filled that the submission did not ask to be filled.
+own size, without guard bands around it, and nothing is filled that the submission did not ask to be filled. What was
+recorded elsewhere is replayed here. Only calls that cannot be replayed load and run the submission.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
+from grader.child import cutedsl
 from grader.child.announcing import Announcer
-from grader.child.arguments import distinct
+from grader.child.arguments import Arguments
+from grader.child.forkserver import LAYERS
 from grader.child.watching import fill_uninitialised_memory
 from grader.child.worker import Worker, preload, serve
 from grader.protocol.messages import Call, Raised, Returned, Start
+from grader.replay.replayer import Replayer
 
 # Where in its working directory, the scratch folder, the process of that number finds the grader.
 CHANNEL = "channel-{}"
@@ -29,21 +34,7 @@ _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "TRITON_DISABLE_LINE_INFO
 
 def main(number: int) -> None:
     """Serve the grader that listens in the working directory."""
-    attend(number, Traced, _ENVIRONMENT)
-
-
-def attend(number: int, employ: Callable[..., Worker], environment: Mapping[str, str]) -> None:
-    """Serve it by a worker that `employ` makes, with these variables set."""
-    scratch = Path.cwd()
-    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    channel.connect(str(scratch / CHANNEL.format(number)))
-    # The standard streams are the tool's, for its report.
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
-    os.environ.update(environment)
-    preload()
-    serve(channel, str(scratch), (), employ)
+    attend(number, Traced, partial(Replayer, guarded=False), _ENVIRONMENT)
 
 
 class Traced(Worker):
@@ -54,30 +45,45 @@ class Traced(Worker):
         fill_uninitialised_memory(on=False)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied
-        """Run one function once, on tensors that end where their memory ends; its outputs are nobody's business."""
+        """Run one function, on tensors that end where their memory ends; its outputs are nobody's business."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-        arguments = [alone(value, self._device) for value in self._build(call.recipe)]
         try:
-            with self._watching.watch(timed=True) as seen:
-                function(*arguments)
-                self._synchronise()
+            arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
+            if call.tensors == "cute":
+                arguments = cutedsl.handed_over(arguments)
+            with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch(timed=True) as seen:
+                self._run(lambda: function(*arguments))
         except BaseException as raised:
             return self._raising.told(raised)
         return Returned("returned", (), (), (), tuple(seen.launches), ())
 
+    def _arguments_of(self, call: Call, device: torch.device) -> list[object]:
+        return Arguments(device, guarded=False).place(call.arguments, self._build(call.recipe), "new")
 
-def alone(value: object, device: torch.device) -> object:
-    """A tensor of the same layout in an allocation that ends with its last element; what is no tensor, as it is.
+    def _run(self, function: Callable[[], object]) -> None:
+        function()
+        self._synchronise()
 
-    What lies before the first element and between rows is left unwritten.
-    """
-    if not isinstance(value, Tensor):
-        return value
-    start = value.storage_offset()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-    memory = torch.empty(start + span if value.numel() else 0, dtype=value.dtype, device=device)
-    if not value.numel():
-        return memory.reshape(value.shape)
-    view = memory.as_strided(value.shape, value.stride(), start)
-    distinct(view).copy_(distinct(value))
-    return view
+
+def attend(
+    number: int,
+    worker: Callable[[Start, str, torch.device, Announcer], Worker],
+    replayer: Callable[[Start, str, torch.device, Announcer], Replayer],
+    environment: Mapping[str, str],
+) -> None:
+    """Serve the grader with these variables set: by a worker, or by a replayer, as it asks for."""
+    scratch = Path.cwd()
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    channel.connect(str(scratch / CHANNEL.format(number)))
+    # The standard streams are the tool's, for its report.
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    layers = os.environ.pop(LAYERS, "").split("\n")
+    os.environ.update(environment)
+
+    def employ(start: Start, folder: str, device: torch.device, announcer: Announcer) -> Worker | Replayer:
+        return (replayer if start.role == "replay" else worker)(start, folder, device, announcer)
+
+    preload()
+    serve(channel, str(scratch), tuple(filter(None, layers)), employ)

@@ -224,7 +224,7 @@ class Worker:
         if wanted.bare:
             # Large ones, and nothing is found out about them: no bands, and no copy that they are compared with.
             placed = self._decoys = Arguments(self._device)
-            arguments = list(self._build(call.recipe, self._device))
+            arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
         else:
             values = self._build(call.recipe)
             arguments = placed.place(call.arguments, values, call.storage, call.carries)

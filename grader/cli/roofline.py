@@ -123,6 +123,8 @@ def section(one: Roofline) -> Section:
     launches = told.launches if told else ()
     if launches and told:
         notes.append(_beside_prediction(one, told))
+    if told is not None and told.unreplayed:
+        notes.append(f"The submission's own process was counted, for the call is not replayed: {told.unreplayed}.")
     return Section(
         title=one.title,
         view=_marked(view, one.predictions) if view else None,

@@ -131,7 +131,8 @@ class Record:
     """Call one function on decoys, and say what it does (grader.protocol.trace).
 
     call: its recipe is that of the decoys. afresh: what earlier calls made was not replayed, and is to be told anew.
-    bare: the inputs are drawn on the device and lie there without guard bands, as those of a timed call do.
+    bare: the inputs are drawn on the device and lie there without guard bands, as those of a timed call do, and of one
+    that a tool watches.
     """
 
     call: Call

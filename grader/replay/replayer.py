@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,9 @@ class _Home:
     results: list[int] = dataclasses.field(default_factory=list)
 
     @classmethod
-    def on(cls, device: torch.device) -> _Home:
+    def on(cls, device: torch.device, *, guarded: bool) -> _Home:
         """Return an empty one."""
-        return cls(device, Arguments(device), Memory(device))
+        return cls(device, Arguments(device, guarded=guarded), Memory(device, guarded=guarded))
 
     def forget(self) -> None:
         """Forget all storages."""
@@ -63,19 +64,36 @@ class _Home:
 
 
 class Replayer:
-    """One process that replays what one submission's process recorded; both keep memory from call to call."""
+    """One process that replays what one submission's process recorded; both keep memory from call to call.
 
-    def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
+    guarded: whether tensors lie between guard bands, and what nobody wrote is NaN. draws_on_device: whether inputs are
+    drawn where they lie, for large ones. around: makes what the steps of a call run inside.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        scratch: str,
+        device: torch.device,
+        announcer: Announcer,
+        *,
+        guarded: bool = True,
+        draws_on_device: bool = False,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         self._start = start
         self._announcer = announcer
+        self._guarded = guarded
+        self._draws_on_device = draws_on_device
+        self._around = around
         self._path = str(Path(scratch, start.submission_name))
         # In one step: another replayer of the same submission may be reading it.
         unfinished = Path(f"{self._path}.{os.getpid()}")
         unfinished.write_text(start.submission, encoding="utf-8")
         unfinished.replace(self._path)
         # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
-        self._home = _Home.on(device)
-        self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu")), self._home)}
+        self._home = _Home.on(device, guarded=guarded)
+        self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
         self._raising = Raising(self._path)
         self._timing = Timing(device, self)
         self._watch: MemoryWatch | None = None
@@ -95,7 +113,7 @@ class Replayer:
             self._watch.install()
             offers()
             patch_language_once()
-        fill_uninitialised_memory(on=True)
+        fill_uninitialised_memory(on=guarded)
 
     def load(self) -> Loaded:
         """Say that there is nothing to load: the submission's file is only read."""
@@ -124,7 +142,7 @@ class Replayer:
         traces = [decode_trace(one) for one in message["traces"]]
         asked = decode(messages.Prepare, {**message, "traces": []})
         # What answers were replayed on is not needed any more, and what is timed may need all of the memory.
-        self._home = _Home.on(self._device)
+        self._home = _Home.on(self._device, guarded=self._guarded)
         self._homes[self._device.type] = self._home
         recipe = asked.call.recipe
         builder = getattr(self._builders, recipe.part)
@@ -139,7 +157,7 @@ class Replayer:
         replay = decode(messages.Replay, {**message, "trace": {}})
         self._home = kept = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         if replay.memory == "alone":
-            self._home = dataclasses.replace(kept, memory=Memory(kept.device), results=[])
+            self._home = dataclasses.replace(kept, memory=Memory(kept.device, guarded=self._guarded), results=[])
         try:
             return self._replayed(replay, trace, memory_fd)
         finally:
@@ -170,9 +188,10 @@ class Replayer:
 
         def done() -> Answer:
             self._place(call, trace)
-            run.steps(trace.steps)
-            if self._home.device.type == "cuda":
-                torch.cuda.synchronize()
+            with self._around():
+                run.steps(trace.steps)
+                if self._home.device.type == "cuda":
+                    torch.cuda.synchronize()
             return self._returned(call, trace, run, memory_fd)
 
         return self._said(done, lambda: run.line)
@@ -180,7 +199,8 @@ class Replayer:
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
         builder = getattr(self._builders, recipe.part)
-        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, "cpu")
+        drawn_on = self._home.device if self._draws_on_device else "cpu"
+        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, drawn_on)
         self._home.arguments.place(call.arguments, values, call.storage, call.carries)
         self._home.memory.begin()
         if set(trace.arguments) != set(self._home.arguments.tensors):

@@ -66,10 +66,14 @@ def _launched(trace: Trace, step: Launch | CuteCall) -> str:
 
 
 class Pair:
-    """Records in one session, and replays in others: in order in the first of them, side by side in all."""
+    """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
-    def __init__(self, session: Session, replayers: Sequence[Session]) -> None:
+    bare: calls are recorded on inputs without guard bands.
+    """
+
+    def __init__(self, session: Session, replayers: Sequence[Session], *, bare: bool = False) -> None:
         self.session = session
+        self._bare = bare
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
         # Whether one of the first two knows memory that the other one does not.
@@ -92,7 +96,7 @@ class Pair:
         self._replayers[0].wake()
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
-        answer = self.session.record(Record(call, afresh))
+        answer = self.session.record(Record(call, afresh, bare=self._bare))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
@@ -219,18 +223,19 @@ def _remembers(told: Told) -> bool:
 
 @contextmanager
 def paired(
-    server: Spawner, start: Start, limits: Limits, session: Session, shelf: Path | None = None
+    server: Spawner, start: Start, limits: Limits, session: Session, shelf: Path | None = None, *, bare: bool = False
 ) -> Iterator[Pair]:
     """Put processes that replay beside a submission's session; they share a folder and a user.
 
-    shelf: where compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
+    shelf: where compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere. bare: calls are
+    recorded on inputs without guard bands, for a server whose processes have none.
     """
     role = replace(start, role="replay")
     with ExitStack() as stack:
         scratch = stack.enter_context(Scratch(shelf))
         count = _SIDE_BY_SIDE_ON_GPU if server.mode == "gpu" else _SIDE_BY_SIDE
         sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(count)]
-        yield Pair(session, [stack.enter_context(one) for one in sessions])
+        yield Pair(session, [stack.enter_context(one) for one in sessions], bare=bare)
 
 
 def seeds_after(tolds: Sequence[Told], salt: str, draw: int = 0) -> Callable[[int], int]:

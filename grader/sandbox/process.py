@@ -13,14 +13,15 @@ from typing import IO
 
 from grader.catalogue import hidden_folders
 
-# Once the package is imported, its modules are found without the folder around it. That folder may be a checkout, and
-# then it would offer solutions as modules.
+# The package is imported without the folder around it. That folder may be a checkout, which would offer solutions as
+# modules, and which a confined process cannot list.
 _LAUNCHER = """
-import importlib, json, sys
-number, module, around, path = sys.argv[1:]
-sys.path.insert(0, around)
-importlib.import_module("grader")
+import importlib, importlib.util, json, sys
+number, module, folder, path = sys.argv[1:]
 sys.path[:] = json.loads(path)
+spec = importlib.util.spec_from_file_location("grader", f"{folder}/__init__.py", submodule_search_locations=[folder])
+sys.modules["grader"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["grader"])
 importlib.import_module(module).main(int(number))
 """
 
@@ -50,8 +51,8 @@ def start(
 
 def command(module: str, number: int) -> tuple[str, ...]:
     """The command line that runs `main(number)` of one of our modules in an isolated interpreter."""
-    around = str(Path(__file__).resolve().parents[2])
-    return sys.executable, "-I", "-c", _LAUNCHER, str(number), module, around, json.dumps(_import_path())
+    package = str(Path(__file__).resolve().parents[1])
+    return sys.executable, "-I", "-c", _LAUNCHER, str(number), module, package, json.dumps(_import_path())
 
 
 def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:

@@ -1,5 +1,5 @@
-"""Makes every planned call of a submission and keeps what was seen: by the guard in the interpreter, or by
-compute-sanitizer on a GPU. Answers do not matter here, so nothing is compared with anything.
+"""Has every planned call of a submission recorded and replayed, and keeps what was seen: by the guard in the
+interpreter, or by compute-sanitizer on a GPU. Answers do not matter here, so nothing is compared with anything.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from grader.model.exercise import Part
 from grader.plan import Plan, PlannedCheck, ReplayToken
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Start
 from grader.record import Cause, Status, Tool, clean
+from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.pair import Pair, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
@@ -38,6 +40,7 @@ _LOAD_S, _CALL_S, _PROCESSES = 180.0, 60.0, 1024
 # A report comes a little later than the answer to the call that it is about.
 _QUIET_S, _MOST_QUIET_S = 0.05, 5.0
 _MOST_TROUBLES = 4
+_MOST_REASONS = 4
 
 Heard = Callable[[str], None]
 
@@ -93,11 +96,16 @@ class _Planned:
 
 @dataclass(frozen=True)
 class _Visit:
-    """A call that was made, or was not for the reason in `failure`; outcome is None where there was no call."""
+    """A call that was made, or was not for the reason in `failure`; answered is None where there was no call."""
 
     called: Called
-    outcome: Outcome | None
+    answered: Answered | None
     failure: Failure | None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Return what came of the call, if it was made."""
+        return self.answered.outcome if self.answered else None
 
     @property
     def returned(self) -> bool:
@@ -111,9 +119,12 @@ def _unheard(line: str) -> None:
 
 def examine_by_guard(subject: Subject, server: ForkServer, heard: Heard = _unheard) -> Examination:
     """Every planned call in the interpreter: each access is compared with the tensor that its pointer came from."""
-    gathering = Gathering()
-    with Session(server, subject.start, subject.entry.exercise.limits) as session:
-        visits = list(_visits(subject, session, heard))
+    gathering, limits = Gathering(), subject.entry.exercise.limits
+    with (
+        Session(server, subject.start, limits) as session,
+        paired(server, subject.start, limits, session) as pair,
+    ):
+        visits = list(_visits(subject, pair, session, heard))
     for visit in visits:
         match visit.outcome:
             case Finished(answer):
@@ -136,34 +147,68 @@ def examine_by_tool(
     lock: GpuLock,
     heard: Heard = _unheard,
 ) -> Examination:
-    """Every planned call on the GPU of that lock, under compute-sanitizer, which `command` starts.
+    """Every planned call on the GPU of that lock, replayed under compute-sanitizer, which `command` starts.
 
     Raises MissingEnvironment when the tool does not start, or did not look.
     """
-    traced = TracedServer(server, command)
-    limits = replace(subject.entry.exercise.limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
+    limits = subject.entry.exercise.limits
+    slow = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
+    replays, calls = _Watched(TracedServer(server, command)), _Watched(TracedServer(server, command))
     visits: list[_Visit] = []
-    ends: list[int] = []
     try:
-        with Session(traced, subject.start, limits) as session:
-            for visit in _visits(subject, session, heard, lock):
+        with (
+            Session(server, subject.start, limits) as session,
+            paired(replays.server, subject.start, slow, session, bare=True) as pair,
+            Session(calls.server, subject.start, slow) as own,
+        ):
+            for visit in _visits(subject, pair, own, heard, lock):
                 visits.append(visit)
-                ends.append(traced.report.settle(_QUIET_S if visit.outcome else 0, _MOST_QUIET_S))
+                if visit.answered and visit.answered.source != "recorder":
+                    (replays if visit.answered.source == "replayer" else calls).add(visit)
     except GradeError as failed:
         raise MissingEnvironment(str(failed)) from failed
-    report, calls = _read(traced.report.text, ends, visits)
-    if not report.accusations and not (report.summaries and any(visit.returned for visit in visits)):
-        said = clean("; ".join(report.troubles), 300) or "nothing"
-        raise MissingEnvironment(f"{Path(command[0]).name} must say what it found, got {said}")
+    reports = [(watched, *watched.read()) for watched in (replays, calls)]
+    if any(watched.visits for watched in (replays, calls)):
+        _require_a_look([report for _, report, _ in reports], visits, Path(command[0]).name)
     gathering, remarks = Gathering(), Gathering()
-    for called, accusations in calls:
-        for one in sightings_of(accusations, subject.file, subject.source.splitlines()):
-            # Triton's own reductions race by what this tool goes by; the learner can do nothing about that.
-            outside = one.kind == "race" and not one.line
-            (remarks if outside else gathering).add(called, [one])
+    notes: dict[str, None] = {}
+    for watched, report, accused in reports:
+        notes |= dict.fromkeys(_notes(report, cut=watched.server.report.cut))
+        for called, accusations in accused:
+            for one in sightings_of(accusations, subject.file, subject.source.splitlines()):
+                # Triton's own reductions race by what this tool goes by; the learner can do nothing about that.
+                outside = one.kind == "race" and not one.line
+                (remarks if outside else gathering).add(called, [one])
     examined = _examination(subject, tool, visits)
-    notes = _notes(report, cut=traced.report.cut)
-    return replace(examined, findings=gathering.found(), remarks=remarks.found(), notes=notes)
+    notes = dict.fromkeys((*examined.notes, *notes))
+    return replace(examined, findings=gathering.found(), remarks=remarks.found(), notes=tuple(notes))
+
+
+@dataclass
+class _Watched:
+    """One kind of process under the tool: the calls that were made in it, and where in the report each ended."""
+
+    server: TracedServer
+    visits: list[_Visit] = field(default_factory=list)
+    _ends: list[int] = field(default_factory=list)
+
+    def add(self, visit: _Visit) -> None:
+        """Note a call that has just come to its end; what belongs to it is waited for."""
+        self.visits.append(visit)
+        self._ends.append(self.server.report.settle(_QUIET_S, _MOST_QUIET_S))
+
+    def read(self) -> tuple[Report, list[tuple[Called | None, list[Accusation]]]]:
+        """Return the report, and what it says of each call."""
+        return _read(self.server.report.text, self._ends, self.visits)
+
+
+def _require_a_look(reports: Sequence[Report], visits: Sequence[_Visit], tool: str) -> None:
+    """Raise MissingEnvironment if the tool said nothing of calls that came to their end, and accused nobody."""
+    accused = any(report.accusations for report in reports)
+    if accused or (any(report.summaries for report in reports) and any(visit.returned for visit in visits)):
+        return
+    said = clean("; ".join(trouble for report in reports for trouble in report.troubles), 300) or "nothing"
+    raise MissingEnvironment(f"{tool} must say what it found, got {said}")
 
 
 def _read(
@@ -192,8 +237,12 @@ def _notes(report: Report, *, cut: bool) -> tuple[str, ...]:
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 
-def _visits(subject: Subject, session: Session, heard: Heard, lock: GpuLock | None = None) -> Iterator[_Visit]:
-    """Make the planned calls, part by part. Whatever becomes of one call, the next one is made."""
+def _visits(subject: Subject, pair: Pair, own: Session, heard: Heard, lock: GpuLock | None = None) -> Iterator[_Visit]:
+    """Make the planned calls, part by part. Whatever becomes of one call, the next one is made.
+
+    own: where calls are made that cannot be replayed.
+    """
+    session, salt = pair.session, hashlib.sha256(subject.source.encode()).hexdigest()
     broken: Failure | None = None
     for part, calls in subject.parts():
         heard(f"{part.name}: {len(calls)} calls")
@@ -213,15 +262,26 @@ def _visits(subject: Subject, session: Session, heard: Heard, lock: GpuLock | No
                 yield _Visit(planned.called, None, blocked)
                 continue
             with lock.shared() if lock else nullcontext():
-                outcome = session.call(Call(planned.recipe, part.arguments, part.mutates, ()))
+                answered = answer(pair, _call(part, planned.recipe), salt, own, is_replayed=part.is_replayed)
+            outcome = answered.outcome
             failure = None if isinstance(outcome, Finished) else why_not_finished(outcome, subject.path)
-            yield _Visit(planned.called, outcome, failure)
-            died = session.runs_on_gpu and session.pid is None
+            yield _Visit(planned.called, answered, failure)
+            died = session.runs_on_gpu and _has_ended(outcome)
             costly += died or (failure is not None and failure.status == "timeout")
             if failure is not None and failure.status == "not_implemented":
                 blocked = failure
             elif costly >= _PATIENCE:
                 blocked = _NOT_CALLED
+
+
+def _call(part: Part, recipe: Recipe) -> Call:
+    on_cpu = part.on == "cpu"
+    return Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors, chooses=part.chooses)
+
+
+def _has_ended(outcome: Outcome) -> bool:
+    """Tell whether the process that was asked is gone."""
+    return outcome.fatal if isinstance(outcome, Raised) else not isinstance(outcome, Finished)
 
 
 _NOT_CALLED = Failure(
@@ -248,8 +308,22 @@ def _examination(subject: Subject, means: Means, visits: Sequence[_Visit]) -> Ex
         looked=len(returned),
         findings=(),
         stopped=_stopped(visits),
+        notes=tuple(_unreplayed(visits)),
         silent=sum(not outcome.answer.launches for outcome in returned),
     )
+
+
+def _unreplayed(visits: Sequence[_Visit]) -> Iterator[str]:
+    """Say which calls the submission's own process made, by part and by reason."""
+    reasons: dict[tuple[str, str], int] = {}
+    for visit in visits:
+        if visit.answered and visit.answered.source == "submission":
+            why = clean(visit.answered.why, 200)
+            line = f" (line {visit.answered.line})" if visit.answered.line else ""
+            reasons[visit.called.part, why + line] = reasons.get((visit.called.part, why + line), 0) + 1
+    for (part, why), count in list(reasons.items())[:_MOST_REASONS]:
+        made = "1 call was" if count == 1 else f"{count} calls were"
+        yield f"{part}: {made} made in the submission's own process and not replayed: {why}."
 
 
 def _stopped(visits: Sequence[_Visit]) -> tuple[Stopped, ...]:

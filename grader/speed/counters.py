@@ -1,12 +1,14 @@
 """Nsight Compute: what the GPU itself counted while a part ran once. For `grade profile`; nothing is judged by it.
 
-The submission runs under ncu in a process that is confined like any other. What ncu writes is text of its own, but the
-process below it could have written as well: it is read without trust, and whoever shows names cleans them.
+The call is recorded, and replayed under ncu in a process that is confined like any other. What ncu writes is text of
+its own, but the process below it could have written as well: it is read without trust, and whoever shows names cleans
+them.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import os
 import re
@@ -20,7 +22,9 @@ from grader.model.cases import Case
 from grader.model.exercise import Limits, Part
 from grader.protocol.messages import Call, Raised, Recipe, Start
 from grader.record import clean
+from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
@@ -69,12 +73,15 @@ class Counted:
 
 @dataclass(frozen=True)
 class Counters:
-    """One call of a part. why: why there are no counters, or empty."""
+    """One call of a part. why: why there are no counters, or empty. unreplayed: what kept the call from being replayed,
+    so that the submission's own process made it, or empty.
+    """
 
     part: str
     words: str
     launches: tuple[Counted, ...] = ()
     why: str = ""
+    unreplayed: str = ""
 
 
 # -- the tool --------------------------------------------------------------------------------------------------------
@@ -197,7 +204,7 @@ def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
 def count(
     server: ForkServer, executable: str, start: Start, limits: Limits, asked: Sequence[tuple[Part, Case, int]]
 ) -> Iterator[Counters]:
-    """Each part once, on its case and seed, in a process of its own under ncu."""
+    """Each part once, on its case, in a process of its own under ncu. The seed that counts follows from the trace."""
     for part, case, seed in asked:
         found, text = _counted(server, command(executable), start, limits, part, case, seed)
         missing = unknown(text)
@@ -212,21 +219,27 @@ def _counted(
 ) -> tuple[Counters, str]:
     """The counters of one call, and all that ncu wrote."""
     words = case.words()
-    outcome: Outcome | None = None
+    answered: Answered | None = None
     why = ""
     traced = TracedServer(server, tool, "grader.child.counted")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
-    recipe = Recipe(part.name, dict(case), seed)
+    recipe, on_cpu = Recipe(part.name, dict(case), seed), part.on == "cpu"
+    call = Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors)
+    salt = hashlib.sha256(start.submission.encode()).hexdigest()
     try:
-        with Session(traced, start, roomy) as session:
-            outcome = session.call(Call(recipe, part.arguments, part.mutates, ()))
+        with (
+            Session(server, start, limits) as session,
+            paired(traced, start, roomy, session, bare=True) as pair,
+            Session(traced, start, roomy) as own,
+        ):
+            answered = answer(pair, call, salt, own, is_replayed=part.is_replayed)
     except GradeError as failed:
         why = clean(str(failed), 300)
     # Written when the process has ended.
     text = traced.report.text.decode(errors="replace")
     launches = parse(text)[:_MOST_KERNELS]
-    why = "" if launches else _no_end(outcome) or why_not(text, why)
-    return Counters(part.name, words, launches, why), text
+    why = "" if launches else _no_end(answered.outcome if answered else None) or why_not(text, why)
+    return Counters(part.name, words, launches, why, clean(answered.why, 200) if answered else ""), text
 
 
 def _no_end(outcome: Outcome | None) -> str:

@@ -16,14 +16,14 @@ from grader.child.confinement import landlock, namespaces, seccomp, system, user
 
 
 def confine(
-    scratch: str, uid: int, limits: Mapping[str, float], *, tool: bool = False, hidden: Sequence[str] = ()
+    scratch: str, uid: int, limits: Mapping[str, float], *, tool: str = "", hidden: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Confine this process; returns the names of the layers that hold.
 
     `uid` is a user of the submission's own, given where the grader runs as root (0: keep the user). `limits` holds
-    address_space_bytes (0: unlimited), processes, file_bytes. `tool`: this process becomes a program that looks into
-    the submission's; the layers that would forbid that are left out. `hidden`: folders that cannot be read, even where
-    they lie inside one that can.
+    address_space_bytes (0: unlimited), processes, file_bytes. `tool`: the program that this process becomes, to watch
+    another that it starts; it may read where it is installed, and the two may talk over a loopback of their own.
+    `hidden`: folders that cannot be read, even where they lie inside one that can.
     """
     parent = os.getppid()
     os.setsid()
@@ -32,20 +32,19 @@ def confine(
     # Where Python put temporary files before.
     tempfile.tempdir = None
     layers = ["process group", "private scratch"]
-    if uid and not tool:
-        layers.append(namespaces.leave_as_root())
+    if uid:
+        layers.append(namespaces.leave_as_root(loopback=bool(tool)))
     _limit_resources(uid, limits)
     layers.append("rlimits")
     if uid:
         layers.append(users.become(uid))
-    elif not tool:
-        layers.append(namespaces.leave_as_user())
+    else:
+        layers.append(namespaces.leave_as_user(loopback=bool(tool)))
     # A change of the user or of its rights would take this back.
     system.die_with(parent)
     if system.never_gain_privileges():
         layers.append("no new privileges")
-        if not tool:
-            layers += [landlock.restrict(scratch, hidden), seccomp.restrict()]
+        layers += [landlock.restrict(scratch, hidden, tool), seccomp.restrict(internet=bool(tool))]
     return tuple(filter(None, layers))
 
 

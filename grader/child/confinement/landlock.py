@@ -35,16 +35,19 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/proc", "/sys", "/run/nvi
 # Of the machine's settings, those that say where libraries are and what users are called; not what is secret.
 _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "os-release")
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+# Where NVIDIA's packages put what the toolkit's commands lead to.
+_TOOLS = Path("/opt/nvidia")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _GPU_DEVICES = ("nvidia*", "dxg")
 # The C library names a thread by writing here; CUDA names one when it starts, and does not start where it cannot.
 _OWN_THREADS = Path("/proc/self/task")
 
 
-def restrict(scratch: str, hidden: Sequence[str] = ()) -> str:
+def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
     """Restrict this process for good; return the layer's name, empty where the kernel has no Landlock.
 
-    hidden: folders that stay unreadable inside the system's and Python's own.
+    hidden: folders that stay unreadable inside the system's and Python's own. tool: a program that is readable where it
+    is installed, and that may use TCP.
     """
     version = system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:
@@ -52,11 +55,12 @@ def restrict(scratch: str, hidden: Sequence[str] = ()) -> str:
     handled = 0
     for since, rights in _SINCE.items():
         handled |= rights if version >= since else 0
-    ruleset = _ruleset(version, handled)
+    ruleset = _ruleset(version, handled, tcp=bool(tool))
     if ruleset < 0:
         return ""
     try:
-        for path in _readable([Path(folder).resolve() for folder in hidden]):
+        folders = (_TOOLS, _installed(tool)) if tool else ()
+        for path in _readable([Path(folder).resolve() for folder in hidden], folders):
             _allow(ruleset, path, _READ & handled)
         for device in _devices():
             _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
@@ -69,10 +73,10 @@ def restrict(scratch: str, hidden: Sequence[str] = ()) -> str:
     return f"Landlock {version}"
 
 
-def _ruleset(version: int, handled: int) -> int:
+def _ruleset(version: int, handled: int, *, tcp: bool) -> int:
     attributes = struct.pack("<Q", handled)
     if version >= 4:
-        attributes += struct.pack("<Q", _BIND_TCP | _CONNECT_TCP)
+        attributes += struct.pack("<Q", 0 if tcp else _BIND_TCP | _CONNECT_TCP)
     if version >= 6:
         attributes += struct.pack("<Q", _ABSTRACT_SOCKETS | _SIGNALS)
     return system.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
@@ -88,12 +92,20 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
             os.close(place)
 
 
-def _readable(hidden: Sequence[Path]) -> Iterator[Path]:
-    """Yield what the interpreter needs: its libraries and what it imports, and none of the hidden folders."""
+def _installed(tool: str) -> Path:
+    """Return the folder of a program and of its libraries; never the root."""
+    program = Path(tool).resolve()
+    folder = program.parent
+    places = (folder.parent, folder) if folder.name == "bin" else (folder,)
+    return next((place for place in places if place != place.parent), program)
+
+
+def _readable(hidden: Sequence[Path], folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield what the interpreter needs, its libraries and what it imports, and `folders`; none of the hidden ones."""
     yield Path(__file__).resolve().parents[2]
     yield from (Path("/etc", name) for name in _SETTINGS)
     named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
-    for entry in filter(None, (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named)):
+    for entry in filter(None, (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named, *map(str, folders))):
         yield from _around(Path(entry).resolve(), hidden)
 
 

@@ -64,7 +64,7 @@ _BY_ARGUMENT = ("clone", "socket", "ioctl", "prctl", *_TO_ITSELF)
 _NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
 _NEW_NAMESPACES = 0x7E020000
-_AF_UNIX, _AF_NETLINK = 1, 16
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 # Typing into somebody's terminal.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 # Whose orphans it adopts is settled before: who could change that could lose a process from sight.
@@ -79,16 +79,19 @@ _KILL, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 Instruction = tuple[int, int, int, int]
 
 
-def restrict() -> str:
-    """Filter the system calls of this process for good; the layer's name, empty where the kernel has no seccomp."""
+def restrict(*, internet: bool = False) -> str:
+    """Filter the system calls of this process for good; the layer's name, empty where the kernel has no seccomp.
+
+    internet: sockets of the internet's families may be opened.
+    """
     machine = os.uname().machine
     if machine not in _NUMBERS:
         return ""
-    program = b"".join(struct.pack("<HBBI", *one) for one in _program(machine))
+    program = b"".join(struct.pack("<HBBI", *one) for one in _program(machine, internet=internet))
     return "seccomp" if system.filter_calls(program) else ""
 
 
-def _program(machine: str) -> Iterator[Instruction]:
+def _program(machine: str, *, internet: bool) -> Iterator[Instruction]:
     numbers = _table(_NUMBERS[machine] + _EVERYWHERE)
     # Numbers mean something for one architecture only.
     yield from ((_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, _KILL))
@@ -99,8 +102,9 @@ def _program(machine: str) -> Iterator[Instruction]:
         if name not in _BY_ARGUMENT:
             yield from ((_EQUAL, 0, 1, number), _fail(errno.ENOSYS if name in _NOT_THERE else errno.EPERM))
     yield from _where(numbers["clone"], 0, ((_ANY_BIT, 0, 1, _NEW_NAMESPACES), _fail(errno.EPERM)))
-    families = ((_EQUAL, 2, 0, _AF_UNIX), (_EQUAL, 1, 0, _AF_NETLINK), _fail(errno.EAFNOSUPPORT))
-    yield from _where(numbers["socket"], 0, families)
+    families = (_AF_UNIX, _AF_NETLINK, *((_AF_INET, _AF_INET6) if internet else ()))
+    allowed = tuple((_EQUAL, len(families) - place, 0, family) for place, family in enumerate(families))
+    yield from _where(numbers["socket"], 0, (*allowed, _fail(errno.EAFNOSUPPORT)))
     requests = ((_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX), _fail(errno.EPERM))
     yield from _where(numbers["ioctl"], 1, requests)
     for name, needed in _TO_ITSELF.items():

@@ -1,0 +1,45 @@
+"""Has one call answered: recorded and replayed where that can be, else made in the submission's own process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from grader.protocol.messages import COMPUTED, UNTOLD, Call, Raised
+from grader.sandbox.outcome import Outcome
+from grader.sandbox.pair import Pair, Told, seeds_after
+from grader.sandbox.session import Session
+
+Source = Literal["recorder", "replayer", "submission"]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came of a call. source: the process that said so. why: what kept the call from being replayed, and its line
+    (0: none is known); both of "submission" alone.
+    """
+
+    outcome: Outcome
+    source: Source
+    why: str = ""
+    line: int = 0
+
+
+def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool = True) -> Answered:
+    """Have a call answered, on inputs whose seed follows from the trace and from `salt`.
+
+    own: makes the call where it cannot be replayed. is_replayed: whether calls of its part are recorded at all.
+    """
+    if not is_replayed:
+        return Answered(own.call(call), "submission", "calls of this part are not recorded")
+    told = pair.record(call)
+    if not isinstance(told, Told):
+        return Answered(told, "recorder")
+    seeded = replace(call, recipe=replace(call.recipe, seed=seeds_after([told], salt)(call.recipe.seed)))
+    why, line = next(((deed.name, deed.line) for deed in (*told.untold, *told.deeds)), ("", 0))
+    if told.is_replayed:
+        outcome = pair.replay(told, seeded)
+        if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
+            return Answered(outcome, "replayer")
+        why, line = outcome.message, outcome.frames[-1].line if outcome.frames else 0
+    return Answered(own.call(seeded), "submission", why, line)
