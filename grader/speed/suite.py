@@ -258,7 +258,7 @@ class Suite:
             bound=work.bound,
             contenders=tuple(_contender(name, taken, base, work) for name, taken in rows.items()),
             notes=(verify.hidden(claimed, hidden_us),) if hidden_us else (),
-            tuned=tuned(timed.traces[-1].trace, samples.choices),
+            tuned=tuned(timed.traces[-1].trace, samples.choices) if timed.traces else (),
         )
 
     def _why_not_judged(self, samples: Samples, ratio: Interval) -> str:
