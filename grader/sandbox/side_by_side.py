@@ -39,8 +39,10 @@ class SideBySide:
         self._pool.shutdown(cancel_futures=True)
 
     def _replay(self, job: Callable[[], Replay]) -> Outcome:
+        # What is expected of a call takes its time, too; no process is kept from others meanwhile.
+        question = job()
         replayer = self._idle.get()
         try:
-            return replayer.replay(job())
+            return replayer.replay(question)
         finally:
             self._idle.put(replayer)
