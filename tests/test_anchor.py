@@ -12,12 +12,13 @@ import torch
 
 from grader.catalogue import Entry
 from grader.judge.truth import Truth
+from grader.model.cases import Value
 from grader.protocol.messages import Form, PrepareBaseline, Recipe, Reveal, Revealed, Sample
 from grader.speed.anchor import Anchor, AnchorFailed
 from grader.speed.baselines import FAMILIES
 from tests.racing import anchored
 
-CASE = {"N": 4101, "dtype": "float32", "values": "normal", "offset": 0}
+CASE: dict[str, Value] = {"N": 4101, "dtype": "float32", "values": "normal", "offset": 0}
 ROOT = Path(__file__).resolve().parents[1]
 
 BASELINES = """
@@ -45,14 +46,14 @@ def vector_add_portion(chance, x, y):
 """
 
 
-def recipe(part: str = "vector_add", seed: int = 17, **changes: object) -> Recipe:
-    return Recipe(part, {**CASE, **changes}, seed)  # type: ignore[arg-type]
+def recipe(part: str = "vector_add", seed: int = 17, **changes: Value) -> Recipe:
+    return Recipe(part, {**CASE, **changes}, seed)
 
 
 def prepared(baseline: str = "torch_eager", part: str = "vector_add", mutates: tuple[str, ...] = ()) -> PrepareBaseline:
     """What the anchor is asked before it takes samples of a baseline."""
     arguments = {"vector_add": ("x", "y"), "fused_multiply_add": ("x", "y", "z"), "row_softmax": ("x",)}[part]
-    case = {"M": 7, "N": 63, "stride": 0} if part == "row_softmax" else {}
+    case: dict[str, Value] = {"M": 7, "N": 63, "stride": 0} if part == "row_softmax" else {}
     return PrepareBaseline(baseline, recipe(part, 0, **case), arguments, mutates, "stream", 1 << 12)
 
 
