@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -93,6 +93,20 @@ def test_where_the_baseline_is_not_finite_nothing_is_compared_and_elsewhere_it_i
     assert verify.alike(sampled(answer), sampled(wanted))
     answer[2000] = 1000.0
     assert not verify.alike(sampled(answer), sampled(wanted))
+
+
+def test_an_answer_that_is_not_finite_is_never_alike() -> None:
+    # What stands for a sum that is no number must not pass for a sum of that size.
+    answer = values()
+    answer[7] = math.inf
+    odd = [verify.alike(sampled(answer, seed=seed), sampled(values(), seed=seed)) for seed in range(200)]
+    assert not any(odd)
+
+
+def test_sums_that_do_not_belong_together_are_not_alike() -> None:
+    honest = sampled(values())
+    assert not verify.alike(replace(honest, projections=(*honest.projections, (0.0,))), honest)
+    assert not verify.alike(replace(honest, scales=((0.0,),)), honest)
 
 
 @pytest.mark.parametrize(
