@@ -197,8 +197,15 @@ def stage(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Stage:
         ours, theirs = Replayer(track, **(replayer or {})), Baselines(track, **(anchor or {}))
         told: Any = SimpleNamespace(message={"a": "trace"})
         timed = TimedCase(part, case, method, 1 << 12, (told,))
-        processes: Any = (ours, theirs)
-        running = Rounds(timed, *processes, "/learner/ex_15.py", baseline, beside, witness)
+        running = Rounds(
+            timed=timed,
+            replayer=ours,  # type: ignore[arg-type]
+            anchor=theirs,  # type: ignore[arg-type]
+            path="/learner/ex_15.py",
+            baseline=baseline,
+            beside=beside,
+            witness=witness,
+        )
         return Contest(timed, track, ours, theirs, running)
 
     return set_up

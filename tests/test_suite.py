@@ -315,7 +315,8 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
         monkeypatch.setattr(suite, "Rounds", invented)
         anchor: Any = SimpleNamespace(missing=lambda recipe, names: dict.fromkeys(names, ""))
         replayer: Any = SimpleNamespace(pid=None)
-        band = band_of(part, *({"N": n} for n in found), **changes)
+        sizes: list[dict[str, Value]] = [{"N": n} for n in found]
+        band = band_of(part, *sizes, **changes)
         calls: dict[Case, Traced] = {case: (traced or {}).get(int(case["N"]), (told(),)) for case in band.suite.named}
         judging = Suite(part, band, calls, replayer, anchor, gauged, "none", "/learner/ex_15.py", slow)
         return judging.judge(), invented.asked
@@ -489,13 +490,16 @@ def test_what_was_timed_before_a_refusal_stays_in_the_record(arena: Arena) -> No
 
 
 def test_what_was_tuned_stands_beside_the_size(arena: Arena) -> None:
-    launches = [replace(TRACE.steps[0], kwargs={"BLOCK": block}) for block in (64, 128)]  # type: ignore[type-var]
-    trace = replace(TRACE, steps=(Choose(tuple((one,) for one in launches), 7),))  # type: ignore[misc]
+    launches = [Launch(0, (1,), (), {"BLOCK": block}, {}, 7) for block in (64, 128)]
+    trace = replace(TRACE, steps=(Choose(tuple((one,) for one in launches), 7),))
     found = replace(samples(1000.0, 1000.0), choices=(Choice(7, (2.0, 1.0), 1),))
     verdict, _ = arena({500: found}, traced={500: (told(trace),)})
     (size,) = speed_of(verdict).sizes
-    ((words, chosen), _) = sorted(((row.words, row.chosen) for row in size.tuned[0].configurations), reverse=True)
-    assert (words, chosen) == ("BLOCK=64", False)
+    (table,) = size.tuned
+    assert [(row.words, row.time_us, row.chosen) for row in table.configurations] == [
+        ("BLOCK=64", 2.0, False),
+        ("BLOCK=128", 1.0, True),
+    ]
 
 
 # Times that cannot be, or that the events do not say.
