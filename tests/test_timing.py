@@ -5,6 +5,7 @@ Kernels are interpreted, so no time here means anything, and none is looked at.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -116,11 +117,13 @@ def test_the_same_seed_gives_the_same_sums_and_another_one_others(server: ForkSe
     assert [len(sums) for sums in first.projections] == [2]
 
 
-# The memory of z is let go of and may be found again by w, which nobody writes.
+# z is alive when w is made, which nobody writes; in the next sample w may lie where z lay.
 LEAVING = """
 def vector_add(x, y):
     z = added(x, y)
-    return torch.empty_like(x)
+    w = torch.empty_like(x)
+    add[(0,)](x, z, w, x.numel(), BLOCK=64)
+    return w
 """
 
 
@@ -129,7 +132,8 @@ def test_no_sample_finds_what_an_earlier_one_computed(server: ForkServer, ex_15:
         one.prepared()
         for _ in range(5):
             one.sample(11)
-            assert not torch.isin(one.shown(), one.wanted(11)).any()
+            # By chance some few may be equal.
+            assert int((one.shown() == one.wanted(11)).sum()) < SIZE // 100
 
 
 COPYING = """
@@ -516,17 +520,21 @@ def test_a_process_that_remembers_something_is_replaced_before_its_call_is_recor
         one.check()
 
 
+def unknown_in(told: Told) -> bool:
+    """Whether something in a trace could not be told."""
+    return "unknown" in json.dumps(told.message["steps"])
+
+
 def test_even_what_is_too_large_to_be_told_is_made_anew(server: ForkServer, ex_15: Entry) -> None:
     source = REMEMBERING.replace("torch.zeros_like(x)", "x.clone()")
     with recording(server, ex_15, source, case={**CASE, "N": 1 << 20}) as recorded:
         recorded.record(slots=())
-        refused = recorded.pair._recorded_twice(call_of(recorded))
-        assert isinstance(refused, tuple)
-        assert refused[0].untold
+        recorded.pair.skip()
+        assert unknown_in(recorded.record(slots=())), "decoys are no text that gets short"
         tolds = recorded.pair.record_timed(call_of(recorded))
         assert isinstance(tolds, tuple)
         assert recorded.pair.session.starts == 2
-        assert [told.untold for told in tolds] == [(), ()]
+        assert not any(unknown_in(told) for told in tolds)
 
 
 def test_a_process_that_remembers_nothing_is_not_replaced(server: ForkServer, ex_15: Entry) -> None:
