@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from grader.protocol.spans import spans, word_sum
 
 from grader.catalogue import Entry
 from grader.judge.truth import Truth
 from grader.protocol.messages import Form, Open, Recipe, Revealed, Timed
-from grader.protocol.spans import spans, word_sum
 from grader.speed.anchor import Anchor, AnchorFailed
 from grader.speed.baselines import FAMILIES
 from tests.racing import anchored

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from grader.speed.clock import Lap
+from grader.speed.race import Laps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -45,8 +47,6 @@ from grader.sandbox.outcome import Died, Finished, Garbled, Outcome
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Printed
 from grader.sanitizer.words import sighting_of
-from grader.speed.clock import Lap
-from grader.speed.race import Laps
 from grader.speed.suite import Suite
 from grader.speed.verify import Refused
 from grader.tensors import bytes_of

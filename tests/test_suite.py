@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from grader.speed.clock import CLOCK_OFFSET_US, Lap, time_of_record
+from grader.speed.race import Course, Laps, NotCapturable
 
 from grader.catalogue import Entry
 from grader.protocol.messages import Gauged
@@ -19,9 +21,7 @@ from grader.record import CheckResult, Speed, from_json, to_json
 from grader.sandbox.server import ForkServer
 from grader.speed import suite
 from grader.speed.anchor import Anchor, AnchorFailed
-from grader.speed.clock import CLOCK_OFFSET_US, Lap, time_of_record
 from grader.speed.estimate import share
-from grader.speed.race import Course, Laps, NotCapturable
 from grader.speed.suite import Suite, Verdict
 from grader.speed.verify import Refused, tampered
 from tests.racing import GAUGED, TINY, anchored, band_of, hurry, judge

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from grader.protocol.spans import spans, word_sum
 from torch import Tensor
 
 from grader.model.cases import Case
 from grader.protocol.messages import Clocked, Form, Launch, Open, Revealed
-from grader.protocol.spans import spans, word_sum
 from grader.sandbox.outcome import Clocking
 from grader.speed import verify
 from grader.speed.verify import Glance, Refused, Shown
