@@ -1,9 +1,9 @@
 """How well the speed verdict can be trusted on this GPU: `python3 benchmarks/calibrate.py [ex_16 [part [verdicts]]]`.
 
-A/A: a part's baseline is graded as if it were a submission, against itself, verdict after verdict over the suite. Its
-true ratio is 1, so every verdict must lie above a threshold of 0.97 and below one of 1.03. The report says how many
-were wrong or undecided, how wide the intervals were, how long a verdict took, and how far the clock outside the
-process was from the one inside. docs/timing.md cites its output.
+A/A: a part's baseline is timed as if it were a submission, in a second process of the baselines, verdict after verdict
+over the suite. Its true ratio is 1, so every verdict must lie above a threshold of 0.97 and below one of 1.03. The
+report says how many were wrong or undecided, how wide the intervals were, how long a verdict took, and how far the
+grader's own clock was from the GPU's events. docs/timing.md cites its output.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from statistics import median
 from grader import machine
 from grader.catalogue import Entry, resolve
 from grader.model.cases import Case, Cases
-from grader.model.exercise import Part, SpeedBand, UsesKernels
-from grader.protocol.messages import Start
+from grader.model.exercise import Part, SpeedBand
+from grader.protocol.messages import Prepare, PrepareBaseline, Prepared, Sample, Sampled
 from grader.record import SizeTiming
-from grader.sandbox.server import ForkServer
-from grader.sandbox.session import Session
+from grader.sandbox.pair import Told
 from grader.speed.anchor import Anchor
 from grader.speed.estimate import Interval, side
 from grader.speed.lock import GpuLock
+from grader.speed.rounds import Rounds, TimedCase
 from grader.speed.suite import Suite, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,30 +41,65 @@ class Judged:
     seconds: float
 
 
+class Twin:
+    """A second process of the baselines, asked as a replayer is."""
+
+    runs_on_gpu = True
+
+    def __init__(self, anchor: Anchor, baseline: str) -> None:
+        self._anchor = anchor
+        self._baseline = baseline
+
+    @property
+    def pid(self) -> int:
+        """Return its process."""
+        return self._anchor.pid
+
+    def prepare(self, wanted: Prepare, _: float) -> Prepared:
+        """Prepare the baseline instead of a trace."""
+        call = wanted.call
+        asked = PrepareBaseline(
+            self._baseline, call.recipe, call.arguments, call.mutates, wanted.method, wanted.cover_bytes
+        )
+        return self._anchor.prepare(asked)
+
+    def sample(self, wanted: Sample, _: float) -> Sampled:
+        """Time it once."""
+        return self._anchor.sample(Sample(wanted.seed, self._baseline))
+
+    def restart(self) -> None:
+        """Do nothing: it never fails."""
+
+
+class AgainstItself(Suite):
+    """A suite whose submission is the baseline: nothing was recorded, and nothing is looked at."""
+
+    def _traces(self, case: Case) -> tuple[Told, ...]:  # noqa: ARG002
+        return ()
+
+    def _rounds(self, timed: TimedCase) -> Rounds:
+        rounds = super()._rounds(timed)
+        rounds._verify = lambda *_, **__: None  # type: ignore[method-assign]
+        return rounds
+
+
 def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]:
     """`count` verdicts over the sizes of the part's suite, in turn."""
     band = next(check.rule for check in part.checks if isinstance(check.rule, SpeedBand))
-    # A baseline launches no kernel of the learner's; technique is not what is measured here.
-    plain = replace(part, checks=tuple(check for check in part.checks if not isinstance(check.rule, UsesKernels)))
-    twin = f"{entry.source('baselines.py')}\n\n{part.name} = {part.name}_{band.baseline}\n"
-    start = Start(f"{entry.name}.py", twin, entry.source("inputs.py"), (part.name,))
     gpu = machine.find_gpu()
     if gpu is None:
         sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")
-    server = ForkServer("gpu")
-    try:
-        with Session(server, start, entry.exercise.limits) as session, Anchor(entry) as anchor:
-            gauged = anchor.gauge()
-            for i in range(count):
-                one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())
-                started = time.monotonic()
-                with GpuLock(gpu.uuid).alone():
-                    verdict = Suite(plain, one, session, anchor, gauged, gpu.uuid, "the baseline itself").judge()
-                seconds = time.monotonic() - started
-                streams = [size for size in verdict.speed.sizes if size.method == "stream"] if verdict.speed else []
-                yield Judged(streams[0], seconds) if streams else verdict
-    finally:
-        server.close()
+    with Anchor(entry) as anchor, Anchor(entry) as other:
+        gauged, twin = anchor.gauge(), Twin(other, band.baseline)
+        for i in range(count):
+            one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())
+            started = time.monotonic()
+            with GpuLock(gpu.uuid).alone():
+                suite = AgainstItself(part, one, {}, twin, anchor, gauged, gpu.uuid, "")  # type: ignore[arg-type]
+                verdict = suite.judge()
+            seconds = time.monotonic() - started
+            sizes = verdict.speed.sizes if verdict.speed else ()
+            yield Judged(sizes[0], seconds) if sizes else verdict
 
 
 def only(band: SpeedBand, case: Case) -> Cases:
@@ -82,7 +117,7 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
             print("refused:", found.failure or found.undecided)
             continue
         by_size.setdefault(found.timing.words, []).append(found)
-    print(f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'±clock':>7} {'off µs':>9} s")
+    print(f"{'size':46} {'n':>3} {'time µs':>9} {'ratio':>6} {'worst':>6} {'width %':>8} {'judged':>7} {'off µs':>9} s")
     for words, judged in by_size.items():
         print(row(words, judged))
     decided = [got for judged in by_size.values() for one in judged for got in decisions(one)]
@@ -102,7 +137,7 @@ def decisions(one: Judged) -> list[str]:
 
 
 def row(words: str, judged: list[Judged]) -> str:
-    """A size in numbers: medians, the ratio furthest from 1, and how far the clock outside was from the one inside."""
+    """Return a size in numbers: medians, the ratio furthest from 1, verdicts that count, how far the clocks were apart."""
     own = [one.timing.submission for one in judged]
     widths = [100 * (one.ratio_high - one.ratio_low) / one.ratio for one in own]
     off = [one.timing.outside_us - one.timing.submission.median_us for one in judged]
@@ -110,7 +145,7 @@ def row(words: str, judged: list[Judged]) -> str:
     short = ", ".join(piece for piece in words.split(", ") if not piece.endswith(("=normal", "=rows")))
     return (
         f"{short:46} {len(own):3} {median(one.median_us for one in own):9.1f} {median(one.ratio for one in own):6.3f} "
-        f"{worst:6.3f} {median(widths):8.2f} {median(one.timing.clock_us for one in judged):7.1f} "
+        f"{worst:6.3f} {median(widths):8.2f} {sum(one.timing.judged for one in judged):7d} "
         f"{min(off):+4.0f}…{max(off):+.0f} {median(one.seconds for one in judged):5.2f}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from grader import machine, selftest
@@ -10,6 +11,7 @@ from grader.errors import GradeError
 from grader.model.exercise import SpeedBand, WorkModel
 from grader.sandbox.server import ForkServer, Mode
 from grader.speed.anchor import Anchor
+from grader.timeline import spent
 
 
 class Processes:
@@ -24,6 +26,7 @@ class Processes:
         self._anchored = ""
         self._beside = ThreadPoolExecutor(1)
         self._tried: Future[selftest.Tried] | None = None
+        self._closing: threading.Thread | None = None
 
     def __enter__(self) -> Processes:
         return self
@@ -31,11 +34,23 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def begin_closing(self) -> None:
+        """Begin to end all of them, beside whatever else is to be done; `close` waits for that."""
+        self._closing = threading.Thread(target=self._close)
+        self._closing.start()
+
     def close(self) -> None:
         """End all of them."""
-        self._drop_anchor()
-        self._server.close()
-        self._beside.shutdown()
+        if self._closing is None:
+            self._close()
+        else:
+            self._closing.join()
+
+    def _close(self) -> None:
+        with spent("end the grader's processes"):
+            self._drop_anchor()
+            self._server.close()
+            self._beside.shutdown()
 
     @property
     def mode(self) -> Mode:

@@ -87,22 +87,29 @@ def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> i
         with spent("the grader's own kernel"):
             processes.check()
         record = _grade(job, server, anchor, quiet=how.quiet)
+        processes.begin_closing()
+        _hand_out(record, outputs, entry, card if keeps_card else None)
+    return exit_code(record)
+
+
+def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None) -> None:
+    """Write and print what was asked for. card: where the scorecard goes, None for nowhere."""
     from grader.report import html, junit
 
-    if keeps_card:
-        keep(entry, record, card)
-    for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
-        if target is not None:
-            write_or_print(target, render(record))
+    with spent("write the scorecard"):
+        if card is not None:
+            keep(entry, record, card)
+        for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
+            if target is not None:
+                write_or_print(target, render(record))
     told = sys.stderr if "-" in outputs.targets else sys.stdout
     show(record, told)
     if outputs.timeline:
         show_timeline(record, told)
-    if keeps_card:
+    if card is not None:
         say(f"Scorecard: {card}", sys.stderr)
-    if keeps_card and outputs.open_card:
-        say(show_in_browser(card.resolve().as_uri()), sys.stderr)
-    return exit_code(record)
+        if outputs.open_card:
+            say(show_in_browser(card.resolve().as_uri()), sys.stderr)
 
 
 def keep(entry: Entry, record: Record, card: Path) -> str:

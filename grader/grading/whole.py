@@ -53,8 +53,6 @@ from grader.tripwire import sightings
 
 # On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
 _GPU_PATIENCE_S = 20.0
-# Of a truth, on whatever machine: sums in float32 depend on it, and with them the errors that are allowed.
-_GPU_THREADS = 4
 
 
 def grade(
@@ -74,8 +72,8 @@ def grade(
     start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     truth = truth or truth_of(entry, on_gpu=gpu is not None)
-    # Without a GPU tensors are small, and the submission needs the cores itself.
-    torch.set_num_threads(_GPU_THREADS if gpu else 1)
+    # What is large is computed on the GPU, where there is one, and the submission needs the cores itself.
+    torch.set_num_threads(1)
     versions = machine.version("triton"), machine.version("torch")
     shelf = shelf_for(job.student, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]

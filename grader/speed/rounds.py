@@ -132,12 +132,12 @@ class Rounds:
         with apart([pid for pid in (self.replayer.pid, self.anchor.pid) if pid]):
             with spent("prepare what is timed, and its baselines"):
                 self._prepare()
-            exposed = sum(self._round(counts=False) for _ in range(_WARM_UPS))
+            exposed = sum(self._round(self._needed(), counts=False) for _ in range(_WARM_UPS))
             if exposed == _WARM_UPS and hidden and self.timed.method == "stream" and self.replayer.runs_on_gpu:
                 raise Exposed
             started, looked_at = monotonic(), _CHANCE.randrange(least)
             for count in range(most):
-                self._round(looked_at=count == looked_at)
+                self._round(self._running(), looked_at=count == looked_at)
                 spent_s = monotonic() - started
                 asked = count + 1 >= least and (count + 1 - least) % every == 0
                 if asked and (spent_s > budget_s or enough(self.samples)):
@@ -177,6 +177,10 @@ class Rounds:
         names = dict.fromkeys((self.baseline, *([self.witness] if self.witness else []), *self.beside))
         return [name for name in names if name not in self.samples.dropped]
 
+    def _needed(self) -> list[str]:
+        """Return the baselines that are not only shown."""
+        return [name for name in self._names() if name in (self.baseline, self.witness)]
+
     def _running(self) -> list[str]:
         """Return the baselines that take part in the next round."""
         return [name for name in self._names() if not self._has_had_its_time(name)]
@@ -188,10 +192,10 @@ class Rounds:
         had_us = [timing.device_us for timing in self.samples.baselines.get(name, [])]
         return len(had_us) >= _BESIDE_ROUNDS or (len(had_us) >= _BESIDE_LEAST and sum(had_us) > _BESIDE_US)
 
-    def _round(self, *, counts: bool = True, looked_at: bool = False) -> bool:
+    def _round(self, baselines: Sequence[str], *, counts: bool = True, looked_at: bool = False) -> bool:
         """Take one sample of each, in random order; tell whether the device waited for the host in one that counts."""
         seed = _CHANCE.getrandbits(62)
-        order = ["", *self._running()]
+        order = ["", *baselines]
         _CHANCE.shuffle(order)
         taken: dict[str, tuple[Timing, Sampled]] = {}
         for name in order:

@@ -35,7 +35,9 @@ from grader.timeline import spent
 
 # A ratio is known well enough when its interval reaches half a per cent to either side.
 _NARROW = 0.005
-_LEAST_ROUNDS, _MOST_ROUNDS = 12, 400
+_LEAST_ROUNDS, _MOST_ROUNDS = 6, 400
+# Short calls vary more: they are known after this many rounds at the earliest.
+_BRIEF_US, _BRIEF_ROUNDS = 200.0, 16
 _SIZE_BUDGET_S = 1.5
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
@@ -211,8 +213,11 @@ class Suite:
 
     def _known_well(self, samples: Samples) -> bool:
         """Tell whether more rounds would change nothing."""
-        if middle(samples.baselines[self.band.baseline]) < _LEAST_US:
+        base_us = middle(samples.baselines[self.band.baseline])
+        if base_us < _LEAST_US:
             return True
+        if base_us < _BRIEF_US and len(samples.submission) < _BRIEF_ROUNDS:
+            return False
         ratio = _ratio(samples.baselines[self.band.baseline], samples.submission)
         return self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
 
@@ -230,8 +235,10 @@ class Suite:
             raise Refused(verify.impossible(case, claimed, work.floor_us))
         outside = middle(base) + outside_us(samples.submission) - outside_us(base)
         off_us = max(_OUTSIDE_SHARE * middle(base), _OUTSIDE_US)
-        # What the events do not say, and the clock outside saw, is part of the call.
-        hidden_us = max(0.0, outside - off_us - claimed)
+        # What the events do not say, and the clock outside saw, is part of the call. A baseline that does something
+        # else leaves another output to be summed up, and tells nothing.
+        comparable = FAMILIES[band.baseline].computes
+        hidden_us = max(0.0, outside - off_us - claimed) if comparable else 0.0
         own = [replace(timing, device_us=timing.device_us + hidden_us) for timing in samples.submission]
         samples = replace(samples, submission=own)
         rows = {"submission": own, **samples.baselines}
@@ -251,7 +258,7 @@ class Suite:
             bound=work.bound,
             contenders=tuple(_contender(name, taken, base, work) for name, taken in rows.items()),
             notes=(verify.hidden(claimed, hidden_us),) if hidden_us else (),
-            tuned=tuned(timed.traces[-1].trace, samples.choices),
+            tuned=tuned(timed.traces[-1].trace, samples.choices) if timed.traces else (),
         )
 
     def _why_not_judged(self, samples: Samples, ratio: Interval) -> str:

@@ -16,6 +16,7 @@ Mistake = tuple[str, str, str, Tensor]
 # Widths that a block may have.
 BLOCKS = tuple(2**i for i in range(5, 14))
 
+ELEMENTS_OF_A_PORTION = 1 << 20
 LOG2_E = 1.4426950408889634
 # exp(-104) is the last to be more than zero in float32.
 FLOAT32_UNDERFLOW = 104.0
@@ -89,6 +90,34 @@ def _one_after_another(x: Tensor) -> Tensor:
         return x.cumsum(0)[-1]
     with np.errstate(invalid="ignore"):
         return torch.tensor(np.add.accumulate(x.numpy())[-1])
+
+
+# -- portions --------------------------------------------------------------------------------------------------------
+
+
+def vector_add_portion(chance: float, x: Tensor, y: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """A stretch of the vectors; where it begins."""
+    some = _stretch(chance, x)
+    return (x[some], y[some]), (some.start,)
+
+
+def fused_multiply_add_portion(chance: float, x: Tensor, y: Tensor, z: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """A stretch of the vectors; where it begins."""
+    some = _stretch(chance, x)
+    return (x[some], y[some], z[some]), (some.start,)
+
+
+def row_softmax_portion(chance: float, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """Some rows; where they begin."""
+    rows = _stretch(chance, x)
+    return (x[rows],), (rows.start * x.shape[1],)
+
+
+def _stretch(chance: float, x: Tensor) -> slice:
+    """A stretch of the first axis that holds a million elements, or all of them."""
+    count = min(x.shape[0], max(1, ELEMENTS_OF_A_PORTION // (x.numel() // max(1, x.shape[0]) or 1)))
+    first = int(chance * (x.shape[0] - count + 1))
+    return slice(first, first + count)
 
 
 # -- usual mistakes --------------------------------------------------------------------------------------------------
