@@ -52,7 +52,7 @@ class SpeedView:
     baseline: str
     bar: str
     along: along.Told | None
-    claim: str
+    counted: str
     gauge: Markup
     pictures: tuple[tuple[Markup, str], ...]
     unpictured: str
@@ -83,7 +83,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         baseline=timing.title_of(speed, speed.baseline),
         bar=timing.bar(speed),
         along=along.told(speed),
-        claim=along.CLAIM,
+        counted=along.COUNTED,
         gauge=gauge.draw(speed),
         pictures=pictures,
         unpictured=unpictured,
