@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,8 @@ from grader.sandbox.side_by_side import SideBySide
 
 # Where kernels are interpreted. The same on every machine, because seeds follow from what is recorded anew.
 _SIDE_BY_SIDE = 2
-_SIDE_BY_SIDE_ON_GPU = 4
+# They compile most of the time.
+_MOST_ON_GPU = 8
 # All configurations of an autotuner at one size; compiling itself is not counted.
 _PRECOMPILE_S = 60.0
 
@@ -233,7 +235,8 @@ def paired(
     role = replace(start, role="replay")
     with ExitStack() as stack:
         scratch = stack.enter_context(Scratch(shelf))
-        count = _SIDE_BY_SIDE_ON_GPU if server.mode == "gpu" else _SIDE_BY_SIDE
+        cores = len(os.sched_getaffinity(0))
+        count = max(1, min(_MOST_ON_GPU, cores // 2)) if server.mode == "gpu" else _SIDE_BY_SIDE
         sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(count)]
         yield Pair(session, [stack.enter_context(one) for one in sessions], bare=bare)
 

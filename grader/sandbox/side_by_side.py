@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from queue import LifoQueue
 
 from grader.protocol.messages import Replay
 from grader.sandbox.outcome import Outcome
@@ -18,8 +18,9 @@ class SideBySide:
     """
 
     def __init__(self, replayers: Sequence[Session], prepare: Callable[[], object]) -> None:
-        self._idle: SimpleQueue[Session] = SimpleQueue()
-        for replayer in replayers:
+        # The one that was busy last is asked first: a process that is never needed is never started.
+        self._idle: LifoQueue[Session] = LifoQueue()
+        for replayer in reversed(replayers):
             self._idle.put(replayer)
         self._pool = ThreadPoolExecutor(len(replayers), "side by side", initializer=prepare)
         self._outcomes: dict[int, Future[Outcome]] = {}
@@ -38,8 +39,10 @@ class SideBySide:
         self._pool.shutdown(cancel_futures=True)
 
     def _replay(self, job: Callable[[], Replay]) -> Outcome:
+        # What is expected of a call takes its time, too; no process is kept from others meanwhile.
+        question = job()
         replayer = self._idle.get()
         try:
-            return replayer.replay(job())
+            return replayer.replay(question)
         finally:
             self._idle.put(replayer)

@@ -36,8 +36,8 @@ from grader.timeline import spent
 # A ratio is known well enough when its interval reaches half a per cent to either side.
 _NARROW = 0.005
 _LEAST_ROUNDS, _MOST_ROUNDS = 6, 400
-# Short calls vary more: they are known after this many rounds at the earliest.
-_BRIEF_US, _BRIEF_ROUNDS = 200.0, 16
+# Short calls vary more: they are known after so many rounds at the earliest, and not before the interval is so narrow.
+_BRIEF_US, _BRIEF_ROUNDS, _BRIEF_NARROW = 200.0, 16, 0.012
 _SIZE_BUDGET_S = 1.5
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
@@ -216,9 +216,9 @@ class Suite:
         base_us = middle(samples.baselines[self.band.baseline])
         if base_us < _LEAST_US:
             return True
-        if base_us < _BRIEF_US and len(samples.submission) < _BRIEF_ROUNDS:
-            return False
         ratio = _ratio(samples.baselines[self.band.baseline], samples.submission)
+        if base_us < _BRIEF_US and (len(samples.submission) < _BRIEF_ROUNDS or ratio.half_width > _BRIEF_NARROW):
+            return False
         return self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
 
     def _doubt(self, ratio: Interval) -> float:
