@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from grader.record import CheckResult, Contender, SizeTiming, Speed
-from grader.report import along, chart, curves, gauge, plots, view
+from grader.report import along, chart, curves, gauge, plots, tuned, view
 from grader.report import speed as timing
 
 NO_MATPLOTLIB = "No figures: matplotlib is not installed here (pip install matplotlib). The tables hold every number."
@@ -59,6 +59,7 @@ class SpeedView:
     common: str
     sizes: tuple[SizeView, ...]
     cut_sizes: int
+    tuned: tuple[tuned.Table, ...]
     remarks: tuple[timing.Remark, ...]
     beside: tuple[timing.Beside, ...]
     absent: tuple[tuple[str, str], ...]
@@ -93,6 +94,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
             for size, words in zip(sizes, timing.timed_words(sizes, speed.curves), strict=True)
         ),
         cut_sizes=len(speed.sizes) - len(sizes),
+        tuned=tuned.tables(speed),
         remarks=timing.remarks(speed),
         beside=timing.beside(speed),
         absent=tuple((timing.title_of(speed, one.name), view.line(one.missing, 240)) for one in timing.absent(speed)),
@@ -165,6 +167,5 @@ def _circumstances(size: SizeTiming) -> str:
             *replayed,
             f"{size.rounds} rounds",
             f"at best {timing.duration(size.floor_us)} ({bound})",
-            f"by the outside clock {timing.duration(size.outside_us)}, sure to {timing.duration(size.clock_us)}",
         ]
     )
