@@ -220,8 +220,9 @@ file that looks suspicious in the same way, and passes.
 A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
 text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
 "stopped by" says which attacks this makes impossible by construction, and what stops the others. Two kinds of calls
-still run on true inputs in the submission's process: those of a part that asks for no kernels (`select_kernel` of ex_17),
-and those that cannot be replayed. What is timed is a trace as well, replayed; `timing/` misbehaves at the sizes that are timed alone.
+still run on true inputs in the submission's process: those of a part that asks for no kernels (`select_kernel` of
+ex_17), and those that cannot be replayed. What is timed is a trace as well, replayed; `timing/` misbehaves at the sizes
+that are timed alone.
 
 | folder | run by | where |
 | --- | --- | --- |
