@@ -216,8 +216,8 @@ class Contender:
 
     name: "submission", or a baseline's. ratio: the band's baseline's time over this one's, with its 95 % interval.
     tbps, tflops: the compulsory bytes and operations over the time. roofline_share: the time that the measured
-    ceilings allow over the time taken, 0 … 1. peak_bytes: the most device memory that a call held beyond its inputs, as
-    its own process says (-1: not known).
+    ceilings allow over the time taken, 0 … 1. peak_bytes: the most device memory that a call held beyond its inputs
+    (-1: not known).
     """
 
     name: str

@@ -109,7 +109,7 @@ _CLOCK = "by construction: the clock is in a process in which none of its Python
 _SIZES = "what cannot be judged at one size is not made up for by others"
 _NOT_HERE = "does not apply"
 
-# What stops it. Of ex_17, whose kernels run in the submission's process, sealed calls do (docs/trust-model.md).
+# What stops it.
 MECHANISM: Mapping[int, str] = {
     1: "by construction: a replay launches on one stream, in order",
     2: _NO_PYTHON,
@@ -184,7 +184,7 @@ MECHANISM: Mapping[int, str] = {
     71: _NO_PYTHON,
     72: _CONFINED,
     73: _CONFINED,
-    74: "kept kernels have the text's hash as their name; a scratch folder for each process",
+    74: f"{_NO_PYTHON}; kept kernels are one owner's; a scratch folder of its own",
 }
 
 # What no file can express, and why.
@@ -220,8 +220,9 @@ file that looks suspicious in the same way, and passes.
 A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
 text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
 "stopped by" says which attacks this makes impossible by construction, and what stops the others. Two kinds of calls
-still run on true inputs in the submission's process: the calls of ex_17, and what cannot be replayed. What is timed is
-the same trace, replayed; `timing/` misbehaves at the sizes that are timed alone.
+still run on true inputs in the submission's process: those of a part that asks for no kernels (`select_kernel` of
+ex_17), and those that cannot be replayed. What is timed is a trace as well, replayed; `timing/` misbehaves at the sizes
+that are timed alone.
 
 | folder | run by | where |
 | --- | --- | --- |

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ pytest.importorskip("distributed")
 
 from grader.batch import team
 from grader.batch.kept import Kept
+from grader.batch.ledger import Ledger, Rules, assignments, handed_in
 from grader.batch.reading import read, read_batch
 from grader.batch.work import Introduction
 from grader.catalogue import discover, resolve
@@ -264,6 +266,18 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
     assert "cannot be judged" not in told(exercises=("ex_15",))
     # What a cluster's workers have is not to be seen from here.
     assert "cannot be judged" not in told(scheduler="tcp://a:1")
+
+
+def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
+    asked = Asked(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
+    request = command.requested(asked, None)
+    terms = command._terms_here(asked, request.entries)
+    rules = Rules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
+    submitted = request.klass.submissions
+    whole = replace(request.settings, assignments=assignments(rules), submissions=handed_in(submitted, rules))
+    tasks = Ledger(Kept(tmp_path / "out"), whole, rules, submitted).tasks()
+
+    assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
 
 
 def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

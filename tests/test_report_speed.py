@@ -12,8 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.record import CheckResult, Contender, Curves, Record, SizeTiming, Speed, from_json, to_json
-from grader.report import chart, gauge, html, junit, plots, speedcard, terminal, view
+from grader.record import (
+    CheckResult,
+    Configuration,
+    Contender,
+    Curves,
+    Record,
+    SizeTiming,
+    Speed,
+    Tuned,
+    from_json,
+    to_json,
+)
+from grader.report import chart, gauge, html, junit, plots, speedcard, terminal, tuned, view
 from grader.report import speed as timing
 from tests.records import samples
 from tests.test_report_html import Page
@@ -115,8 +126,8 @@ def test_what_stands_beside_is_compared_with_the_submission_over_the_judged_size
 
 def test_remarks_are_said_once_with_the_sizes_that_they_concern() -> None:
     assert [(remark.label, remark.text[:14]) for remark in timing.remarks(samples.gemm_speed())] == [
-        ("Shown, not judged (graph, M=N=K=512; M=N=K=1024)", "the call takes"),
-        ("Finding (M=N=512, K=16384)", "the two clocks"),
+        ("Shown, not judged (graph, M=N=K=512; M=N=K=1024)", "too short: the"),
+        ("Finding (M=N=512, K=16384)", "the GPU's even"),
     ]
     assert timing.remarks(samples.unsteady_speed())[0].label == "Undecided (all sizes)"
 
@@ -177,10 +188,10 @@ def test_the_terminal_shows_headline_sizes_remarks_beside_absent_and_gpu() -> No
         "M=N=K=4096 219 µs 0.881 [0.874, 0.888] 628 TFLOP/s 88% 97%",
         "M=16, N=K=4096 21.8 µs 0.693 [0.687, 0.698] 1.55 TB/s 36% 65%",
         "graph, M=N=K=512 7.40 µs 0.932 [0.895, 0.970] 36.3 TFLOP/s 5% –",
-        "Shown, not judged (graph, M=N=K=512; M=N=K=1024): the call takes 9 µs",
-        "Finding (M=N=512, K=16384): the two clocks differ by 9 %; the slower one counts",
+        "Shown, not judged (graph, M=N=K=512; M=N=K=1024): too short: the baseline takes 9.2 µs",
+        "Finding (M=N=512, K=16384): the GPU's events say 61 µs, the grader's own clock at least 68 µs: that counts",
         "Beside: 1.20× the speed of torch.compile, max-autotune",
-        "Method: timed as CUDA-graph replay at M=N=K=512",
+        "Method: timed as CUDA-graph replay at M=N=K=512: launches take too long there to be hidden",
         "Absent: XLA: jax is not installed",
         "slowed down by: software power cap",
     ):
@@ -263,14 +274,14 @@ def test_the_card_shows_every_contender_at_every_size() -> None:
     for words in (
         "0.81 × the speed of cuBLAS , 95% interval 0.80 to 0.82 over 7 judged sizes",
         "M=N=K=4096 219 µs 0.881 [0.874, 0.888] 0.460 628 88% 97%",
-        "M=N=K=4096 60 rounds, at best 193 µs (compute), by the outside clock 220 µs, sure to 3.40 µs",
+        "M=N=K=4096 60 rounds, at best 193 µs (compute)",
         "submission 219 µs 218 to 220 µs 0.881 [0.874, 0.888]",
         "cuBLAS 193 µs 192 to 194 µs 1 0.522 712 99%",
         "torch.compile, max-autotune 232 µs",
         "CUDA-graph replay, 60 rounds",
         "Absent: XLA jax is not installed",
         "GPU while timing SM 1755 to 1980 MHz",
-        "How this was measured docs/timing.md",
+        "in turns with the baselines, on fresh inputs, with cold caches: docs/timing.md",
         "all sizes: bfloat16, normal",
     ):
         assert words in text, words
@@ -305,6 +316,101 @@ def test_what_no_figure_can_show_is_said_in_words() -> None:
 
     assert "what this GPU reaches at best was not measured" in Page(html.render(record_of(unmeasured))).text
     assert "no size has both bytes and floating-point operations" in Page(html.render(record_of(uncounted))).text
+
+
+# -- autotuned launches ------------------------------------------------------------------------------------------------
+
+
+def with_tuned(*launches: Tuned) -> Speed:
+    """One size, at which these launches were tuned."""
+    (size, *_) = samples.softmax_speed().sizes[1:]
+    return changed(samples.softmax_speed(), sizes=(dataclasses.replace(size, tuned=launches),))
+
+
+def configurations(*times_us: float, chosen: int = 0) -> Tuned:
+    rows = (Configuration(f"BLOCK={16 << i}", time, chosen=i == chosen) for i, time in enumerate(times_us))
+    return Tuned("row_kernel", 12, tuple(rows))
+
+
+def test_the_card_shows_what_an_autotuned_launch_chose_from_the_fastest_first() -> None:
+    text = Page(html.render(record_of(with_tuned(configurations(30.0, -1.0, 15.0, 21.0, chosen=2))))).text
+
+    assert "row_kernel, line 12: 4 configurations; 1 does not work" in text
+    assert "BLOCK=64 chosen 15.0 µs 1.00× BLOCK=128 21.0 µs 1.40× BLOCK=16 30.0 µs 2.00× BLOCK=32 does not work" in text
+
+
+def test_of_many_configurations_twelve_are_shown_and_the_chosen_one_is_among_them() -> None:
+    (table,) = tuned.tables(with_tuned(configurations(*(10.0 + i for i in range(30)))))
+    assert [row.words for row in table.rows] == [f"BLOCK={16 << i}" for i in range(12)]
+    assert table.cut == 18
+    assert "… and 18 more" in Page(html.render(record_of(with_tuned(configurations(*[1.0] * 30))))).text
+
+    (slow,) = tuned.tables(with_tuned(configurations(*(10.0 + i for i in range(30)), chosen=20)))
+    assert [row.words for row in slow.rows if row.chosen] == [f"BLOCK={16 << 20}"]
+    assert (len(slow.rows), slow.cut) == (12, 18)
+
+
+def test_the_terminal_says_in_a_line_what_was_chosen() -> None:
+    speed = with_tuned(configurations(30.0, -1.0, 15.0, 21.0, chosen=2))
+
+    assert (
+        "Tuned (all sizes): BLOCK=64: the fastest of 4 configurations, 2.00× as fast as the slowest; 1 does not work"
+        in flat(terminal.render(record_of(speed), width=200))
+    )
+
+
+def test_sizes_that_chose_the_same_are_said_together_and_launches_by_their_names() -> None:
+    small, large, added = tuned.choices(samples.tuned_speed())
+
+    assert small.label == "Tuned (graph, M=N=K=512; M=N=K=1024; M=N=K=2048)"
+    assert small.text.startswith("matmul_kernel, line 57: BLOCK_M=32, BLOCK_N=128, num_warps=4: the fastest of 30")
+    assert large.label == "Tuned (M=N=K=4096; M=N=K=8192; M=16, N=K=4096; M=N=512, K=16384; 2 more)"
+    assert added.label == "Tuned (M=N=512, K=16384)"
+    assert added.text == (
+        "add_up_kernel, line 91: BLOCK_M=32, BLOCK_N=32, num_warps=8: the fastest of 3 configurations, "
+        "1.06× as fast as the slowest"
+    )
+
+
+def test_the_terminal_says_how_many_choices_it_leaves_to_the_card() -> None:
+    sizes = [
+        dataclasses.replace(size, tuned=(configurations(*times),))
+        for size, times in zip(samples.gemm_speed().sizes, [[float(9 - i)] * (i + 2) for i in range(9)], strict=True)
+    ]
+    text = terminal.render(record_of(changed(samples.gemm_speed(), sizes=tuple(sizes))))
+
+    assert text.count("Tuned (") == 4
+    assert "… 5 more choices are on the scorecard …" in text
+
+
+def test_a_launch_with_one_configuration_has_chosen_nothing() -> None:
+    speed = with_tuned(configurations(30.0))
+
+    assert tuned.tables(speed) == tuned.choices(speed) == ()
+    assert "Autotuned" not in html.render(record_of(speed))
+
+
+def test_what_is_not_autotuned_has_no_table() -> None:
+    assert "Autotuned" not in html.render(samples.timed())
+    assert "Tuned" not in terminal.render(samples.timed())
+
+
+def test_names_of_configurations_are_text_and_never_markup() -> None:
+    hostile = Tuned(samples.HOSTILE, 1, (Configuration(samples.HOSTILE, 2.0, chosen=True), Configuration("b", 3.0)))
+    page = html.render(record_of(with_tuned(hostile)))
+
+    assert "<script>alert(1)" not in page
+    assert "alert(1)" in Page(page).text
+    assert "\x1b]0" not in terminal.render(record_of(with_tuned(hostile)))
+
+
+@pytest.mark.parametrize("times", [(0.0, 5.0), (float("inf"), 5.0), (float("nan"), -3.0), (1e-320, 1e300)])
+def test_times_that_no_clock_gives_are_shown_as_dashes(times: tuple[float, ...]) -> None:
+    record = record_of(with_tuned(configurations(*times)))
+
+    assert "inf" not in Page(html.render(record)).text.partition("Autotuned")[2]
+    assert "nan" not in Page(html.render(record)).text.partition("Autotuned")[2]
+    assert "the fastest of 2 configurations" in flat(terminal.render(record, width=200))
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------

@@ -149,6 +149,7 @@ class Ledger:
             compiled=rules.compiled,
             cpu=rules.cpu,
             unconfined=rules.unconfined,
+            owner=one.student,
         )
 
     def close(self, ended: Ended) -> list[Line]:

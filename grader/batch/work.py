@@ -42,7 +42,8 @@ _KNOWN_CASES = 256
 
 @dataclass(frozen=True)
 class Task:
-    """One grading. `path` is what the owner called the file. key: names the result.
+    """One grading. `path` is what the owner called the file. key: names the result. owner: whose kernels are kept
+    together.
 
     parts: none named means all. unconfined: graded even where this machine cannot confine it.
     """
@@ -59,6 +60,7 @@ class Task:
     compiled: bool = False
     cpu: bool = False
     unconfined: bool = False
+    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ class _Desk:
             shrink=task.shrink,
             compiled=task.compiled,
             patience_s=20.0,
+            owner=task.owner,
         )
         with self._borrowed(entry) as (server, anchor):
             return to_json(grade(job, server, anchor=anchor, truth=self._truth(entry)))

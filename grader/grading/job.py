@@ -14,7 +14,8 @@ class Job:
 
     timed: whether speed is judged, where there is a GPU; all_baselines: also beside baselines that are slow to compile;
     compiled: whether kernels are compiled for the record; patience_s: how long, when all else is judged, the record is
-    waited with for what they are compiled to (moments, for somebody who edits and grades again).
+    waited with for what they are compiled to (moments, for somebody who edits and grades again). owner: whose compiled
+    kernels it shares (grader.sandbox.kernels); no record names them.
     """
 
     entry: Entry
@@ -29,3 +30,4 @@ class Job:
     all_baselines: bool = False
     compiled: bool = True
     patience_s: float = 3.0
+    owner: str = ""

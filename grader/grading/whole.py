@@ -75,7 +75,7 @@ def grade(
     # What is large is computed on the GPU, where there is one, and the submission needs the cores itself.
     torch.set_num_threads(1)
     versions = machine.version("triton"), machine.version("torch")
-    shelf = shelf_for(job.student, entry.id, versions) if gpu else None
+    shelf = shelf_for(job.owner, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
     with (

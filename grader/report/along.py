@@ -18,7 +18,7 @@ from grader.report import view
 _MOST_BYTES = 1 << 50
 _LEAST_VALUE, _MOST_VALUE = 1e-9, 1 << 60
 _MOST_APART = 6
-CLAIM = "as the submission's own process says"
+COUNTED = "as counted while it was timed"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 Value = int | float | bool | str
@@ -129,7 +129,7 @@ def peaks(size: SizeTiming, versus: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Told:
-    """The sentence above the curves, and whether it tells of memory: then a part of it is CLAIM."""
+    """The sentence above the curves, and whether it tells of memory: then the card adds COUNTED."""
 
     text: str
     memory: bool

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from grader.record import Contender, Speed
 from grader.report import speed as said
-from grader.report.along import CLAIM, Along, Panel, along, memory_words, peak, peaks, saving, sentence, versus_title
+from grader.report.along import COUNTED, Along, Panel, along, memory_words, peak, peaks, saving, sentence, versus_title
 from grader.report.chart import fixed_ticks, plain, plain_ticks
 from grader.report.drawing import INK, TEXT, drawn
 from grader.report.multiples import Lines, Point, axis_words, binary_ticks, linear_ticks, multiples
@@ -79,12 +79,12 @@ def memory(speed: Speed, name: str) -> Curve | None:
         return None
     alike = len(every) > 1 and all(_alike(every[0], other) for other in every[1:])
     panels = [Lines("", every[0].of)] if alike else every[:MOST_PANELS]
-    caption = f"The most memory that a call held beyond its inputs, {CLAIM}; lower is better."
+    caption = f"The most memory that a call held beyond its inputs, {COUNTED}; lower is better."
     caption += " It is the same in all panels." if alike else _cut(every)
     drawing = drawn(
         lambda figure: _draw_memory(figure, speed, found, panels),
         name,
-        _words(speed, f"Memory of a call over {axis_words(found)}, {CLAIM}", panels, memory_words),
+        _words(speed, f"Memory of a call over {axis_words(found)}, {COUNTED}", panels, memory_words),
     )
     return Curve(drawing, caption)
 

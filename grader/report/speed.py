@@ -6,7 +6,7 @@ Numbers may come from a file: one that is not finite, or not above zero where it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -362,10 +362,15 @@ class Remark:
     def label(self) -> str:
         """What kind of remark it is, and about which sizes, in a few words."""
         kind = {"not judged": "Shown, not judged", "undecided": "Undecided", "note": "Finding"}[self.kind]
-        if not self.sizes:
-            return f"{kind} (all sizes)"
-        more = [f"{len(self.sizes) - 4} more"] if len(self.sizes) > 5 else []
-        return f"{kind} ({'; '.join([*self.sizes[: 4 if more else 5], *more])})"
+        return kind + in_brackets(self.sizes)
+
+
+def in_brackets(sizes: Sequence[str]) -> str:
+    """Return the sizes that something holds for, the first few of them by name; none stands for all."""
+    if not sizes:
+        return " (all sizes)"
+    more = [f"{len(sizes) - 4} more"] if len(sizes) > 5 else []
+    return f" ({'; '.join([*sizes[: 4 if more else 5], *more])})"
 
 
 def remarks(speed: Speed) -> tuple[Remark, ...]:
@@ -384,7 +389,7 @@ def remarks(speed: Speed) -> tuple[Remark, ...]:
 
 
 def method_words(speed: Speed) -> str:
-    """Where calls were replayed from a CUDA graph, at which sizes; empty where none was."""
+    """Return where all were timed as CUDA-graph replays, and why; '' where none was."""
     sizes = shown_sizes(speed)
     replayed = [
         words for size, words in zip(sizes, size_words(sizes, speed.curves), strict=True) if size.method == "graph"
@@ -392,7 +397,7 @@ def method_words(speed: Speed) -> str:
     if not replayed:
         return ""
     which = "at every size" if len(replayed) == len(sizes) else f"at {'; '.join(replayed)}"
-    return f"timed as CUDA-graph replay {which}"
+    return f"timed as CUDA-graph replay {which}: launches take too long there to be hidden"
 
 
 def gpu_words(gpu: GpuState) -> str:

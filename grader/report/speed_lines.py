@@ -7,13 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.record import CheckResult, Speed
-from grader.report import along, efficiency, view
+from grader.report import along, efficiency, tuned, view
 from grader.report import speed as timing
 from grader.report.ink import Ink, indent, labelled
 from grader.report.status import in_part
 from grader.report.widest import Widest
 
 _REMARKS = 4
+_CHOICES = 4
 _SIZES = 24
 
 
@@ -31,6 +32,10 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     cut = len(speed.sizes) - _SIZES
     lines += [ink(f"… {cut} more sizes are in the record …", "dim")] if cut > 0 else []
     lines += [labelled(ink, f"{remark.label}: ", remark.text) for remark in timing.remarks(speed)[:_REMARKS]]
+    chosen = tuned.choices(speed)
+    lines += [labelled(ink, f"{one.label}: ", one.text) for one in chosen[:_CHOICES]]
+    if len(chosen) > _CHOICES:
+        lines.append(ink(f"… {len(chosen) - _CHOICES} more choices are on the scorecard …", "dim"))
     besides = "; ".join(one.words for one in timing.beside(speed))
     lines += [labelled(ink, "Beside: ", besides)] if besides else []
     lines += [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from grader.record import CheckResult, Contender, SizeTiming, Speed
-from grader.report import along, chart, curves, gauge, plots, view
+from grader.report import along, chart, curves, gauge, plots, tuned, view
 from grader.report import speed as timing
 
 NO_MATPLOTLIB = "No figures: matplotlib is not installed here (pip install matplotlib). The tables hold every number."
@@ -52,13 +52,14 @@ class SpeedView:
     baseline: str
     bar: str
     along: along.Told | None
-    claim: str
+    counted: str
     gauge: Markup
     pictures: tuple[tuple[Markup, str], ...]
     unpictured: str
     common: str
     sizes: tuple[SizeView, ...]
     cut_sizes: int
+    tuned: tuple[tuned.Table, ...]
     remarks: tuple[timing.Remark, ...]
     beside: tuple[timing.Beside, ...]
     absent: tuple[tuple[str, str], ...]
@@ -83,7 +84,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         baseline=timing.title_of(speed, speed.baseline),
         bar=timing.bar(speed),
         along=along.told(speed),
-        claim=along.CLAIM,
+        counted=along.COUNTED,
         gauge=gauge.draw(speed),
         pictures=pictures,
         unpictured=unpictured,
@@ -93,6 +94,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
             for size, words in zip(sizes, timing.timed_words(sizes, speed.curves), strict=True)
         ),
         cut_sizes=len(speed.sizes) - len(sizes),
+        tuned=tuned.tables(speed),
         remarks=timing.remarks(speed),
         beside=timing.beside(speed),
         absent=tuple((timing.title_of(speed, one.name), view.line(one.missing, 240)) for one in timing.absent(speed)),
@@ -165,6 +167,5 @@ def _circumstances(size: SizeTiming) -> str:
             *replayed,
             f"{size.rounds} rounds",
             f"at best {timing.duration(size.floor_us)} ({bound})",
-            f"by the outside clock {timing.duration(size.outside_us)}, sure to {timing.duration(size.clock_us)}",
         ]
     )

@@ -329,7 +329,7 @@ class Session:
 
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next call gets a fresh one."""
-        # First taken, then looked at: a scout is recalled from another thread.
+        # First taken, then looked at: another thread may end it as well.
         child, self._child = self._child, None
         if child is None:
             return -1

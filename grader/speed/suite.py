@@ -51,7 +51,7 @@ _MEMORY_FACTOR = 12
 _SLOW_US = 2e5
 # Of the call that tells whether a baseline can run.
 _TRIAL_SEED = 0
-# The clock outside is coarse: so much more than the events say, it must see before it contradicts them.
+# The grader's own clock is coarse: so much more than the events say, it must see before it contradicts them.
 _OUTSIDE_SHARE, _OUTSIDE_US = 0.5, 2000.0
 
 # What a case's call on decoys came to: what it does there, or what became of it instead.
@@ -238,7 +238,7 @@ class Suite:
             raise Refused(verify.impossible(case, claimed, work.floor_us))
         outside = middle(base) + outside_us(samples.submission) - outside_us(base)
         off_us = max(_OUTSIDE_SHARE * middle(base), _OUTSIDE_US)
-        # What the events do not say, and the clock outside saw, is part of the call. A baseline that does something
+        # What the events do not say, and the grader saw, is part of the call. A baseline that does something
         # else leaves another output to be summed up, and tells nothing.
         comparable = FAMILIES[band.baseline].computes
         hidden_us = max(0.0, outside - off_us - claimed) if comparable else 0.0

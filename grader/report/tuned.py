@@ -1,0 +1,143 @@
+"""What autotuned launches chose from, size by size: tables for the card, one sentence each for the terminal.
+
+Numbers may come from a file: a time that is not finite, or not above zero, is shown as a dash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.record import Configuration, Speed, Tuned
+from grader.report import speed as timing
+from grader.report import view
+
+# A product of three options has dozens of configurations, and few are worth a look.
+MOST_ROWS = 12
+MOST_TABLES = 120
+_MOST_LAUNCHES = 4
+FAILS = "does not work"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration: what sets it apart, its time in words, and how much longer it takes than the fastest."""
+
+    words: str
+    time: str
+    times_slower: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """What one launch chose from at one size, the fastest first. cut: how many more there are."""
+
+    size: str
+    launch: str
+    rows: tuple[Row, ...]
+    cut: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a launch chose at some sizes, in a sentence; `sizes` is empty where it is all of them."""
+
+    text: str
+    sizes: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Return what it is about, in a few words."""
+        return f"Tuned{timing.in_brackets(self.sizes)}"
+
+
+def tables(speed: Speed) -> tuple[Table, ...]:
+    """Return a table for every autotuned launch at every size."""
+    return tuple(_table(size, one) for size, one in _launches(speed))[:MOST_TABLES]
+
+
+def choices(speed: Speed) -> tuple[Choice, ...]:
+    """Return what was chosen; sizes at which a launch chose the same are said together."""
+    groups: dict[tuple[str, str, int], list[tuple[str, Tuned]]] = {}
+    launches = _launches(speed)
+    for size, one in launches:
+        if chosen := _chosen(one):
+            groups.setdefault((_launch(one), _words(chosen), len(one.configurations)), []).append((size, one))
+    several = len({launch for launch, _, _ in groups}) > 1
+    sizes = {size for size, _ in launches}
+    found = []
+    for (launch, words, count), members in groups.items():
+        at = tuple(dict.fromkeys(size for size, _ in members))
+        alike = [one for _, one in members]
+        text = f"{words}: the fastest of {count} configurations{_slowest(alike)}{_broken(alike)}"
+        found.append(Choice(f"{launch}: {text}" if several else text, () if len(at) == len(sizes) else at))
+    return tuple(found)
+
+
+def _launches(speed: Speed) -> list[tuple[str, Tuned]]:
+    sizes = timing.shown_sizes(speed)
+    words = timing.timed_words(sizes, speed.curves)
+    return [
+        (of_size, one)
+        for size, of_size in zip(sizes, words, strict=True)
+        for one in size.tuned[:_MOST_LAUNCHES]
+        if len(one.configurations) > 1
+    ]
+
+
+def _table(size: str, one: Tuned) -> Table:
+    ordered = sorted(one.configurations, key=_by_time)
+    chosen = _chosen(one)
+    shown = ordered[:MOST_ROWS]
+    if chosen and chosen not in shown:
+        shown = [*shown[:-1], chosen]
+    fastest = timing.usable(ordered[0].time_us)
+    launch = f"{_launch(one)}: {len(ordered)} configurations{_broken([one])}"
+    return Table(size, launch, tuple(_row(each, fastest) for each in shown), len(ordered) - len(shown))
+
+
+def _row(one: Configuration, fastest: float | None) -> Row:
+    time = timing.usable(one.time_us)
+    slower = timing.times(time / fastest) if time and fastest else ""
+    said = FAILS if one.time_us < 0 else timing.duration(one.time_us)
+    return Row(_words(one), said, f"{slower}×" if slower and slower != timing.NONE else "", one.chosen)
+
+
+def _slowest(tuned: Iterable[Tuned]) -> str:
+    """Return how much faster the choice is than the slowest configuration."""
+    gains = [gain for one in tuned if (gain := _gain(one))]
+    return f", {timing.span(gains)}× as fast as the slowest" if gains else ""
+
+
+def _broken(tuned: Iterable[Tuned]) -> str:
+    """Return how many configurations do not work."""
+    counts = sorted({sum(each.time_us < 0 for each in one.configurations) for one in tuned})
+    if not counts[-1]:
+        return ""
+    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"; {count} {'does' if count == '1' else 'do'} not work"
+
+
+def _gain(one: Tuned) -> float | None:
+    known = [time for each in one.configurations if (time := timing.usable(each.time_us))]
+    chosen = _chosen(one)
+    own = timing.usable(chosen.time_us) if chosen else None
+    return timing.usable(max(known) / own) if own and len(known) > 1 else None
+
+
+def _chosen(one: Tuned) -> Configuration | None:
+    return next((each for each in one.configurations if each.chosen), None)
+
+
+def _by_time(one: Configuration) -> tuple[bool, float]:
+    time = timing.usable(one.time_us)
+    return time is None, time or 0.0
+
+
+def _launch(one: Tuned) -> str:
+    return f"{view.line(one.kernel, 60) or 'a kernel'}, line {one.line}"
+
+
+def _words(one: Configuration) -> str:
+    return view.line(one.words, 200) or "unnamed"
