@@ -137,7 +137,7 @@ def decisions(one: Judged) -> list[str]:
 
 
 def row(words: str, judged: list[Judged]) -> str:
-    """Return a size in numbers: medians, the ratio furthest from 1, verdicts that count, how far the clocks were apart."""
+    """Return a size in numbers: medians, the ratio furthest from 1, how many count, how far the clocks were apart."""
     own = [one.timing.submission for one in judged]
     widths = [100 * (one.ratio_high - one.ratio_low) / one.ratio for one in own]
     off = [one.timing.outside_us - one.timing.submission.median_us for one in judged]

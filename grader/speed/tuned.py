@@ -53,4 +53,4 @@ def _words(given: Mapping[str, Value], names: Sequence[str]) -> str:
         plain = value.value if isinstance(value, ConstexprValue) else value
         if isinstance(plain, bool | int | float | str):
             said.append(f"{name}={plain}")
-    return clean(", ".join(said), 200)
+    return clean(", ".join(said), 200).replace("\n", " ")
