@@ -6,7 +6,7 @@ The clocks mean nothing here and decide nothing; the protocol, and what is verif
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from grader.catalogue import Entry
 from grader.model.cases import Case, Cases, Value
 from grader.model.exercise import Part, SpeedBand
 from grader.protocol.messages import Call, Gauged, Recipe
-from grader.sandbox.pair import paired
+from grader.sandbox.pair import Told, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.speed import rounds, suite
@@ -68,15 +68,29 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge(
-    server: ForkServer, entry: Entry, anchor: Anchor, submission: str | Path, part: str = "vector_add", **changes: Any
+    server: ForkServer,
+    entry: Entry,
+    anchor: Anchor,
+    submission: str | Path,
+    part: str = "vector_add",
+    *,
+    size: dict[str, Value] = TINY,
+    before: Sequence[dict[str, Value]] = (),
+    **changes: Any,
 ) -> Verdict:
-    """The verdict on one part of a submission, at one tiny size; `changes` are the band's."""
+    """The verdict on one part of a submission, at one tiny size; `changes` are the band's.
+
+    before: the sizes of calls that the submission's process has had by then.
+    """
     text = submission.read_text(encoding="utf-8") if isinstance(submission, Path) else submission
     found = entry.exercise.part(part)
     assert found is not None
-    band = band_of(found, TINY, **changes)
+    band = band_of(found, size, **changes)
     start, limits = entry.start(text), entry.exercise.limits
     with session_of(server, entry, text) as session, paired(server, start, limits, session) as pair:
+        for case in band_of(found, *before).suite.named if before else ():
+            told = pair.record(call_of(found, case))
+            assert isinstance(told, Told), told
         traced = {case: pair.record_timed(call_of(found, case)) for case in band.suite.named}
         replayer = pair.end_all_but_one()
         return Suite(found, band, traced, replayer, anchor, GAUGED, "none", "/learner/ex_15.py").judge()

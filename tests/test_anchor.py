@@ -1,9 +1,10 @@
-"""The anchor on the CPU: it runs baselines by the clock, knows the truth, and says why when it cannot."""
+"""The anchor on the CPU: it times baselines, knows the truth, and says why when it cannot."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,13 @@ import torch
 
 from grader.catalogue import Entry
 from grader.judge.truth import Truth
-from grader.protocol.messages import Form, Open, Recipe, Revealed, Timed
-from grader.protocol.spans import spans, word_sum
+from grader.model.cases import Value
+from grader.protocol.messages import Form, PrepareBaseline, Recipe, Reveal, Revealed, Sample
 from grader.speed.anchor import Anchor, AnchorFailed
 from grader.speed.baselines import FAMILIES
 from tests.racing import anchored
 
-CASE = {"N": 4101, "dtype": "float32", "values": "normal", "offset": 0}
+CASE: dict[str, Value] = {"N": 4101, "dtype": "float32", "values": "normal", "offset": 0}
 ROOT = Path(__file__).resolve().parents[1]
 
 BASELINES = """
@@ -25,6 +26,9 @@ import os, sys
 
 def vector_add_torch_eager(x, y):
     return x + y
+
+def vector_add_cublas(x, y):
+    return x - y
 
 def fused_multiply_add_torch_eager(x, y, z):
     raise ValueError("no such luck")
@@ -34,15 +38,23 @@ def row_softmax_torch_eager(x):
     os._exit(7)
 """
 
+PORTION = """
 
-def recipe(part: str = "vector_add", seed: int = 17, **changes: object) -> Recipe:
-    return Recipe(part, {**CASE, **changes}, seed)  # type: ignore[arg-type]
+def vector_add_portion(chance, x, y):
+    start = int(chance * 4000)
+    return [x[start : start + 100], y[start : start + 100]], [start]
+"""
 
 
-def timed(function: str = "torch_eager", part: str = "vector_add") -> Timed:
+def recipe(part: str = "vector_add", seed: int = 17, **changes: Value) -> Recipe:
+    return Recipe(part, {**CASE, **changes}, seed)
+
+
+def prepared(baseline: str = "torch_eager", part: str = "vector_add", mutates: tuple[str, ...] = ()) -> PrepareBaseline:
+    """What the anchor is asked before it takes samples of a baseline."""
     arguments = {"vector_add": ("x", "y"), "fused_multiply_add": ("x", "y", "z"), "row_softmax": ("x",)}[part]
-    case = {"M": 7, "N": 63, "stride": 0} if part == "row_softmax" else {}
-    return Timed(function, recipe(part, 0, **case), arguments, (), "stream", 1 << 12)
+    case: dict[str, Value] = {"M": 7, "N": 63, "stride": 0} if part == "row_softmax" else {}
+    return PrepareBaseline(baseline, recipe(part, 0, **case), arguments, mutates, "stream", 1 << 12)
 
 
 def exercise(tmp_path: Path, baselines: str) -> Entry:
@@ -65,15 +77,21 @@ def anchor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anchor]:
 def test_a_baseline_that_raises_is_reported_with_its_words_and_the_anchor_goes_on(anchor: Anchor) -> None:
     for _ in range(2):
         with pytest.raises(AnchorFailed, match=r"^ValueError: no such luck$"):
-            anchor.timed(timed(part="fused_multiply_add"), 17)
-    assert anchor.timed(timed(), 17).answer.outputs
+            anchor.prepare(prepared(part="fused_multiply_add"))
+    assert anchor.prepare(prepared()).outputs
 
 
 def test_a_baseline_that_nobody_knows_is_an_answer_too(anchor: Anchor) -> None:
     with pytest.raises(AnchorFailed, match=r"^KeyError: 'cudnn'$"):
-        anchor.timed(timed("cudnn"), 17)
-    with pytest.raises(AnchorFailed, match=r"^AttributeError: .*vector_add_cublas"):
-        anchor.timed(timed("cublas"), 17)
+        anchor.prepare(prepared("cudnn"))
+    with pytest.raises(AnchorFailed, match=r"^AttributeError: .*vector_add_sdpa"):
+        anchor.prepare(prepared("sdpa_flash"))
+
+
+def test_a_sample_of_a_baseline_that_was_not_prepared_is_refused(anchor: Anchor) -> None:
+    anchor.prepare(prepared())
+    with pytest.raises(AnchorFailed, match=r"^KeyError: 'copy_roofline'$"):
+        anchor.sample(Sample(17, "copy_roofline"))
 
 
 def test_a_gpu_that_is_not_there_cannot_be_gauged(anchor: Anchor) -> None:
@@ -86,7 +104,7 @@ def test_an_anchor_that_dies_is_reported_with_its_last_words(tmp_path: Path) -> 
     with anchored(exercise(tmp_path, BASELINES)) as dying:
         for _ in range(2):
             with pytest.raises(AnchorFailed, match=r"^the anchor must answer, but it ended: goodbye$"):
-                dying.timed(timed(part="row_softmax"), 17)
+                dying.prepare(prepared(part="row_softmax"))
 
 
 def test_a_baselines_file_that_does_not_load_is_reported_at_the_first_question(tmp_path: Path) -> None:
@@ -108,9 +126,9 @@ def test_it_ends_with_its_block(tmp_path: Path) -> None:
 
 
 def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor: Anchor) -> None:
-    assert anchor.missing(recipe(), ("torch_eager", "cublas", "cudnn", "copy_roofline")) == {
+    assert anchor.missing(recipe(), ("torch_eager", "sdpa_flash", "cudnn", "copy_roofline")) == {
         "torch_eager": "",
-        "cublas": "the exercise's baselines.py must define vector_add_cublas for it",
+        "sdpa_flash": "the exercise's baselines.py must define vector_add_sdpa for it",
         "cudnn": f"a baseline must be one of {', '.join(FAMILIES)}, got 'cudnn'",
         "copy_roofline": "",
     }
@@ -121,25 +139,53 @@ def test_a_baseline_is_tried_and_one_that_raises_cannot_run(anchor: Anchor) -> N
     assert missing == {"torch_eager": "ValueError: no such luck", "copy_roofline": ""}
 
 
-def test_a_timed_call_commits_to_its_output_and_shows_it(anchor: Anchor) -> None:
-    ran = anchor.timed(timed(), 17)
-    assert ran.answer.outputs == (Form("tensor", "float32", (4101,), "cpu"),)
-    shown = anchor.open(Open(0, 0, 4 * 4101))
-    pieces = [word_sum(shown[first : first + count]) for first, count in spans(len(shown))]
-    assert list(ran.sums[:-1]) == pieces
-    assert ran.answer.device_us >= 0
-    assert ran.outside_us > 0
+def test_a_prepared_baseline_says_what_its_outputs_look_like(anchor: Anchor) -> None:
+    assert anchor.prepare(prepared()).outputs == (Form("tensor", "float32", (4101,), "cpu"),)
+
+
+def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(anchor: Anchor) -> None:
+    anchor.prepare(prepared())
+    sampled = anchor.sample(Sample(17, "torch_eager"))
+    assert sampled.device_us > 0
+    assert not sampled.exposed
+    ((projections,), (scales,)) = sampled.projections, sampled.scales
+    # Pieces have 1024 elements at least; x + y has a norm of the root of two, element by element.
+    assert len(projections) == len(scales) == 4
+    assert scales == pytest.approx([(2 * 1025) ** 0.5] * 4, rel=0.1)
+    assert all(abs(one) < 5 * scale for one, scale in zip(projections, scales, strict=True))
 
 
 def test_the_same_seed_gives_the_same_sums_and_another_gives_others(anchor: Anchor) -> None:
-    first, other, again = (anchor.timed(timed(), seed).sums for seed in (17, 18, 17))
-    assert first == again
-    assert first[-1] != other[-1]
-    assert first[:-1] != other[:-1]
+    anchor.prepare(prepared())
+    first, other, again = (anchor.sample(Sample(seed, "torch_eager")) for seed in (17, 18, 17))
+    assert (first.projections, first.scales) == (again.projections, again.scales)
+    assert first.scales != other.scales
+
+
+def test_several_baselines_are_prepared_at_the_same_time_each_under_its_name(anchor: Anchor) -> None:
+    for name in ("torch_eager", "cublas"):
+        anchor.prepare(prepared(name))
+    total, difference, again = (anchor.sample(Sample(17, name)) for name in ("torch_eager", "cublas", "torch_eager"))
+    assert total.projections == again.projections != difference.projections
+
+
+def test_at_another_case_the_baselines_of_the_one_before_are_forgotten(anchor: Anchor) -> None:
+    anchor.prepare(prepared())
+    anchor.prepare(replace(prepared("copy_roofline"), recipe=recipe(N=63)))
+    with pytest.raises(AnchorFailed, match=r"^KeyError: 'torch_eager'$"):
+        anchor.sample(Sample(17, "torch_eager"))
+
+
+def test_of_an_argument_that_is_changed_in_place_the_change_is_summed_up(anchor: Anchor) -> None:
+    anchor.prepare(prepared(mutates=("x",)))
+    sampled = anchor.sample(Sample(17, "torch_eager"))
+    # This baseline returns its sum, and leaves x as it was.
+    assert len(sampled.scales) == 2
+    assert set(sampled.scales[1]) == {0.0}
 
 
 def test_a_copy_moves_as_many_bytes_as_the_part_must(anchor: Anchor) -> None:
-    (form,) = anchor.timed(timed("copy_roofline"), 17).answer.outputs
+    (form,) = anchor.prepare(prepared("copy_roofline")).outputs
     # Read and written together: 3 · N · 4 bytes.
     assert form == Form("tensor", "int64", (3 * 4101 * 4 // 16,), "cpu")
 
@@ -149,28 +195,50 @@ def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(anchor: Anchor
     assert part is not None
     truth = Truth(ex_15.source("inputs.py"), ex_15.source("oracle.py"))
     (expected,) = truth.expect(part, recipe())
-    form, values, allowed = anchor.reveal(recipe(), 0, 1000, 63)
-    assert form == Revealed("float32", (4101,))
+    about, values, allowed = anchor.reveal(Reveal(recipe(), 0, 1000, 63))
+    assert about == Revealed("float32", 0, 4101)
     for raw, numbers in ((values, expected.value), (allowed, expected.allowed)):
         assert torch.equal(torch.frombuffer(bytearray(raw), dtype=torch.float64), numbers[1000:1063].double())
 
 
 def test_its_baseline_and_its_truth_are_of_the_same_inputs(anchor: Anchor) -> None:
-    anchor.timed(timed(), 17)
-    got = torch.frombuffer(bytearray(anchor.open(Open(0, 0, 4 * 4101))), dtype=torch.float32).double()
-    _, values, _ = anchor.reveal(recipe(seed=17), 0, 0, 4101)
-    assert torch.allclose(got, torch.frombuffer(bytearray(values), dtype=torch.float64), rtol=1e-6)
+    anchor.prepare(prepared())
+    sampled = anchor.sample(Sample(17, "torch_eager"))
+    _, values, _ = anchor.reveal(Reveal(recipe(seed=17), 0, 0, 4101))
+    pieces = torch.frombuffer(bytearray(values), dtype=torch.float64)[: 4 * 1025].view(4, 1025)
+    assert sampled.scales[0] == pytest.approx(pieces.norm(dim=1).tolist(), rel=1e-5)
 
 
 def test_of_no_elements_it_reveals_the_form_alone(anchor: Anchor) -> None:
-    assert anchor.reveal(recipe(dtype="float16"), 0, 0, 0) == (Revealed("float16", (4101,)), b"", b"")
+    assert anchor.reveal(Reveal(recipe(dtype="float16"), 0, 0, 0)) == (Revealed("float16", 0, 4101), b"", b"")
 
 
-def test_after_a_rest_it_knows_what_it_knew_and_shows_nothing_of_before(anchor: Anchor) -> None:
-    before = anchor.timed(timed(), 17).sums
+def test_where_the_exercise_cuts_no_portions_any_chance_shows_all_of_an_output(anchor: Anchor) -> None:
+    whole, drawn = (anchor.reveal(Reveal(recipe(), 0, 7, 500, chance)) for chance in (None, 0.7))
+    assert whole == drawn
+
+
+def test_a_portion_is_computed_of_its_own_inputs_and_begins_where_the_exercise_says(tmp_path: Path) -> None:
+    entry = exercise(tmp_path, BASELINES)
+    oracle = entry.folder / "oracle.py"
+    oracle.write_text(oracle.read_text("utf-8") + PORTION, "utf-8")
+    with anchored(entry) as cutting:
+        whole, values, _ = cutting.reveal(Reveal(recipe(), 0, 2000, 63))
+        portion, cut, _ = cutting.reveal(Reveal(recipe(), 0, 0, 63, 0.5))
+        assert (whole, portion) == (Revealed("float32", 0, 4101), Revealed("float32", 2000, 100))
+        assert cut == values
+        # Another chance, another portion.
+        assert cutting.reveal(Reveal(recipe(), 0, 0, 0, 0.25))[0].start == 1000
+
+
+def test_after_a_rest_it_knows_what_it_knew_and_nothing_is_prepared_any_more(anchor: Anchor) -> None:
+    anchor.prepare(prepared())
+    before = anchor.sample(Sample(17, "torch_eager"))
     assert anchor.rest()
-    assert anchor.open(Open(0, 0, 16)) == bytes(16)
-    assert anchor.timed(timed(), 17).sums == before
+    with pytest.raises(AnchorFailed, match=r"^KeyError: 'torch_eager'$"):
+        anchor.sample(Sample(17, "torch_eager"))
+    anchor.prepare(prepared())
+    assert anchor.sample(Sample(17, "torch_eager")).projections == before.projections
 
 
 def test_an_anchor_whose_answer_is_to_another_question_is_ended(

@@ -28,27 +28,29 @@ from grader.protocol.decode import DecodeError
 from grader.protocol.messages import (
     Binary,
     Call,
-    Clocked,
+    Choice,
     Finding,
     Loaded,
+    Prepared,
     Raised,
     Ready,
     Replay,
     Returned,
+    Sampled,
     decode_answer,
 )
 from grader.protocol.messages import Record as Recording
-from grader.protocol.trace import Recorded, Trace, decode_trace
+from grader.protocol.trace import Choose, Launch, Recorded, Trace, decode_trace
 from grader.record import Record, from_json, to_json
 from grader.report import junit, terminal
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Printed
 from grader.sanitizer.words import sighting_of
-from grader.speed.clock import Lap
-from grader.speed.race import Laps
+from grader.speed.rounds import Samples, TimedCase, Timing
 from grader.speed.suite import Suite
-from grader.speed.verify import Refused
+from grader.speed.tuned import tuned
+from grader.speed.verify import Refused, alike, changed
 from grader.tensors import bytes_of
 from tests.conftest import SHORT, limited
 from tests.hostile import TEXTS, commands_in, unseen_in
@@ -258,20 +260,29 @@ def test_honest_claims_earn_what_they_are_worth(grounds: tuple[Job, Truth]) -> N
 
 
 @FEW
-@given(st.lists(claims(float), min_size=5, max_size=5), claims(int), st.booleans())
+@given(st.lists(claims(float), min_size=5, max_size=5), claims(int), st.booleans(), claims(Choice))
 def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
-    times: list[float], peak_bytes: int, steady: bool
+    times: list[float], peak_bytes: int, steady: bool, choice: dict[str, Any]
 ) -> None:
     entry = limited(SHORT)
     part = entry.exercise.part("vector_add")
     assert part is not None
     band = band_of(part, TINY)
-    suite = Suite(part, band, None, None, GAUGED, "", "")  # type: ignore[arg-type]
-    base = [Lap(1000.0 + i, 1100.0 + i) for i in range(20)]
-    # A trip lasts no longer than the submission is waited for.
-    mine = [Lap(times[0] if steady else times[i % 5], min(2e7, 100 + abs(times[i % 5])), peak_bytes) for i in range(20)]
+    case = band.suite.named[0]
+    suite = Suite(part, band, {}, None, None, GAUGED, "", "")  # type: ignore[arg-type]
+    base = [Timing(1000.0 + i, 1100.0 + i) for i in range(20)]
+    prepared = decode_answer({"answer": "prepared", "outputs": [], "choices": [choice], "launches": 1})
+    assert isinstance(prepared, Prepared)
+    # What the grader's own clock saw is no longer than the submission is waited for.
+    mine = [
+        Timing(times[0] if steady else times[i % 5], min(2e7, 100 + abs(times[i % 5])), peak_bytes) for i in range(20)
+    ]
+    told: Any = types.SimpleNamespace(trace=choosing(choice["line"]))
+    timed = TimedCase(part, case, "stream", 1 << 12, (told,))
+    samples = Samples(mine, {band.baseline: base}, choices=prepared.choices)
     try:
-        timing = suite._timing(band.suite.named[0], "stream", Laps(mine, {band.baseline: base}))
+        timing = suite._timing(timed, samples)
+        suite._known_well(samples)
     except Refused as refused:
         is_presentable(refused.failure, 4000)
         return
@@ -281,9 +292,40 @@ def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     assert all(math.isfinite(one) for one in (timing.share, timing.outside_us, timing.clock_us))
 
 
+def choosing(line: int) -> Trace:
+    """Return a trace of one autotuned launch in that line, with two configurations."""
+    kernel = {"name": "add", "line": 3, "kind": "jit", "names": {}, "options": {}}
+    alternatives = tuple((Launch(0, (1,), (), {"BLOCK": block}, {}, 7),) for block in (64, 128))
+    kernels = decode_trace({**NOTHING, "kernels": [kernel]}).kernels
+    return dataclasses.replace(decode_trace(NOTHING), kernels=kernels, steps=(Choose(alternatives, line),))
+
+
+@FEW
+@given(claims(Choice))
+def test_whatever_a_tuning_came_to_its_table_can_be_shown_or_there_is_none(choice: dict[str, Any]) -> None:
+    prepared = decode_answer({"answer": "prepared", "outputs": [], "choices": [choice], "launches": 1})
+    assert isinstance(prepared, Prepared)
+    for table in tuned(choosing(choice["line"]), prepared.choices):
+        is_presentable(table, 4000)
+        assert sum(row.chosen for row in table.configurations) == 1
+
+
+@FEW
+@given(claims(Sampled), claims(Sampled))
+def test_whatever_a_sample_says_it_is_compared_and_what_it_names_is_clean(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, second = (decode_answer({**sampled, "answer": "sampled"}) for sampled in (one, other))
+    assert isinstance(first, Sampled)
+    assert isinstance(second, Sampled)
+    assert alike(first, second) in (True, False)
+    case = band_of(limited(SHORT).exercise.parts[0], TINY).suite.named[0]
+    is_presentable(changed(case, first.changed), 4000)
+
+
 @pytest.mark.parametrize("device_us", [1e308, -1e308, 1e16])
 def test_a_time_that_no_clock_shows_is_no_answer(device_us: float) -> None:
-    answer = {"answer": "clocked", "device_us": device_us, "outputs": [], "launches": [], "operators": []}
+    answer = {"answer": "sampled", "device_us": device_us, "projections": [], "scales": []}
     with pytest.raises(DecodeError):
         decode_answer(answer)
-    assert isinstance(decode_answer({**answer, "device_us": 1e15}), Clocked)
+    assert isinstance(decode_answer({**answer, "device_us": 1e15}), Sampled)

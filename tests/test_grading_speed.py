@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -12,15 +12,21 @@ import pytest
 from grader.catalogue import Entry
 from grader.grading import speed, whole
 from grader.judge.causes import Failure
-from grader.model.exercise import Part
+from grader.model.cases import Case
+from grader.protocol.messages import Call, Gauged
 from grader.record import CheckResult, Record
-from grader.speed.stadium import Stadium, scouted
-from grader.speed.suite import Verdict
-from grader.speed.verify import tampered
+from grader.sandbox.pair import Pair, Told
+from grader.sandbox.session import Session
+from grader.speed.stadium import Stadium
+from grader.speed.suite import Traced, Verdict
+from grader.speed.verify import impossible
 from tests.conftest import Grade
+from tests.racing import GAUGED
 from tests.records import samples
 
 SPEED = samples.gemm_speed()
+# It has memory for the smallest size of each part.
+SMALL = replace(GAUGED, memory_bytes=1 << 28)
 
 
 @dataclass
@@ -43,26 +49,25 @@ class FakeLock:
 
 
 class FakeAnchor:
-    def gauge(self) -> None: ...
+    def gauge(self) -> Gauged:
+        return SMALL
 
 
-class FakeScout:
-    """Compiles nothing in advance; says in the lock's log what it is told."""
+@dataclass
+class Suites:
+    """What suites were given, and the sessions of the submission itself."""
 
-    def __init__(self, server: object, start: object, limits: object, scratch: object, lock: FakeLock) -> None:
-        self._log = lock.log
+    given: list[dict[str, Any]] = field(default_factory=list)
+    submissions: list[Session] = field(default_factory=list)
 
-    def __enter__(self) -> FakeScout:
-        return self
+    def traced(self) -> dict[Case, Traced]:
+        """Return what the only suite was told of the sizes."""
+        (one,) = self.given
+        found: dict[Case, Traced] = one["traced"]
+        return found
 
-    def __exit__(self, *_: object) -> None:
-        self._log.append("scout ended")
 
-    def send(self, parts: Sequence[Part]) -> None:
-        self._log.append(f"scout sent to {', '.join(part.name for part in parts)}")
-
-    def recall(self) -> None:
-        self._log.append("scout recalled")
+Set = Callable[..., Suites]
 
 
 @pytest.fixture
@@ -71,38 +76,53 @@ def lock() -> FakeLock:
 
 
 @pytest.fixture
-def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Callable[..., None]:
-    """Grade as on a machine with a GPU, where a suite comes to this verdict: timing(Verdict(...)). When it is asked to
-    confirm it, it does, or comes to the second one.
+def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Set:
+    """Grade as on a machine with a GPU, where the suite of a part comes to this: timing(vector_add=Verdict(...)).
+
+    Parts that are not named get full points. The lock's log says what happens in which order.
     """
 
-    def set_up(verdict: Verdict | Exception, confirmed: Verdict | Exception | None = None) -> None:
+    def logged(method: str, words: Callable[..., str]) -> None:
+        real = getattr(Pair, method)
+
+        def call(pair: Pair, *args: Any) -> Any:
+            lock.log.append(words(*args))
+            return real(pair, *args)
+
+        monkeypatch.setattr(Pair, method, call)
+
+    def set_up(**verdicts: Verdict | Exception) -> Suites:
+        seen = Suites()
+
         class FakeSuite:
             def __init__(self, **given: Any) -> None:
-                lock.log.append(f"timed {given['part'].name}")
-
-                self._part, self._session = given["part"], given["session"]
+                seen.given.append(given)
+                self._name = given["part"].name
+                left = [session.pid for session in seen.submissions if session.pid]
+                lock.log.append(f"timed {self._name}, {len(left)} left of the submission")
 
             def judge(self) -> Verdict:
+                verdict = verdicts.get(self._name, Verdict(SPEED, share=1.0))
                 if isinstance(verdict, Exception):
                     raise verdict
                 return verdict
 
-            def confirm(self, found: Verdict) -> Verdict:
-                assert found is verdict
-                left = "something" if self._session.pid else "nothing"
-                lock.log.append(f"confirmed {self._part.name}, {left} left of the submission")
-                if isinstance(confirmed, Exception):
-                    raise confirmed
-                return confirmed or found
+        class Submission(Session):
+            def __init__(self, *given: Any, **more: Any) -> None:
+                super().__init__(*given, **more)
+                seen.submissions.append(self)
 
         @contextmanager
         def stadium(*given: object, **asked: object) -> Iterator[Stadium]:
             yield Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
 
         monkeypatch.setattr(speed, "Suite", FakeSuite)
-        monkeypatch.setattr(whole, "Scout", FakeScout)
+        monkeypatch.setattr(whole, "Session", Submission)
         monkeypatch.setattr(whole, "opened", stadium)
+        logged("record_timed", lambda call: f"recorded {call.recipe.part}")
+        logged("precompile", lambda calls: f"compiled {len(calls)}")
+        logged("end_all_but_one", lambda: "ended")
+        return seen
 
     return set_up
 
@@ -117,10 +137,8 @@ def test_without_a_gpu_speed_is_left_open_and_says_so(graded: Grade, ex_15: Entr
     assert check.reason == "speed is judged on a GPU only, and none is used here"
 
 
-def test_a_part_earns_the_share_of_the_points_that_its_speed_is_worth(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None]
-) -> None:
-    timing(Verdict(SPEED, share=0.337))
+def test_a_part_earns_the_share_of_the_points_that_its_speed_is_worth(graded: Grade, ex_15: Entry, timing: Set) -> None:
+    timing(vector_add=Verdict(SPEED, share=0.337))
     check = speed_check(graded(ex_15.solution, "vector_add"))
     assert (check.status, check.points, check.max_points) == ("pass", 1.69, 5)
     assert check.speed == SPEED
@@ -128,129 +146,130 @@ def test_a_part_earns_the_share_of_the_points_that_its_speed_is_worth(
 
 @pytest.mark.parametrize("wrong", ["vector_add_floor_grid.py", "vector_add_torch.py"])
 def test_a_part_with_a_wrong_answer_or_technique_is_not_timed(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock, wrong: str
+    graded: Grade, ex_15: Entry, timing: Set, lock: FakeLock, wrong: str
 ) -> None:
-    timing(Verdict(SPEED, share=1.0))
+    timing()
     record = graded(ex_15.folder / "wrong" / wrong, "vector_add")
     failed = next(check for check in record.checks if check.status not in ("pass", "skipped_environment"))
     check = speed_check(record)
     assert (check.status, check.points, check.speed) == ("skipped_dependency", 0, None)
     assert check.reason == f"timed once {failed.id} passes"
-    assert "timed vector_add" not in lock.log
+    assert not any(said.startswith(("recorded", "timed")) for said in lock.log)
 
 
-def test_too_many_launches_do_not_keep_a_part_from_being_timed(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None]
-) -> None:
-    timing(Verdict(SPEED, share=1.0))
+def test_too_many_launches_do_not_keep_a_part_from_being_timed(graded: Grade, ex_15: Entry, timing: Set) -> None:
+    timing()
     record = graded(ex_15.folder / "wrong" / "vector_add_two_launches.py", "vector_add")
     assert speed_check(record).points == 5
 
 
-def test_an_untouched_stub_is_not_timed(graded: Grade, ex_15: Entry, timing: Callable[..., None]) -> None:
-    timing(Verdict(SPEED, share=1.0))
+def test_an_untouched_stub_is_not_timed(graded: Grade, ex_15: Entry, timing: Set) -> None:
+    timing()
     assert speed_check(graded(ex_15.pristine_stub, "vector_add")).status == "not_implemented"
 
 
-def test_a_refusal_costs_the_points_and_keeps_what_was_measured(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None]
-) -> None:
-    failure: Failure = tampered()
-    timing(Verdict(SPEED, failure))
+def test_a_refusal_costs_the_points_and_keeps_what_was_measured(graded: Grade, ex_15: Entry, timing: Set) -> None:
+    failure: Failure = impossible(Case({"N": 500}), 3.0, 63.0)
+    timing(vector_add=Verdict(SPEED, failure))
     check = speed_check(graded(ex_15.solution, "vector_add"))
     assert (check.status, check.points, check.cause, check.speed) == ("policy", 0, failure.cause, SPEED)
 
 
-def test_what_could_not_be_decided_costs_nothing(graded: Grade, ex_15: Entry, timing: Callable[..., None]) -> None:
-    timing(Verdict(SPEED, undecided="no size could be judged: too short"))
+def test_what_could_not_be_decided_costs_nothing(graded: Grade, ex_15: Entry, timing: Set) -> None:
+    timing(vector_add=Verdict(SPEED, undecided="no size could be judged: too short"))
     record = graded(ex_15.solution, "vector_add")
     check = speed_check(record)
     assert (check.status, check.points, check.reason) == ("inconclusive", 0, "no size could be judged: too short")
     assert record.verdict == "pass"
 
 
-def test_a_fault_of_ours_is_not_the_learner_s(graded: Grade, ex_15: Entry, timing: Callable[..., None]) -> None:
-    timing(RuntimeError("the anchor sank"))
+def test_a_fault_of_ours_is_not_the_learner_s(graded: Grade, ex_15: Entry, timing: Set) -> None:
+    timing(vector_add=RuntimeError("the anchor sank"))
     check = speed_check(graded(ex_15.solution, "vector_add"))
     assert check.status == "grader_error"
     assert "RuntimeError: the anchor sank" in check.reason
 
 
-def test_a_fault_of_ours_while_a_verdict_is_confirmed_is_not_the_learner_s(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None]
+def test_after_a_fault_of_ours_the_next_part_is_timed_in_a_fresh_process(
+    graded: Grade, ex_15: Entry, timing: Set
 ) -> None:
-    timing(Verdict(SPEED, share=1.0), RuntimeError("the anchor sank"))
-    check = speed_check(graded(ex_15.solution, "vector_add"))
-    assert (check.status, check.points) == ("grader_error", 0)
-    assert "RuntimeError: the anchor sank" in check.reason
-
-
-def test_a_verdict_that_is_not_confirmed_costs_the_points_and_keeps_what_was_measured(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None]
-) -> None:
-    failure = tampered()
-    timing(Verdict(SPEED, share=1.0), Verdict(SPEED, failure, share=1.0))
-    check = speed_check(graded(ex_15.solution, "vector_add"))
-    assert (check.status, check.points, check.cause, check.speed) == ("policy", 0, failure.cause, SPEED)
-
-
-def test_all_parts_are_timed_before_the_first_is_confirmed(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock
-) -> None:
-    timing(Verdict(SPEED, share=1.0))
-    graded(ex_15.solution, "vector_add", "global_sum")
-    assert [said for said in lock.log if said.startswith(("timed", "confirmed"))] == [
-        "timed vector_add",
-        "timed global_sum",
-        "confirmed vector_add, nothing left of the submission",
-        "confirmed global_sum, nothing left of the submission",
+    seen = timing(vector_add=RuntimeError("the anchor sank"))
+    record = graded(ex_15.solution, "vector_add", "global_sum")
+    assert [(check.status, check.points > 0) for check in record.checks if check.id.endswith(".speed")] == [
+        ("grader_error", False),
+        ("pass", True),
     ]
+    first, second = (given["replayer"] for given in seen.given)
+    assert first is second
+    assert second.starts == 1, "it had ended, and nothing has asked it since"
+    assert second.pid is None
+
+
+def test_a_fault_while_a_part_is_recorded_leaves_the_others_alone(
+    graded: Grade, ex_15: Entry, timing: Set, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = timing()
+    real = Pair.record_timed
+
+    def broken(pair: Pair, call: Call) -> Any:
+        if call.recipe.part == "vector_add":
+            raise RuntimeError("the recorder sank")
+        return real(pair, call)
+
+    monkeypatch.setattr(Pair, "record_timed", broken)
+    record = graded(ex_15.solution, "vector_add", "global_sum")
+    check = speed_check(record)
+    assert (check.status, check.points) == ("grader_error", 0)
+    assert "RuntimeError: the recorder sank" in check.reason
+    assert [given["part"].name for given in seen.given] == ["global_sum"]
+
+
+def test_every_size_that_the_gpu_has_memory_for_is_recorded_and_no_other(
+    graded: Grade, ex_15: Entry, timing: Set, lock: FakeLock
+) -> None:
+    seen = timing()
+    graded(ex_15.solution, "vector_add")
+    ((case, told),) = seen.traced().items()
+    assert case["N"] == 1 << 20
+    assert lock.log.count("recorded vector_add") == 1
+    assert isinstance(told, tuple)
+    (once,) = told
+    assert isinstance(once, Told)
+    assert once.is_replayed
+    assert once.call.recipe.case == dict(case)
+
+
+def test_all_parts_are_recorded_and_compiled_before_the_submission_ends_and_the_first_is_timed(
+    graded: Grade, ex_15: Entry, timing: Set, lock: FakeLock
+) -> None:
+    timing()
+    graded(ex_15.solution, "vector_add", "global_sum")
+    assert lock.log[lock.log.index("recorded vector_add") :] == [
+        *("recorded vector_add", "recorded global_sum", "compiled 2", "ended"),
+        *("alone", "timed vector_add, 0 left of the submission", "left"),
+        *("alone", "timed global_sum, 0 left of the submission", "left"),
+    ]
+
+
+def test_what_is_timed_runs_in_a_process_that_replayed_before_and_never_in_the_submission_s(
+    graded: Grade, ex_15: Entry, timing: Set
+) -> None:
+    seen = timing()
+    graded(ex_15.solution, "vector_add")
+    (given,) = seen.given
+    assert given["replayer"] not in seen.submissions
+    assert given["replayer"].starts == 1
+    (submission,) = seen.submissions
+    assert submission.starts == 1
 
 
 def test_answers_are_judged_beside_others_and_speed_alone_and_last(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock
+    graded: Grade, ex_15: Entry, timing: Set, lock: FakeLock
 ) -> None:
-    timing(Verdict(SPEED, share=1.0))
+    timing()
     graded(ex_15.solution, "vector_add")
-    assert lock.log[-6:] == [
-        *("alone", "timed vector_add", "left"),
-        *("alone", "confirmed vector_add, nothing left of the submission", "left"),
-    ]
-    before = [said for said in lock.log[:-6] if not said.startswith("scout")]
-    assert before == ["shared", "left"] * (len(before) // 2)
-    assert len(before) // 2 == 9
-
-
-def test_a_scout_goes_ahead_of_the_answers_and_has_ended_before_anything_is_timed(
-    graded: Grade, ex_15: Entry, timing: Callable[..., None], lock: FakeLock
-) -> None:
-    timing(Verdict(SPEED, share=1.0))
-    graded(ex_15.solution, "vector_add", "global_sum")
-    assert lock.log[:2] == ["scout sent to vector_add, global_sum", "shared"]
-    timed = lock.log.index("alone")
-    assert lock.log[timed - 3 : timed] == ["left", "scout recalled", "scout ended"]
-    assert [said for said in lock.log[timed:] if said.startswith("scout")] == []
-
-
-@dataclass(frozen=True)
-class Named:
-    """As much of a part as a scout's sending says."""
-
-    name: str
-
-
-def test_a_scout_ends_even_where_judging_does_not(lock: FakeLock) -> None:
-    stadium = Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
-    with (
-        pytest.raises(KeyboardInterrupt),
-        scouted(stadium, [Named("vector_add")], lambda lock: FakeScout(None, None, None, None, lock)),  # type: ignore[arg-type, list-item, return-value]
-    ):
-        raise KeyboardInterrupt
-    assert lock.log == ["scout sent to vector_add", "scout ended"]
-
-
-def test_where_nothing_is_timed_nobody_goes_ahead(lock: FakeLock) -> None:
-    stadium = Stadium(None, lock, "GPU-7")  # type: ignore[arg-type]
-    with scouted(stadium, [], lambda lock: pytest.fail("a scout was made")):
-        pass
-    assert lock.log == []
+    alone = lock.log.index("alone")
+    assert lock.log[alone:] == ["alone", "timed vector_add, 0 left of the submission", "left"]
+    answers = lock.log[: lock.log.index("recorded vector_add")]
+    assert answers
+    assert answers == ["shared", "left"] * (len(answers) // 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -31,23 +32,69 @@ def kept(scratch: Path, shelf: Path) -> set[str]:
     return {str(path.relative_to(shelf)) for path in shelf.rglob("*") if path.is_file()}
 
 
+def members(group: Path) -> dict[str, str]:
+    """Where a group file says that its members lie."""
+    found: dict[str, str] = json.loads(group.read_text())["child_paths"]
+    return found
+
+
 def test_what_was_compiled_comes_back_with_the_paths_of_its_new_place(scratch: Path, tmp_path: Path) -> None:
     shelf = tmp_path / "shelves" / "key"
     assert kept(scratch, shelf) == {"HASH/k.cubin", "HASH/__grp__k.json"}
     elsewhere = tmp_path / "elsewhere" / "triton"
     bring(shelf, elsewhere, 0)
     assert (elsewhere / "HASH" / "k.cubin").read_bytes() == b"machine code"
-    assert f"{elsewhere}/HASH/k.cubin" in (elsewhere / "HASH" / "__grp__k.json").read_text()
+    assert members(elsewhere / "HASH" / "__grp__k.json") == {"k.cubin": f"{elsewhere}/HASH/k.cubin"}
+
+
+def test_of_what_a_compiler_writes_only_what_a_launch_needs_is_kept(scratch: Path, tmp_path: Path) -> None:
+    folder = scratch / "triton" / "HASH"
+    wrote = [f"k.{kind}" for kind in ("cubin", "json", "llir", "ptx", "source", "ttgir", "ttir")]
+    for name in wrote:
+        (folder / name).write_bytes(b"written")
+    (folder / "__grp__k.json").write_text(json.dumps({"child_paths": {name: f"{folder}/{name}" for name in wrote}}))
+    (scratch / "triton" / "LAUNCHER").mkdir()
+    for name in ("__triton_launcher.so", "main.c"):
+        (scratch / "triton" / "LAUNCHER" / name).write_bytes(b"written")
+    shelf = tmp_path / "shelf"
+    needed = {"HASH/k.cubin", "HASH/k.json", "HASH/__grp__k.json", "LAUNCHER/__triton_launcher.so"}
+    assert kept(scratch, shelf) == needed
+    elsewhere = tmp_path / "elsewhere" / "triton"
+    bring(shelf, elsewhere, 0)
+    # A member that is named and not there makes Triton fail.
+    assert members(elsewhere / "HASH" / "__grp__k.json") == {
+        name: f"{elsewhere}/HASH/{name}" for name in ("k.cubin", "k.json")
+    }
+
+
+@pytest.mark.parametrize("content", ["", "[7]", '{"child_paths": 7}', "{", "\ud800"])
+def test_a_group_file_that_is_none_is_no_trouble(scratch: Path, tmp_path: Path, content: str) -> None:
+    group = scratch / "triton" / "HASH" / "__grp__k.json"
+    group.write_bytes(content.encode(errors="surrogatepass"))
+    assert kept(scratch, tmp_path / "shelf") == {"HASH/k.cubin", "HASH/__grp__k.json"}
+
+
+def test_where_there_is_no_room_for_all_the_latest_are_kept(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "_MOST_BYTES", 2 * 4096)
+    for number, name in enumerate(("NEWER", "NEWEST", "OLDEST")):
+        folder = scratch / "triton" / name
+        folder.mkdir()
+        (folder / "k.cubin").touch()
+        os.utime(folder, times=(2e9, {"OLDEST": 1e8, "NEWER": 2e9, "NEWEST": 3e9}[name] + number))
+    assert kept(scratch, tmp_path / "shelf") == {"NEWEST/k.cubin", "NEWER/k.cubin"}
 
 
 def test_links_pipes_and_odd_names_are_left_behind(scratch: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "solution.py").write_text("the answer")
-    (scratch / "triton" / "HASH" / "linked.py").symlink_to(secret / "solution.py")
+    (scratch / "triton" / "HASH" / "linked.cubin").symlink_to(secret / "solution.py")
     (scratch / "triton" / "LINKED").symlink_to(secret)
-    os.mkfifo(scratch / "triton" / "HASH" / "pipe")
-    (scratch / "triton" / "HASH" / "..odd").write_text("odd")
+    os.mkfifo(scratch / "triton" / "HASH" / "pipe.cubin")
+    (scratch / "triton" / "HASH" / "folder.cubin").mkdir()
+    (scratch / "triton" / "HASH" / "..odd.cubin").write_text("odd")
     assert kept(scratch, tmp_path / "shelf") == {"HASH/k.cubin", "HASH/__grp__k.json"}
 
 
@@ -56,7 +103,7 @@ def test_empty_files_without_end_are_not_all_kept(
 ) -> None:
     monkeypatch.setattr(kernels, "_MOST_BYTES", 7 * 4096)
     for number in range(63):
-        (scratch / "triton" / "HASH" / f"empty{number}").touch()
+        (scratch / "triton" / "HASH" / f"empty{number}.cubin").touch()
     assert len(kept(scratch, tmp_path / "shelf")) == 7
 
 
@@ -66,7 +113,7 @@ def test_a_folder_replaced_by_a_link_is_not_followed(scratch: Path, tmp_path: Pa
     (secret / "triton" / "sub").mkdir(parents=True)
     (secret / "sub").mkdir()
     for place in (secret / "sub", secret / "triton" / "sub"):
-        (place / "solution.py").write_text("the answer")
+        (place / "solution.so").write_text("the answer")
     descriptor = os.open(scratch, os.O_RDONLY)
     if replaced == "triton":
         (scratch / "triton").rename(tmp_path / "gone")
@@ -76,7 +123,7 @@ def test_a_folder_replaced_by_a_link_is_not_followed(scratch: Path, tmp_path: Pa
         scratch.symlink_to(secret)
     keep(tmp_path / "shelf", descriptor, scratch / "triton")
     os.close(descriptor)
-    assert not [path for path in (tmp_path / "shelf").rglob("*") if path.name == "solution.py"]
+    assert not [path for path in (tmp_path / "shelf").rglob("*") if path.name == "solution.so"]
 
 
 def test_nothing_is_kept_of_a_submission_that_compiled_nothing(tmp_path: Path) -> None:
@@ -85,6 +132,21 @@ def test_nothing_is_kept_of_a_submission_that_compiled_nothing(tmp_path: Path) -
     assert not (tmp_path / "shelf").exists()
 
 
-def test_another_text_or_another_compiler_has_another_shelf() -> None:
-    assert shelf_for("a", ("3.6", "2.11")) == shelf_for("a", ("3.6", "2.11"))
-    assert len({shelf_for("a", ("3.6",)), shelf_for("b", ("3.6",)), shelf_for("a", ("3.7",))}) == 3
+def test_every_owner_exercise_and_compiler_has_a_shelf_of_its_own() -> None:
+    versions = "3.6", "2.11"
+    assert shelf_for("a", "ex_1", versions) == shelf_for("a", "ex_1", versions)
+    shelves = {
+        shelf_for("a", "ex_1", versions),
+        shelf_for("b", "ex_1", versions),
+        shelf_for("a", "ex_2", versions),
+        shelf_for("a", "ex_1", ("3.7", "2.11")),
+        shelf_for("a", "ex_1", ("3.6", "2.12")),
+    }
+    assert len(shelves) == 5
+
+
+def test_what_one_submission_left_is_there_for_its_owners_next_one_and_for_nobody_else(scratch: Path) -> None:
+    own = shelf_for("anna", "ex_1", ("3.6",))
+    kept(scratch, own)
+    assert shelf_for("anna", "ex_1", ("3.6",)).is_dir()
+    assert not shelf_for("ben", "ex_1", ("3.6",)).exists()

@@ -15,32 +15,45 @@ from hypothesis import strategies as st
 
 from grader.protocol.decode import Bounds, DecodeError, decode
 from grader.protocol.messages import (
-    Awake,
+    Ask,
     Begin,
+    Binary,
     Call,
-    Clocked,
+    Choice,
+    Compile,
+    Compiled,
     Failed,
-    Field,
-    Fielded,
     Form,
     Frame,
     Gauge,
     Gauged,
     Launch,
     Loaded,
-    Open,
-    Opened,
+    Missing,
+    Narrow,
+    Precompile,
+    Precompiled,
+    Prepare,
+    PrepareBaseline,
+    Prepared,
     Raised,
     Ready,
     Reap,
     Recipe,
+    Record,
+    Replay,
+    Rest,
+    Rested,
     Returned,
     Reveal,
     Revealed,
+    Sample,
+    Sampled,
+    Show,
+    Shown,
     Slot,
     Spawn,
     Start,
-    Timed,
     decode_answer,
 )
 
@@ -144,18 +157,36 @@ def test_lists_become_tuples_at_every_level() -> None:
     assert decode(Board, value) == Board("a", cells=(Cell(7),), grid=((), (1, 17)), start=Cell(1, "wall"))
 
 
-MESSAGES = [
+COPY = Call(
+    Recipe("copy", {"N": 65, "scale": 0.5, "causal": True, "dtype": "float16"}, 17, 63),
+    ("x", "cache"),
+    ("cache",),
+    (Slot("float16", (7, 17), 0, 238), Slot("int32", (), 256, 4)),
+    "same",
+    ("cache",),
+)
+
+
+QUESTIONS = [
     Spawn("spawn", "/tmp/x", 1000, {"processes": 64, "file_bytes": 0.5}),
     Reap("reap", 17, 1000),
     Start("ex.py", "x = 1\n", "y = 2\n", ("copy", "scale")),
-    Call(
-        Recipe("copy", {"N": 65, "scale": 0.5, "causal": True, "dtype": "float16"}, 17, 63),
-        ("x", "cache"),
-        ("cache",),
-        (Slot("float16", (7, 17), 0, 238), Slot("int32", (), 256, 4)),
-        "same",
-        ("cache",),
-    ),
+    COPY,
+    Record(COPY, afresh=True, bare=True),
+    Replay(COPY, {}, "alone", launches=False),
+    Precompile(COPY, {}),
+    Prepare(COPY, (), "graph", 1 << 30),
+    PrepareBaseline("cublas", Recipe("copy", {"N": 65}, 0), ("x",), ("x",), "stream", 1 << 30),
+    Sample(2**62, "cublas", examines=True),
+    Show(1, 63, 500),
+    Compile(Recipe("copy", {"N": 65}, 0), every_configuration=True),
+    Begin("/course", "ex_7_copy"),
+    Ask(Recipe("copy", {"N": 65}, 0), ("torch_eager", "xla")),
+    Reveal(Recipe("copy", {"N": 65}, 17), 0, 7, 17, 0.25),
+    Gauge(),
+    Rest(),
+]
+ANSWERS = [
     Ready("ready", ("rlimits",), "cpu"),
     Loaded("loaded", ("copy",), ("helper",)),
     Returned(
@@ -167,28 +198,37 @@ MESSAGES = [
         ("aten.sum",),
     ),
     Raised("raised", "crash", "ValueError", "no", (Frame(7, "copy", "raise"),), True),
-    Timed("copy", Recipe("copy", {"N": 65}, 0), ("x",), ("x",), "graph", 1 << 30),
-    Awake("awake"),
-    Clocked("clocked", 17.5, (Form("tensor", "float16", (7, 17), "cuda"),), (Launch("kernel", (), {}),), ("aten.sum",)),
-    Open(1, 63, 500),
-    Opened("opened", True),
-    Begin("/course", "ex_7_copy"),
-    Field(Recipe("copy", {"N": 65}, 0), ("torch_eager", "xla")),
-    Fielded({"torch_eager": "", "xla": "jax is not installed"}),
-    Gauge(),
+    Compiled("compiled", (Binary("kernel", 7, {"BLOCK": 64}, 2, 4, 3, narrow=(Narrow(9, "load", 4, 16),)),), 1, "no"),
+    Precompiled("precompiled", 7),
+    Prepared("prepared", (Form("tensor", "float16", (7, 17), "cuda"),), (Choice(7, (17.5, -1.0, 16.5), 2),), 3),
+    Sampled("sampled", 17.5, ((0.5, -1.0), ()), ((63.0, -1.0), ()), True, 1 << 30, ("x",)),
+    Shown("shown", copied=True),
+]
+OF_BASELINES = [
+    Missing({"torch_eager": "", "xla": "jax is not installed"}),
     Gauged(50 << 20, 1 << 37, 4.0, 4.4, {"float16": 700.0}),
-    Reveal(Recipe("copy", {"N": 65}, 17), 0, 7, 17),
-    Revealed("float16", (7, 17)),
+    Revealed("float16", 7, 17),
+    Rested(),
     Failed("ValueError: no"),
 ]
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def travelled(message: Any) -> Any:
+    """What arrives of a message."""
+    return json.loads(json.dumps(dataclasses.asdict(message)))
+
+
+@pytest.mark.parametrize("message", [*QUESTIONS, *ANSWERS, *OF_BASELINES], ids=lambda message: type(message).__name__)
 def test_every_message_survives_the_channel(message: Any) -> None:
-    assert decode(type(message), json.loads(json.dumps(dataclasses.asdict(message)))) == message
+    assert decode(type(message), travelled(message)) == message
 
 
-ANSWERS = "ready, loaded, returned, raised, awake, clocked, opened, compiled"
+@pytest.mark.parametrize("message", ANSWERS, ids=lambda message: type(message).__name__)
+def test_an_answer_is_known_by_its_name(message: Any) -> None:
+    assert decode_answer(travelled(message)) == message
+
+
+NAMES = "ready, loaded, returned, raised, compiled, precompiled, prepared, sampled, shown"
 
 
 BINARY = {"kernel": "k", "line": 1, "constants": {}, "configurations": 0, "num_warps": 4, "num_stages": 3}
@@ -197,24 +237,32 @@ BINARY = {"kernel": "k", "line": 1, "constants": {}, "configurations": 0, "num_w
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        ({}, f"answer must be one of {ANSWERS}, got 'None'"),
-        ({"answer": "pass"}, f"answer must be one of {ANSWERS}, got 'pass'"),
-        ({"answer": ["loaded"]}, f"answer must be one of {ANSWERS}, got \"['loaded']\""),
-        ({"answer": "x" * 1000}, f"answer must be one of {ANSWERS}, got '{'x' * 80}'"),
+        ({}, f"answer must be one of {NAMES}, got 'None'"),
+        ({"answer": "pass"}, f"answer must be one of {NAMES}, got 'pass'"),
+        ({"answer": ["loaded"]}, f"answer must be one of {NAMES}, got \"['loaded']\""),
+        ({"answer": "x" * 1000}, f"answer must be one of {NAMES}, got '{'x' * 80}'"),
         ({"answer": "loaded", "score": 100}, "answer must have only the fields functions"),
         (
             {"answer": "raised", "verdict": "pass", "kind": "", "message": "", "frames": []},
             "answer.verdict must be one of not_implemented, invalid_submission, compile_error, oom, crash, got 'pass'",
         ),
         (
-            {"answer": "clocked", "device_us": "0", "outputs": [], "launches": [], "operators": []},
+            {"answer": "sampled", "device_us": "0", "projections": [], "scales": []},
             "answer.device_us must be float, got '0'",
         ),
         (
-            {"answer": "clocked", "device_us": float("nan"), "outputs": [], "launches": [], "operators": []},
+            {"answer": "sampled", "device_us": float("nan"), "projections": [], "scales": []},
             "answer.device_us must be a finite number, got nan",
         ),
-        ({"answer": "opened", "copied": 1}, "answer.copied must be bool, got 1"),
+        (
+            {"answer": "sampled", "device_us": 7, "projections": [[float("inf")]], "scales": []},
+            "answer.projections[0][0] must be a finite number, got inf",
+        ),
+        (
+            {"answer": "prepared", "outputs": [], "choices": [{"line": 7, "times_us": [1.5], "chosen": 0.5}]},
+            "answer.choices[0].chosen must be int, got 0.5",
+        ),
+        ({"answer": "shown", "copied": 1}, "answer.copied must be bool, got 1"),
         (
             {"answer": "compiled", "binaries": [BINARY | {"constants": {"BLOCK": 1.5}}], "cut": 0, "stopped": ""},
             "answer.binaries[0].constants.BLOCK must be bool, got 1.5",
@@ -246,39 +294,45 @@ def test_no_nesting_that_the_reader_lets_through_breaks_the_decoder(template: st
 # -- bounds ----------------------------------------------------------------------------------------------------------
 
 
+RETURNED = {"answer": "returned", "outputs": [], "changed": [], "overrun": [], "launches": [], "operators": []}
+SAMPLED = {"answer": "sampled", "device_us": 7, "projections": [], "scales": []}
+
+
 @pytest.mark.parametrize(
-    ("fields", "error"),
+    ("answer", "error"),
     [
-        ({"operators": [""] * 1025}, "answer.operators must hold at most 1024 entries, got 1025"),
-        ({"operators": ["x" * 4097]}, "answer.operators[0] must hold at most 4096 characters, got 4097"),
+        (RETURNED | {"operators": [""] * 1025}, "answer.operators must hold at most 1024 entries, got 1025"),
+        (RETURNED | {"operators": ["x" * 4097]}, "answer.operators[0] must hold at most 4096 characters, got 4097"),
         (
-            {"launches": [{"kernel": "k", "grid": [2**64], "constants": {}}]},
+            RETURNED | {"launches": [{"kernel": "k", "grid": [2**64], "constants": {}}]},
             "answer.launches[0].grid[0] must be an int of at most 64 bits, got one of 65",
         ),
         (
-            {"launches": [{"kernel": "k", "grid": [], "constants": {"x" * 4097: 1}}]},
+            RETURNED | {"launches": [{"kernel": "k", "grid": [], "constants": {"x" * 4097: 1}}]},
             "a name in answer.launches[0].constants must hold at most 4096 characters, got 4097",
         ),
         (
-            {"launches": [{"kernel": "k", "grid": [], "constants": {str(i): i for i in range(1025)}}]},
+            RETURNED | {"launches": [{"kernel": "k", "grid": [], "constants": {str(i): i for i in range(1025)}}]},
             "answer.launches[0].constants must hold at most 1024 entries, got 1025",
         ),
-        ({"device_us": 1.1e15}, "answer.device_us must lie within ±1e+15, got 1.1e+15"),
-        ({"device_us": -(10**300)}, "answer.device_us must lie within ±1e+15, got -1e+300"),
-        ({"peak_bytes": -(10**300)}, "answer.peak_bytes must be an int of at most 64 bits, got one of 997"),
+        (SAMPLED | {"device_us": 1.1e15}, "answer.device_us must lie within ±1e+15, got 1.1e+15"),
+        (SAMPLED | {"device_us": -(10**300)}, "answer.device_us must lie within ±1e+15, got -1e+300"),
+        (SAMPLED | {"scales": [[1.1e15]]}, "answer.scales[0][0] must lie within ±1e+15, got 1.1e+15"),
+        (SAMPLED | {"scales": [[0.0] * 1025]}, "answer.scales[0] must hold at most 1024 entries, got 1025"),
+        (SAMPLED | {"peak_bytes": -(10**300)}, "answer.peak_bytes must be an int of at most 64 bits, got one of 997"),
     ],
 )
-def test_an_answer_beyond_all_measure_is_refused(fields: dict[str, Any], error: str) -> None:
-    answer = {"answer": "clocked", "device_us": 7, "outputs": [], "launches": [], "operators": []}
+def test_an_answer_beyond_all_measure_is_refused(answer: dict[str, Any], error: str) -> None:
     with pytest.raises(DecodeError) as refused:
-        decode_answer(answer | fields)
+        decode_answer(answer)
     assert str(refused.value) == error
 
 
 def test_an_answer_may_be_as_large_as_the_bounds() -> None:
     launches = [{"kernel": "k" * 4096, "grid": [2**64 - 1, -(2**63)], "constants": {"x" * 4096: 1}}] * 1024
-    answer = {"answer": "clocked", "device_us": 1e15, "outputs": [], "launches": launches, "operators": [""] * 1024}
-    assert isinstance(decode_answer(answer), Clocked)
+    assert isinstance(decode_answer(RETURNED | {"launches": launches, "operators": [""] * 1024}), Returned)
+    sums = [[1e15, -1e15] * 512] * 1024
+    assert isinstance(decode_answer(SAMPLED | {"projections": sums, "scales": sums}), Sampled)
 
 
 def test_a_trusted_value_has_no_bounds() -> None:
@@ -299,13 +353,13 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=7), inner, max_size=4),
     max_leaves=17,
 )
-ANSWERS = [json.loads(json.dumps(dataclasses.asdict(message))) for message in MESSAGES[4:]]
-FIELDS = sorted({name for answer in ANSWERS for name in answer})
+TRAVELLED = [travelled(message) for message in ANSWERS]
+FIELDS = sorted({name for answer in TRAVELLED for name in answer})
 
 
 @given(
     st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=7), JSON),
-    st.sampled_from(["loaded", "returned", "raised", None]),
+    st.sampled_from([*(answer["answer"] for answer in TRAVELLED), None]),
 )
 @example({}, None)
 def test_no_json_raises_anything_but_a_decode_error(message: dict[str, Any], answer: str | None) -> None:
@@ -321,7 +375,7 @@ def places_in(value: Any) -> list[tuple[Any, Any]]:
     return [(value, key) for key in keys] + [place for key in keys for place in places_in(value[key])]
 
 
-@given(st.sampled_from(ANSWERS), JSON, st.data())
+@given(st.sampled_from(TRAVELLED), JSON, st.data())
 def test_an_answer_with_one_value_replaced_is_decoded_or_refused(answer: Any, value: Any, data: Any) -> None:
     changed = json.loads(json.dumps(answer))
     container, key = data.draw(st.sampled_from(places_in(changed)))

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import struct
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,16 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.protocol.frames import (
-    Closed,
-    FrameError,
-    await_message,
-    await_number,
-    receive,
-    receive_numbers,
-    send,
-    send_numbers,
-)
+from grader.protocol.frames import Closed, FrameError, receive, send
 
 LIMIT = 1 << 16
 Pair = tuple[socket.socket, socket.socket]
@@ -216,153 +206,6 @@ def test_no_broken_json_raises_anything_but_a_frame_error(text: str, data: Any) 
     broken = document[:at] + data.draw(st.binary(max_size=3)) + document[at + 1 :]
     with contextlib.suppress(FrameError):
         assert isinstance(received(frame(broken)), dict)
-
-
-# -- frames of numbers -----------------------------------------------------------------------------------------------
-
-NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=17)
-
-
-def packed(*numbers: int) -> bytes:
-    return struct.pack(f"={len(numbers)}q", *numbers)
-
-
-def numbers_frame(payload: bytes, magic: bytes = b"grd2", length: int | None = None) -> bytes:
-    return frame(payload, magic, length)
-
-
-def numbers_received(data: bytes, most: int = 7) -> tuple[int, ...]:
-    """What a reader of numbers makes of these bytes and the end of the stream."""
-    with connected() as (writer, reader):
-        writer.sendall(data)
-        writer.close()
-        return receive_numbers(reader, most)
-
-
-def number_awaited(data: bytes) -> int:
-    with connected() as (writer, reader):
-        writer.sendall(data)
-        writer.close()
-        return await_number(reader, 60)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (frame(b"{}"), "a frame of numbers must start with b'grd2', got b'grd1'"),
-        (numbers_frame(packed(7), magic=b"HTTP"), "a frame of numbers must start with b'grd2', got b'HTTP'"),
-        (numbers_frame(packed(*range(8))), "a frame must hold at most 7 numbers of 8 bytes, got 64 bytes"),
-        (numbers_frame(b"seven b"), "a frame must hold at most 7 numbers of 8 bytes, got 7 bytes"),
-        (numbers_frame(b"", length=2**32 - 1), "a frame must hold at most 7 numbers of 8 bytes, got 4294967295 bytes"),
-    ],
-)
-def test_what_is_no_frame_of_numbers_is_refused_by_its_fault(data: bytes, message: str) -> None:
-    with pytest.raises(FrameError) as refused:
-        numbers_received(data)
-    assert str(refused.value) == message
-
-
-@pytest.mark.parametrize("kept", [0, 1, 7, 8, 9, 23])
-def test_a_stream_that_ends_before_its_numbers_is_closed(kept: int) -> None:
-    with pytest.raises(Closed):
-        numbers_received(numbers_frame(packed(7, 17))[:kept])
-
-
-def test_a_writer_that_dribbles_numbers_gains_nothing(pair: Pair) -> None:
-    writer, reader = pair
-    done = threading.Event()
-
-    def dribble() -> None:
-        with contextlib.suppress(OSError):
-            for byte in numbers_frame(packed(*range(1000))):
-                writer.sendall(bytes([byte]))
-                if done.wait(0.01):
-                    break
-
-    thread = threading.Thread(target=dribble)
-    thread.start()
-    with pytest.raises(TimeoutError):
-        receive_numbers(reader, 1000, deadline=time.monotonic() + 0.1)
-    done.set()
-    thread.join()
-
-
-def test_a_deadline_of_numbers_binds_its_own_frame_only(pair: Pair) -> None:
-    writer, reader = pair
-    send_numbers(writer, packed(7))
-    receive_numbers(reader, 7, deadline=time.monotonic() + 60)
-    assert reader.gettimeout() is None
-
-
-@given(NUMBERS)
-def test_numbers_arrive_as_they_were_sent(numbers: list[int]) -> None:
-    with connected() as (writer, reader):
-        send_numbers(writer, packed(*numbers))
-        send(writer, {"a": 7})
-        assert receive_numbers(reader, 17) == tuple(numbers)
-        assert receive(reader, LIMIT) == ({"a": 7}, [])
-
-
-@given(st.binary(max_size=100))
-def test_no_bytes_in_the_place_of_numbers_raise_anything_but_the_three_errors(data: bytes) -> None:
-    for bytes_sent in (data, numbers_frame(data)):
-        with contextlib.suppress(FrameError, Closed, TimeoutError):
-            assert all(isinstance(one, int) for one in numbers_received(bytes_sent))
-
-
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_a_number_is_awaited_as_it_was_sent(number: int) -> None:
-    assert number_awaited(numbers_frame(number.to_bytes(8, sys.byteorder, signed=True))) == number
-
-
-@pytest.mark.parametrize(
-    ("data", "got"),
-    [
-        (frame(b'{"a": 77}')[:16], b'grd1\x00\x00\x00\t{"a"'),
-        (numbers_frame(packed(7))[:15], b"grd2\x00\x00\x00\x08\x07\x00\x00\x00"),
-    ],
-)
-def test_what_is_no_whole_number_is_refused(data: bytes, got: bytes) -> None:
-    with pytest.raises(FrameError) as refused:
-        number_awaited(data)
-    assert str(refused.value) == f"a frame with one number must come whole, got {got!r}"
-
-
-@pytest.mark.parametrize("most_s", [0.0, 60.0])
-def test_a_number_whose_writer_is_gone_will_never_come(pair: Pair, most_s: float) -> None:
-    writer, reader = pair
-    writer.close()
-    with pytest.raises(Closed):
-        await_number(reader, most_s)
-
-
-def test_a_number_that_is_late_is_awaited_with_closed_eyes(pair: Pair) -> None:
-    writer, reader = pair
-    thread = threading.Thread(target=send_numbers, args=(writer, packed(-17)))
-    thread.start()
-    assert await_number(reader, 0.0) == -17
-    thread.join()
-
-
-def test_a_wait_ends_when_something_can_be_read_and_leaves_it_there(pair: Pair) -> None:
-    writer, reader = pair
-    send_numbers(writer, packed(7))
-    before = time.perf_counter_ns()
-    assert before <= await_message(reader, 60) <= time.perf_counter_ns()
-    assert receive_numbers(reader, 1) == (7,)
-
-
-def test_a_wait_ends_when_the_writer_is_gone(pair: Pair) -> None:
-    writer, reader = pair
-    writer.close()
-    await_message(reader, 60)
-    with pytest.raises(Closed):
-        receive_numbers(reader, 1)
-
-
-def test_a_wait_for_nothing_ends_by_itself(pair: Pair) -> None:
-    _, reader = pair
-    assert await_message(reader, 0.01) <= time.perf_counter_ns()
 
 
 def test_a_look_that_takes_longer_than_the_time_between_looks_ends_nothing() -> None:

@@ -249,3 +249,40 @@ def test_bits_that_torch_computes_with_cost_the_check_and_the_line_is_told(hasti
     assert check.cause is not None
     assert (check.status, check.cause.kind, check.points) == ("policy", "library_call", 0)
     assert "aten.add (line" in check.cause.rationale
+
+
+# -- options of a launch ---------------------------------------------------------------------------------------------
+
+LAUNCHING = """
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[(2,)](x, y, z, x.numel(), BLOCK=64, {})
+    return z
+"""
+
+
+@pytest.mark.parametrize("options", ["num_warps=8", "num_stages=2", "maxnreg=64, num_ctas=1", "enable_fp_fusion=False"])
+def test_a_launch_may_say_how_it_is_compiled(options: str, server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, LAUNCHING.format(options)) as one:
+        told = one.record()
+        assert told.is_replayed
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        ("extern_libs", 'extern_libs={"libdevice": "/etc/passwd"}'),
+        ("ir_override", 'ir_override="/etc/passwd"'),
+        ("ptx_options", 'ptx_options="--maxrregcount 32"'),
+    ],
+)
+def test_a_launch_may_not_name_files_or_replace_what_is_compiled(
+    option: str, given: str, server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, LAUNCHING.format(given)) as one:
+        raised = one.replay(one.record())
+        assert isinstance(raised, Raised), raised
+        assert f"got {option}: leave it out" in raised.message
+        assert "a launch's options must be of" in raised.message
+        assert [frame.line for frame in raised.frames] == [one.line_of("BLOCK=64, ")]

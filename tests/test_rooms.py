@@ -74,7 +74,9 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors")),
         ("grader.covering", ("grader.model",)),
         ("grader.speed.estimate", ()),
-        ("grader.speed.clock", ("grader.speed.estimate",)),
+        ("grader.replay.clock", ("grader.protocol.messages",)),
+        ("grader.timeline", ()),
+        ("grader.speed.tuned", ("grader.protocol.messages", "grader.protocol.trace", "grader.record")),
         ("grader.speed.roofline", ("grader.protocol.messages",)),
         ("grader.speed.prediction", ("grader.model", "grader.errors", "grader.record", "grader.gpus")),
         ("grader.speed.lock", ("grader.errors",)),
@@ -88,7 +90,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             "grader.processes",
             (
                 *("grader.machine", "grader.catalogue", "grader.errors", "grader.model", "grader.sandbox.server"),
-                *("grader.selftest", "grader.speed.anchor"),
+                *("grader.selftest", "grader.speed.anchor", "grader.timeline"),
             ),
         ),
         (
@@ -153,6 +155,8 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
         ("grader.judge", ("grader.child", "grader.cli")),
         ("grader.recorder", ("grader.replay",)),
         ("grader.replay", ("grader.recorder", "grader.child.worker")),
+        ("grader.replay.run", ("grader.replay.replayer", "grader.replay.timing", "grader.replay.clock")),
+        ("grader.replay.timing", ("grader.replay.replayer",)),
         ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
         ("grader.judge", ("grader.speed", "grader.report")),
         (
@@ -179,16 +183,17 @@ def test_a_room_never_imports_what_it_must_not_know(room: str, never: tuple[str,
     assert strays(room, never=never) == []
 
 
-def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> None:
-    """The anchor times by the same code as the submission's process; it runs nothing else of that room."""
+def test_of_what_serves_a_child_the_trusted_side_shares_the_clock_and_what_outputs_look_like() -> None:
+    """Baselines are timed by the same code as the replay; nothing else of those rooms runs in their process."""
     shared = {
         (name, module)
         for name in FILES
         if within(name, "grader.speed")
         for module in imported_by(name)
-        if within(module, "grader.child")
+        if within(module, "grader.child") or within(module, "grader.replay")
     }
-    assert shared == {("grader.speed.anchor_main", "grader.child.stopwatch")}
+    anchor = "grader.speed.anchor_main"
+    assert shared == {(anchor, "grader.replay.clock"), (anchor, "grader.child.outputs")}
 
 
 @pytest.mark.parametrize(
@@ -196,11 +201,20 @@ def test_of_the_child_s_room_the_trusted_side_shares_only_the_stopwatch() -> Non
     [
         ("grader.recorder", {"grader.child.worker"}),
         ("grader.replay", {"grader.child.worker", "grader.child.traced", "grader.child.counted"}),
+        ("grader.replay.clock", {"grader.replay.timing", "grader.speed.anchor_main"}),
     ],
 )
 def test_only_what_serves_a_child_opens_recorder_and_replay(room: str, serving: set[str]) -> None:
-    """The trusted side gets traces and answers, as data; a process is told at its start which of the two it is."""
-    opening = {name for name in FILES if not within(name, room) and any(within(one, room) for one in imported_by(name))}
+    """The trusted side gets traces and answers, as data; a process is told at its start which of the two it is. The
+    clock has a door of its own.
+    """
+    clock = "grader.replay.clock"
+    opening = {
+        name
+        for name in FILES
+        if not within(name, room)
+        if any(within(one, room) and (one != clock or room == clock) for one in imported_by(name))
+    }
     assert opening == serving
 
 
@@ -231,7 +245,7 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"grader.speed.{name}" for name in ("estimate", "clock", "lineup", "roofline", "prediction")),
+        *(f"grader.speed.{name}" for name in ("estimate", "lineup", "roofline", "prediction", "tuned")),
         "grader.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
         "grader.standing",

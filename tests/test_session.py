@@ -1,11 +1,9 @@
-"""A submission's processes and their scratch folder: who stands still when, who may stay, and what is left behind."""
+"""A submission's processes and their scratch folder: who may stay, and what is left behind."""
 
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +18,6 @@ from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from tests.racing import session_of
 
-HELPED = """
-import subprocess
-helper = subprocess.Popen(["sleep", "60"])
-open("helper", "w").write(str(helper.pid))
-"""
-
 
 def state(pid: int) -> str:
     """R, S, T (stopped), Z (dead and not yet buried), …, or nothing where there is no such process."""
@@ -35,79 +27,12 @@ def state(pid: int) -> str:
         return ""
 
 
-def becomes(pid: int, *wanted: str) -> bool:
-    """Whether a process is soon in one of these states: a signal needs a moment to arrive."""
-    deadline = time.monotonic() + 5
-    while state(pid) not in wanted and time.monotonic() < deadline:
-        time.sleep(0.001)
-    return state(pid) in wanted
-
-
 def loaded(session: Session) -> int:
     """The process of a session in which the file has been loaded."""
     answer = session.load()
     assert isinstance(answer, Loaded), answer
     assert session.pid is not None
     return session.pid
-
-
-@pytest.fixture
-def session(server: ForkServer, ex_15: Entry) -> Iterator[Session]:
-    with session_of(server, ex_15, HELPED) as one:
-        yield one
-
-
-# -- standing still --------------------------------------------------------------------------------------------------
-
-
-def test_a_frozen_process_and_what_it_started_stand_still_and_then_go_on(session: Session) -> None:
-    pid = loaded(session)
-    helper = int(Path(f"/proc/{pid}/cwd/helper").read_text())
-    with session.frozen():
-        assert becomes(pid, "T")
-        assert becomes(helper, "T")
-    assert becomes(pid, "R", "S")
-    assert becomes(helper, "R", "S")
-
-
-def test_what_was_frozen_goes_on_even_where_the_block_fails(session: Session) -> None:
-    pid = loaded(session)
-
-    def fail() -> None:
-        with session.frozen():
-            assert becomes(pid, "T")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert becomes(pid, "R", "S")
-
-
-def test_without_a_process_nothing_is_frozen(session: Session) -> None:
-    with session.frozen():
-        assert session.pid is None
-
-
-@pytest.mark.parametrize("buried", [False, True])
-def test_a_process_that_dies_while_it_is_frozen_is_replaced_as_ever(session: Session, buried: bool) -> None:
-    pid = loaded(session)
-    with session.frozen():
-        os.kill(pid, signal.SIGKILL)
-        assert becomes(pid, "Z", "")
-        if buried:
-            session.restart()
-    with session.frozen():
-        pass
-    session.restart()
-    assert state(pid) == ""
-    assert becomes(loaded(session), "R", "S")
-
-
-def test_a_frozen_process_can_be_ended(session: Session) -> None:
-    pid = loaded(session)
-    with session.frozen():
-        session.restart()
-        assert state(pid) == ""
 
 
 # -- scratch ---------------------------------------------------------------------------------------------------------

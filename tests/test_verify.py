@@ -1,49 +1,55 @@
-"""What is found behind a timed call, and the verdict on it: each fault has a name, and honest rounding has none."""
+"""What timed samples are compared with, and the verdicts: each fault has a name, and honest rounding has none."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from grader.catalogue import Entry
 from grader.model.cases import Case
-from grader.protocol.messages import Clocked, Form, Launch, Open, Revealed
-from grader.protocol.spans import spans, word_sum
-from grader.sandbox.outcome import Clocking
+from grader.model.exercise import Part
+from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
+from grader.replay.clock import Clock
 from grader.speed import verify
-from grader.speed.verify import Glance, Refused, Shown
+from grader.speed.verify import Refused
 
 CASE = Case({"N": 500, "dtype": "float32"})
-FORM = Revealed("float32", (500,))
-FORMS = (FORM, Revealed("float16", (7, 4101)))
+RECIPE = Recipe("vector_add", dict(CASE), 17)
+LONG = 1 << 20
 
 
-def values(seed: int = 17, count: int = 500) -> Tensor:
+def values(seed: int = 17, count: int = 4101) -> Tensor:
     return torch.randn(count, generator=torch.Generator().manual_seed(seed))
 
 
-def raw(tensor: Tensor) -> bytes:
-    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+@dataclass
+class Left:
+    """Work that leaves these outputs, whatever its inputs are."""
+
+    outputs: tuple[Tensor, ...]
+    mutated: tuple[int, ...] = ()
+
+    def inputs(self, seed: int) -> tuple[object, ...]:
+        return ()
+
+    def place(self, inputs: object) -> None: ...
+
+    def run(self) -> tuple[Tensor, ...]:
+        return self.outputs
 
 
-def shown(tensor: Tensor) -> Shown:
-    form = Revealed(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
-    return Shown(Open(0, 0, len(raw(tensor))), form, raw(tensor))
+def sampled(*outputs: Tensor, seed: int = 17) -> Sampled:
+    """What the clock says of a sample that left these outputs."""
+    return Clock(torch.device("cpu")).sample(Left(outputs), seed, 64)[0]
 
 
-def ran(*outputs: Tensor, cover: int = 7, **changes: Any) -> Clocking:
-    """A timed call that left these outputs."""
-    forms = tuple(Form("tensor", str(one.dtype).removeprefix("torch."), tuple(one.shape), "cpu") for one in outputs)
-    sums = [word_sum(raw(one)[first : first + count]) for one in outputs for first, count in spans(len(raw(one)))]
-    given = {"answer": "clocked", "device_us": 1.0, "outputs": forms, "launches": (), "operators": ()}
-    return Clocking(Clocked(**{**given, **changes}), (*sums, cover), 100.0)
-
-
-def refusal(check: Callable[[], None]) -> tuple[str, str, str]:
+def refusal(check: Callable[[], object]) -> tuple[str, str, str]:
     """(status, cause kind, rationale) of what a check refuses."""
     with pytest.raises(Refused) as refused:
         check()
@@ -51,165 +57,198 @@ def refusal(check: Callable[[], None]) -> tuple[str, str, str]:
     return failure.status, failure.cause.kind, failure.cause.rationale
 
 
-# -- form ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("form", "got"),
-    [
-        (Form("tensor", "float16", (500,)), "tensor float16 [500]"),
-        (Form("tensor", "float32", (499,)), "tensor float32 [499]"),
-        (Form("Lazy"), "Lazy"),
-        (Form("\x1b[31mLazy"), "Lazy"),
-        (Form("tensor with layout torch.sparse_coo"), "tensor with layout torch.sparse_coo"),
-    ],
-)
-def test_an_output_of_another_form_is_refused_with_both_forms(form: Form, got: str) -> None:
-    status, kind, said = refusal(lambda: verify.has_form(ran(values(), outputs=(form,)), (FORM,)))
-    assert (status, kind) == ("fail", "wrong_form")
-    assert said == f"A timed call must return tensor float32 [500], got {got}."
-
-
-def test_nothing_returned_and_too_much_returned_are_refused() -> None:
-    assert refusal(lambda: verify.has_form(ran(), (FORM,)))[2].endswith("got nothing.")
-    assert refusal(lambda: verify.has_form(ran(values(), values()), (FORM,)))[1] == "wrong_form"
-
-
-@pytest.mark.parametrize("sums", [(), (7,), (1, 2, 7)])
-def test_an_answer_without_all_its_sums_is_refused(sums: tuple[int, ...]) -> None:
-    honest = ran(values())
-    assert refusal(lambda: verify.has_form(Clocking(honest.answer, sums, 1.0), (FORM,)))[1] == "wrong_form"
-
-
-def test_an_output_of_the_right_form_is_accepted_wherever_it_lies() -> None:
-    verify.has_form(ran(values(), torch.ones(7, 4101, dtype=torch.float16)), FORMS)
-
-
-# -- commitment ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("output_chance", "piece_chance"), [(0.0, 0.0), (0.49, 0.99), (0.5, 0.0), (0.99, 0.5), (0.99, 0.99)]
-)
-def test_any_piece_of_any_output_can_be_asked_for_and_an_honest_one_keeps_its_word(
-    output_chance: float, piece_chance: float
-) -> None:
-    outputs = (values(), values(7, 7 * 4101).reshape(7, 4101).half())
-    piece, place = Glance(output_chance, piece_chance).piece(FORMS)
-    part = raw(outputs[piece.output])[piece.first : piece.first + piece.count]
-    assert len(part) == piece.count > 0
-    verify.kept_its_word(ran(*outputs), FORMS, piece, place, part, CASE)
-    changed = bytes([part[0] ^ 1]) + part[1:]
-    status, kind, said = refusal(lambda: verify.kept_its_word(ran(*outputs), FORMS, piece, place, changed, CASE))
-    assert (status, kind) == ("fail", "changed_after_timing")
-    assert said == (
-        "For N=500, dtype=float32 the output was not the same when the timed call returned and when it was looked at."
-    )
-
-
-def test_bytes_that_are_not_shown_are_no_kept_word() -> None:
-    piece, place = Glance(0, 0).piece((FORM,))
-    kind = refusal(lambda: verify.kept_its_word(ran(values()), (FORM,), piece, place, None, CASE))[1]
-    assert kind == "changed_after_timing"
-
-
-def test_every_piece_is_as_likely_to_be_asked_for_as_every_other() -> None:
-    form = Revealed("float32", (4101,))
-    count = len(spans(4 * 4101))
-    asked = {Glance(0, (i + 0.5) / count).piece((form,))[1] for i in range(count)}
-    assert asked == set(range(count))
-
-
-def test_the_same_bits_for_other_inputs_are_stale() -> None:
-    verify.is_fresh(ran(values()), None, CASE)
-    verify.is_fresh(ran(values(17)), ran(values(18)), CASE)
-    status, kind, said = refusal(lambda: verify.is_fresh(ran(values(), cover=63), ran(values()), CASE))
-    assert (status, kind) == ("fail", "stale_result")
-    assert said == "For N=500, dtype=float32 two timed calls on different inputs gave the same bits."
-
-
-def test_zeros_twice_are_no_proof_of_a_stale_answer() -> None:
-    verify.is_fresh(ran(torch.zeros(500)), ran(torch.zeros(500)), CASE)
-
-
-def test_an_empty_output_has_nothing_to_show_and_nothing_wrong() -> None:
-    empty, form = torch.empty(0, 7), Revealed("float32", (0, 7))
-    verify.has_form(ran(empty), (form,))
-    piece, place = Glance(0.99, 0.99).piece((form,))
-    assert piece.count == 0
-    verify.kept_its_word(ran(empty), (form,), piece, place, b"", CASE)
-    assert shown(empty).elements().tolist() == []
-    assert verify.resembles(shown(empty), shown(empty))
-    verify.is_true(shown(empty).elements(), "z", torch.float32, b"", b"", CASE)
-
-
-# -- technique -------------------------------------------------------------------------------------------------------
-
-
-def test_a_call_without_a_kernel_is_refused() -> None:
-    answer = ran(values()).answer
-    assert refusal(lambda: verify.used_technique(answer, (), CASE)) == (
-        "policy",
-        "no_kernel",
-        "For N=500, dtype=float32, timed, none of yours ran.",
-    )
-
-
-def test_operators_beside_the_kernels_are_named_unless_they_are_allowed() -> None:
-    operators = ("aten.add", "aten.sum", "\x1b[31maten.mul")
-    answer = ran(values(), launches=(Launch("kernel", (), {}),), operators=operators).answer
-    verify.used_technique(ran(values(), launches=(Launch("kernel", (), {}),)).answer, (), CASE)
-    verify.used_technique(answer, operators, CASE)
-    status, kind, said = refusal(lambda: verify.used_technique(answer, ("aten.sum",), CASE))
-    assert (status, kind) == ("policy", "library_call")
-    assert said == "For N=500, dtype=float32, timed, these ran beside your kernels: aten.add, aten.mul."
-
-
-# -- values ----------------------------------------------------------------------------------------------------------
+# -- alike -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_two_honest_roundings_resemble_each_other(dtype: torch.dtype) -> None:
+def test_two_honest_roundings_are_alike(dtype: torch.dtype) -> None:
     exact = values()
-    assert verify.resembles(shown(exact.to(dtype)), shown((exact * (1 + 1e-6)).to(dtype)))
+    assert verify.alike(sampled(exact.to(dtype)), sampled((exact * (1 + 1e-6)).to(dtype)))
 
 
 @pytest.mark.parametrize(
     "answer",
-    [values(18), torch.zeros(500), values() * 1.2, torch.full((500,), math.nan), values().flip(0)],
+    [values(18), torch.zeros(4101), values() * 1.2, torch.full((4101,), math.nan), values().flip(0)],
     ids=["of other inputs", "zeros", "too large", "nan", "in another order"],
 )
-def test_what_other_inputs_or_none_give_does_not_resemble(answer: Tensor) -> None:
-    assert not verify.resembles(shown(answer), shown(values()))
+def test_what_other_inputs_or_none_give_is_not_alike(answer: Tensor) -> None:
+    assert not verify.alike(sampled(answer), sampled(values()))
 
 
-def test_one_missing_element_is_noticed_among_many() -> None:
+def test_one_piece_of_numbers_of_the_right_size_is_not_alike() -> None:
     answer = values()
-    answer[499] += 1.0
-    assert not verify.resembles(shown(answer), shown(values()))
+    answer[1025:2050] = values(18, 1025)
+    assert not verify.alike(sampled(answer), sampled(values()))
 
 
-def test_where_the_baseline_overflows_nothing_is_compared() -> None:
-    wanted = values()
-    wanted[::2] = math.inf
-    assert verify.resembles(shown(values()), shown(wanted))
+def test_every_output_is_compared() -> None:
+    assert verify.alike(sampled(values(), values(18)), sampled(values(), values(18)))
+    assert not verify.alike(sampled(values(), values(19)), sampled(values(), values(18)))
 
 
-def test_the_truth_is_compared_within_its_own_tolerance() -> None:
-    exact = values().double()
-    bytes_of = [raw(exact), raw(torch.full((500,), 1e-6, dtype=torch.float64))]
-    verify.is_true(values(), "z", torch.float32, *bytes_of, CASE)
-    status, kind, said = refusal(lambda: verify.is_true(values() + 1e-3, "z", torch.float32, *bytes_of, CASE))
+def test_where_the_baseline_is_not_finite_nothing_is_compared_and_elsewhere_it_is() -> None:
+    wanted, answer = values(), values()
+    wanted[7] = math.inf
+    answer[63] = 1000.0
+    assert verify.alike(sampled(answer), sampled(wanted))
+    answer[2000] = 1000.0
+    assert not verify.alike(sampled(answer), sampled(wanted))
+
+
+def test_an_answer_that_is_not_finite_is_never_alike() -> None:
+    # What stands for a sum that is no number must not pass for a sum of that size.
+    answer = values()
+    answer[7] = math.inf
+    odd = [verify.alike(sampled(answer, seed=seed), sampled(values(), seed=seed)) for seed in range(200)]
+    assert not any(odd)
+
+
+def test_sums_that_do_not_belong_together_are_not_alike() -> None:
+    honest = sampled(values())
+    assert not verify.alike(replace(honest, projections=(*honest.projections, (0.0,))), honest)
+    assert not verify.alike(replace(honest, scales=((0.0,),)), honest)
+
+
+@pytest.mark.parametrize(
+    "outputs", [(), (values(), values()), (values(count=500),)], ids=["none", "one too many", "a shorter one"]
+)
+def test_outputs_of_another_form_are_not_alike(outputs: tuple[Tensor, ...]) -> None:
+    assert not verify.alike(sampled(*outputs), sampled(values()))
+
+
+def test_the_signs_follow_from_the_seed_so_nobody_can_prepare_an_answer_of_the_right_sums() -> None:
+    one, other = (sampled(values(), seed=seed) for seed in (17, 18))
+    assert one.scales == other.scales
+    assert not verify.alike(one, other)
+
+
+# -- the oracle ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Oracle:
+    """In place of the anchor and the replayer: an output, the truth of it, and what was looked at of it.
+
+    starts: where the portion begins that is asked for by chance, and how many elements it has.
+    """
+
+    got: Tensor
+    truth: Tensor
+    portion: tuple[int, int] | None = None
+    shown: bool = True
+    looked: list[Show] = field(default_factory=list)
+    asked: list[Reveal] = field(default_factory=list)
+
+    def show(self, wanted: Show) -> bytes | None:
+        self.looked.append(wanted)
+        raw = self.got.view(torch.uint8).numpy().tobytes()
+        return raw[wanted.first : wanted.first + wanted.count] if self.shown else None
+
+    def reveal(self, wanted: Reveal) -> tuple[Revealed, bytes, bytes]:
+        self.asked.append(wanted)
+        start, count = self.portion if self.portion and wanted.chance is not None else (0, self.truth.numel())
+        part = self.truth[start : start + count][wanted.first : wanted.first + wanted.count].double()
+        allowed = torch.full_like(part, 1e-6)
+        about = Revealed(str(self.got.dtype).removeprefix("torch."), start, count)
+        return about, part.numpy().tobytes(), allowed.numpy().tobytes()
+
+    def compare(self, part: Part, *, whole: bool = False) -> None:
+        both: Any = self
+        verify.compare_with_oracle(both, both, part, CASE, RECIPE, whole=whole)
+
+    def elements_looked_at(self) -> int:
+        return sum(one.count for one in self.looked) // self.got.element_size()
+
+
+@pytest.fixture
+def part(ex_15: Entry) -> Part:
+    found = ex_15.exercise.part("vector_add")
+    assert found is not None
+    return found
+
+
+def test_a_right_answer_is_compared_element_by_element_and_passes(part: Part) -> None:
+    oracle = Oracle(values(), values())
+    oracle.compare(part)
+    assert oracle.elements_looked_at() == 4101
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_one_wrong_element_of_a_short_answer_is_always_found(part: Part, whole: bool) -> None:
+    answer = values()
+    answer[4100] += 1e-3
+    status, kind, said = refusal(lambda: Oracle(answer, values()).compare(part, whole=whole))
     assert (status, kind) == ("fail", "wrong_when_timed")
-    assert said == "For N=500, dtype=float32 500 of 500 elements looked at were outside the tolerance."
+    assert said == "For N=500, dtype=float32 1 of 4101 elements looked at were outside the tolerance."
 
 
-# -- measurement -----------------------------------------------------------------------------------------------------
+def test_an_output_that_is_not_shown_is_refused(part: Part) -> None:
+    status, kind, said = refusal(lambda: Oracle(values(), values(), shown=False).compare(part))
+    assert (status, kind, said) == ("fail", "wrong_form", "For N=500, dtype=float32 z was missing.")
 
 
-def test_a_skipped_cover_and_an_impossible_time_are_policy() -> None:
-    assert (verify.tampered().status, verify.tampered().cause.kind) == ("policy", "measurement_skipped")
+def test_of_a_long_answer_a_few_stretches_are_looked_at_and_of_a_doubtful_one_all(part: Part) -> None:
+    long = values(count=8 * LONG)
+    few, all_of_it = Oracle(long, long), Oracle(long, long)
+    few.compare(part)
+    all_of_it.compare(part, whole=True)
+    assert few.elements_looked_at() == LONG
+    assert all_of_it.elements_looked_at() == 8 * LONG
+    again = Oracle(long, long)
+    again.compare(part)
+    assert [one.first for one in again.looked] != [one.first for one in few.looked]
+
+
+def test_a_portion_is_drawn_by_chance_and_the_answer_is_looked_at_where_it_lies(part: Part) -> None:
+    answer = values()
+    answer[:1000] += 1.0
+    oracle = Oracle(answer, values(), portion=(1000, 500))
+    oracle.compare(part)
+    assert [(one.first, one.count) for one in oracle.looked] == [(4000, 2000)]
+    (chance,) = {one.chance for one in oracle.asked}
+    assert chance is not None
+    assert 0 <= chance < 1
+    other = Oracle(answer, values(), portion=(1000, 500))
+    other.compare(part)
+    assert other.asked[0].chance != chance
+    # What is in doubt is looked at as a whole.
+    assert refusal(lambda: Oracle(answer, values(), portion=(1000, 500)).compare(part, whole=True))[1] == (
+        "wrong_when_timed"
+    )
+
+
+def test_an_empty_output_has_nothing_wrong(part: Part) -> None:
+    oracle = Oracle(torch.empty(0), torch.empty(0))
+    oracle.compare(part)
+    assert oracle.looked == []
+
+
+# -- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_call_did_at_a_timed_size_has_a_verdict_with_a_name() -> None:
+    for failure, status, kind, said in (
+        (
+            verify.computed(CASE, ["aten.add", "\x1b[31maten.mul"]),
+            "policy",
+            "library_call",
+            "For N=500, dtype=float32, timed, these ran beside your kernels: aten.add, aten.mul.",
+        ),
+        (verify.launches_nothing(CASE), "policy", "no_kernel", "For N=500, dtype=float32, timed, none of yours ran."),
+        (verify.changed(CASE, ["x", "y"]), "fail", "input_changed", "For N=500, dtype=float32 it changed x, y."),
+        (verify.aliased(CASE, "x"), "fail", "alias", "For N=500, dtype=float32 it returned memory of x."),
+    ):
+        assert (failure.status, failure.cause.kind, failure.cause.rationale) == (status, kind, said)
+
+
+def test_a_time_that_cannot_be_is_policy_and_says_both_times() -> None:
     failure = verify.impossible(CASE, 3.14, 63.0)
     assert (failure.status, failure.cause.kind) == ("policy", "impossible_time")
     assert "the call took 3.1 µs" in failure.cause.rationale
     assert "at least 63.0 µs" in failure.cause.rationale
+
+
+def test_hidden_time_is_noted_with_what_counts() -> None:
+    assert verify.hidden(100.0, 900.0) == (
+        "the GPU's events say 100.0 µs, the grader's own clock at least 1000.0 µs: that counts"
+    )

@@ -1,8 +1,7 @@
 """Length-checked frames of JSON over a Unix stream socket, with file descriptors beside them where a message needs one.
 
 A frame is the four bytes b"grd1", the payload's length (unsigned, 4 bytes, big-endian) and the payload: one JSON
-object in UTF-8. Where every microsecond counts, a frame b"grd2" holds 64-bit signed integers instead. A reader states
-the largest payload it accepts before it allocates anything.
+object in UTF-8. A reader states the largest payload it accepts before it allocates anything.
 """
 
 from __future__ import annotations
@@ -12,18 +11,14 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
-
-R = TypeVar("R")
+from typing import Any
 
 _HEADER = struct.Struct(">4sI")
 _MAGIC = b"grd1"
-_NUMBERS_MAGIC = b"grd2"
 
 # What a trusted process may send (source files travel in it), and what it accepts from a submission's.
 TRUSTED_BYTES = 16 << 20
 UNTRUSTED_BYTES = 1 << 20
-_WATCHED_S = 0.1
 # So often is whoever waits for a frame asked whether it still wants to.
 _POLL_S = 0.05
 # No message of ours is deeper than a handful of levels.

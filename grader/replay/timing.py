@@ -93,7 +93,7 @@ class Timing:
             name
             for name, now, before in pairs
             if name not in mutates and isinstance(now, Tensor) and isinstance(before, Tensor)
-            if not torch.equal(now, before)
+            if not torch.equal(_elements(now).view(torch.uint8), _elements(before).view(torch.uint8))
         )
 
     def show(self, wanted: Show, memory_fd: int) -> Shown:
@@ -254,12 +254,9 @@ class _Compilation:
 
     def __init__(self, device: torch.device, library: Library, trace: Trace) -> None:
         self.device = device
-        self.memory = Memory(device, guarded=False)
+        self.memory = _Blank(device, trace)
         self.kernels, self.program = library.kernels, library.program
         self._trace = trace
-        for number in trace.arguments.values():
-            size = max((_end_of(window) for window in trace.windows if window.storage == number), default=0)
-            self.memory.place_argument(number, torch.empty(size, dtype=torch.uint8, device=device), torch.uint8)
 
     def launches(self) -> int:
         """Compile all of them; return how many."""
@@ -278,6 +275,23 @@ class _Compilation:
             self.memory.drop_but(known)
             with suppress(Exception):
                 run.steps(alternative)
+
+
+class _Blank(Memory):
+    """Memory in which whatever a trace finds is there, arguments and what earlier calls made, with any content."""
+
+    def __init__(self, device: torch.device, trace: Trace) -> None:
+        super().__init__(device, guarded=False)
+        self._sizes: dict[int, int] = {}
+        for window in trace.windows:
+            self._sizes[window.storage] = max(_end_of(window), self._sizes.get(window.storage, 0))
+
+    def tensor(self, window: Window) -> Tensor:
+        """Return a window as a tensor; its storage is made where nothing has made it."""
+        if not self.knows(window.storage):
+            content = torch.empty(self._sizes[window.storage], dtype=torch.uint8, device=self._device)
+            self.place_argument(window.storage, content, torch.uint8)
+        return super().tensor(window)
 
 
 def _end_of(window: Window) -> int:
@@ -319,7 +333,7 @@ class _Alternative:
 
 
 def _elements(tensor: Tensor) -> Tensor:
-    """Return the elements one after another."""
+    """Return the elements one after another. As bytes, NaN equals NaN."""
     return tensor.reshape(-1) if tensor.is_contiguous() else tensor.contiguous().reshape(-1)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
-from grader.protocol.trace import Constant, CuteCall, Deed, Launch, Trace, fingerprint, launches_in
+from grader.protocol.trace import CuteCall, Deed, Launch, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
@@ -224,7 +224,14 @@ class Pair:
 
 def _remembers(told: Told) -> bool:
     """Tell whether a first call may have found something that earlier ones made."""
-    return bool(told.untold) or any(isinstance(step, Constant) for step in told.trace.steps)
+    return bool(told.untold) or _tells_content(told.message["steps"])
+
+
+def _tells_content(row: object) -> bool:
+    """Tell whether something in a message is a constant, or stands for what is too large to be one."""
+    if isinstance(row, Mapping):
+        return any(map(_tells_content, row.values()))
+    return isinstance(row, list) and (row[:1] in (["constant"], ["unknown"]) or any(map(_tells_content, row)))
 
 
 @contextmanager

@@ -15,7 +15,21 @@ from time import monotonic, perf_counter
 from grader.judge.causes import why_not_finished
 from grader.model.cases import Case
 from grader.model.exercise import Part
-from grader.protocol.messages import Call, Choice, Method, Prepare, PrepareBaseline, Prepared, Recipe, Sample, Sampled
+from grader.protocol.messages import (
+    COMPUTED,
+    UNTOLD,
+    Call,
+    Choice,
+    Method,
+    Prepare,
+    PrepareBaseline,
+    Prepared,
+    Raised,
+    Recipe,
+    Sample,
+    Sampled,
+)
+from grader.record import clean
 from grader.sandbox.pair import Told
 from grader.sandbox.session import Session
 from grader.speed import verify
@@ -92,6 +106,10 @@ class NotCapturable(Exception):
     """The launches cannot be captured as a CUDA graph."""
 
 
+class Untimed(Exception):
+    """A call was recorded and cannot be replayed, which is no fault of its author's; the message says why."""
+
+
 class Exposed(Exception):
     """The device waited for the host: launches take longer than what hides them."""
 
@@ -163,6 +181,10 @@ class Rounds:
             # What a failed capture leaves behind is no place to go on in.
             self.replayer.restart()
             raise NotCapturable
+        if isinstance(outcome, Raised) and outcome.kind == UNTOLD:
+            raise Untimed(clean(outcome.message, 300))
+        if isinstance(outcome, Raised) and outcome.kind == COMPUTED:
+            raise Refused(verify.computed(self.timed.case, (outcome.message,)))
         raise Refused(why_not_finished(outcome, self.path))  # type: ignore[arg-type]
 
     def _drop(self, name: str, failed: AnchorFailed) -> None:

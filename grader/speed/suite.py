@@ -28,7 +28,7 @@ from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_med
 from grader.speed.lineup import Lineup, asked, lineup, smallest
 from grader.speed.monitor import watching
 from grader.speed.roofline import Work
-from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, Timing, outside_us
+from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, Timing, Untimed, outside_us
 from grader.speed.tuned import tuned
 from grader.speed.verify import Refused
 from grader.timeline import spent
@@ -120,6 +120,9 @@ class Suite:
                         sizes.append(self._timed(case))
             except Refused as refused:
                 return Verdict(self._speed(sizes, readings.state()), refused.failure)
+            except Untimed as untimed:
+                speed = self._speed(sizes, readings.state())
+                return Verdict(speed, undecided=f"what is timed could not be replayed: {untimed}")
         speed = self._speed(sizes, readings.state())
         if not any(size.judged for size in sizes):
             # What keeps the longest one from being judged keeps the others too.

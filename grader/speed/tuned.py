@@ -8,6 +8,7 @@ from grader.protocol.messages import Choice
 from grader.protocol.trace import Choose, ConstexprValue, Launch, Step, Trace, Value, launches_in
 from grader.record import Configuration, Tuned, clean
 
+# And the chosen one, wherever it stands.
 _MOST_ROWS = 64
 
 
@@ -32,7 +33,8 @@ def _table(trace: Trace, step: Choose, choice: Choice) -> Tuned:
         Configuration(_words(one, differing), time_us, chosen=place == choice.chosen)
         for place, (one, time_us) in enumerate(zip(given, choice.times_us, strict=True))
     ]
-    return Tuned(clean(kernel, 80), step.line, tuple(rows[:_MOST_ROWS]))
+    shown = [row for place, row in enumerate(rows) if place < _MOST_ROWS or row.chosen]
+    return Tuned(clean(kernel, 80), step.line, tuple(shown))
 
 
 def _launch_of(steps: Sequence[Step]) -> Launch | None:

@@ -37,11 +37,17 @@ class Refused(Exception):
 
 def alike(own: Sampled, other: Sampled) -> bool:
     """Tell whether the outputs of two samples on the same inputs are about the same, in every piece."""
-    if [len(one) for one in own.scales] != [len(one) for one in other.scales]:
+    lengths = [[len(one) for one in sums] for sums in (own.projections, own.scales, other.projections, other.scales)]
+    if any(one != lengths[0] for one in lengths):
         return False
-    pieces = zip(_flat(own.projections), _flat(other.projections), _flat(other.scales), strict=True)
-    # A piece of the baseline's that is not finite tells nothing.
-    return all(scale < 0 or abs(mine - theirs) <= _LOOSE * scale for mine, theirs, scale in pieces)
+    pairs = (zip(_flat(sums.projections), _flat(sums.scales), strict=True) for sums in (own, other))
+    return all(_is_near(mine, theirs) for mine, theirs in zip(*pairs, strict=True))
+
+
+def _is_near(own: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Compare projection and scale of a piece with another's; one of the other's that is not finite tells nothing."""
+    (mine, my_scale), (theirs, scale) = own, other
+    return scale < 0 or (my_scale >= 0 and abs(mine - theirs) <= _LOOSE * scale)
 
 
 def _flat(pieces: Sequence[Sequence[float]]) -> list[float]:
