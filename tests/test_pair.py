@@ -84,6 +84,16 @@ def vector_add(x, y):
         assert not one.record().afresh
 
 
+def test_nothing_runs_once_a_pair_has_ended_and_the_next_call_starts_anew(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, "vector_add = added") as one:
+        one.replay(one.record())
+        one.pair.end()
+        assert [one.pair.session.pid, *(replayer.pid for replayer in one.pair._replayers)] == [None] * 3
+        again = one.record()
+        assert again.afresh
+        torch.testing.assert_close(answer_in(one.replay(again)), one.wanted(), rtol=0, atol=0)
+
+
 def test_calls_that_need_nothing_of_each_other_are_replayed_in_two_processes(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, "vector_add = added") as one:
         together = one.pair.side_by_side()

@@ -121,6 +121,8 @@ def grade(
         with spent("wait for what kernels compile to"):
             compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
         tell(compilation.released())
+        if counting is not pair:
+            counting.end()
         tell(speed.results())
         isolation = session.ready.isolation if session.ready else ()
     if anchor and any(result.status == "grader_error" for result in results.values()):

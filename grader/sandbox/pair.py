@@ -184,6 +184,10 @@ class Pair:
                 done.result()
         return first
 
+    def end(self) -> None:
+        """End all of them; the next call starts others."""
+        self.end_all_but_one().restart()
+
     def replay(self, told: Told, call: Call) -> Outcome:
         """Replay what was told, on the inputs of the call's recipe."""
         outcome = self._replayers[0].replay(Replay(call, told.message, "afresh" if told.afresh else "kept"))
