@@ -211,8 +211,13 @@ class Suite:
             path=self.path,
             baseline=self.band.baseline,
             beside=tuple(name for name in running if name != self.band.baseline and can_take_part(name)),
-            witness=next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None),
+            witness=self._witness(),
         )
+
+    def _witness(self) -> str | None:
+        """Return the first baseline that runs, computes what the part asks for, and does not compile for seconds."""
+        running = (name for name, why in self._missing.items() if not why)
+        return next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None)
 
     def _known_well(self, samples: Samples) -> bool:
         """Tell whether more rounds would change nothing."""
@@ -236,12 +241,12 @@ class Suite:
         claimed = middle(samples.submission)
         if claimed < work.floor_us:
             raise Refused(verify.impossible(case, claimed, work.floor_us))
-        outside = middle(base) + outside_us(samples.submission) - outside_us(base)
+        # A baseline that does something else leaves another output to be summed up, and tells nothing.
+        witness = samples.baselines.get(self._witness() or "", [])
+        outside = middle(witness) + outside_us(samples.submission) - outside_us(witness) if witness else claimed
         off_us = max(_OUTSIDE_SHARE * middle(base), _OUTSIDE_US)
-        # What the events do not say, and the grader saw, is part of the call. A baseline that does something
-        # else leaves another output to be summed up, and tells nothing.
-        comparable = FAMILIES[band.baseline].computes
-        hidden_us = max(0.0, outside - off_us - claimed) if comparable else 0.0
+        # What the events do not say, and the grader saw, is part of the call.
+        hidden_us = max(0.0, outside - off_us - claimed)
         own = [replace(timing, device_us=timing.device_us + hidden_us) for timing in samples.submission]
         samples = replace(samples, submission=own)
         rows = {"submission": own, **samples.baselines}
