@@ -200,7 +200,7 @@ def product(m: int, n: int, k: int, dtype: str = "float16") -> dict[str, Any]:
     ],
 )
 def test_on_paper_an_h200_multiplies_about_as_fast_as_cublas_did(size: dict[str, Any], measured_us: float) -> None:
-    """The measured times stand in docs/timing.md; below 10 µs they are known to a microsecond."""
+    """Those of an earlier run than the one in docs/timing.md; below 10 µs they are known to a microsecond."""
     space = Space({axis: Size(1, 1 << 17) for axis in "MNK"} | {"dtype": Choice(("float16", "bfloat16", "float32"))})
     products = band(
         bytes="itemsize * (M * K + K * N + M * N)",
