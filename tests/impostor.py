@@ -31,11 +31,17 @@ RETURNED: dict[str, Any] = {
     "operators": [],
 }
 RAISED: dict[str, Any] = {"answer": "raised", "verdict": "crash", "kind": "E", "message": "no", "frames": []}
-AWAKE: dict[str, Any] = {"answer": "awake"}
-CLOCKED: dict[str, Any] = {"answer": "clocked", "device_us": 7.5, "outputs": [], "launches": [], "operators": []}
-OPENED: dict[str, Any] = {"answer": "opened", "copied": True}
+PRECOMPILED: dict[str, Any] = {"answer": "precompiled", "launches": 1}
+PREPARED: dict[str, Any] = {
+    "answer": "prepared",
+    "outputs": [{"kind": "tensor", "dtype": "float32", "shape": [7], "device": "cpu"}],
+    "choices": [{"line": 7, "times_us": [7.5, -1.0], "chosen": 0}],
+    "launches": 1,
+}
+SAMPLED: dict[str, Any] = {"answer": "sampled", "device_us": 7.5, "projections": [[1.5]], "scales": [[2.0]]}
+SHOWN: dict[str, Any] = {"answer": "shown", "copied": True}
 COMPILED: dict[str, Any] = {"answer": "compiled", "binaries": [], "cut": 0, "stopped": ""}
-ANSWERS = (READY, LOADED, RETURNED, RAISED, AWAKE, CLOCKED, OPENED, COMPILED)
+ANSWERS = (READY, LOADED, RETURNED, RAISED, PRECOMPILED, PREPARED, SAMPLED, SHOWN, COMPILED)
 
 
 def framed(payload: bytes, magic: bytes = b"grd1", length: int | None = None) -> bytes:
@@ -44,10 +50,6 @@ def framed(payload: bytes, magic: bytes = b"grd1", length: int | None = None) ->
 
 def said(answer: dict[str, Any]) -> bytes:
     return framed(json.dumps(answer).encode())
-
-
-def numbers(*values: int) -> bytes:
-    return framed(struct.pack(f"={len(values)}q", *values), b"grd2")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -18,35 +17,40 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from grader.errors import GradeError
-from grader.protocol.frames import FrameError, receive, receive_numbers, send
+from grader.protocol.frames import FrameError, receive, send
 from grader.protocol.messages import (
     Call,
     Compile,
     Compiled,
     Loaded,
-    Open,
+    Precompile,
+    Precompiled,
+    Prepare,
+    Prepared,
     Raised,
     Recipe,
+    Sample,
+    Sampled,
+    Show,
     Slot,
-    Timed,
 )
 from grader.sandbox import session as sandbox
-from grader.sandbox.outcome import Clocking, Died, Finished, Garbled, OutOfMemory, TimedOut
+from grader.sandbox.outcome import Died, Finished, Garbled, OutOfMemory, TimedOut
 from grader.sandbox.session import Session
 from tests.impostor import (
     ANSWERS,
-    AWAKE,
-    CLOCKED,
     COMPILED,
     LOADED,
-    OPENED,
+    PRECOMPILED,
+    PREPARED,
     READY,
     RETURNED,
+    SAMPLED,
+    SHOWN,
     Impostor,
     Saying,
     descriptors_open,
     framed,
-    numbers,
     said,
     script,
     session_with,
@@ -67,12 +71,20 @@ def call(session: Session) -> object:
     return session.call(Call(RECIPE, ("x",), (), SLOTS))
 
 
-def timed(session: Session) -> object:
-    return session.timed(Timed("copy", RECIPE, ("x",), (), "stream", 64), 17, 0.05)
+def precompile(session: Session) -> object:
+    return session.precompile(Precompile(Call(RECIPE, ("x",), (), ()), {}), 0.05)
+
+
+def prepare(session: Session) -> object:
+    return session.prepare(Prepare(Call(RECIPE, ("x",), (), ()), ({},), "stream", 64), 0.05)
+
+
+def sample(session: Session) -> object:
+    return session.sample(Sample(17), 0.05)
 
 
 def show(session: Session) -> object:
-    return session.open(Open(0, 0, 17))
+    return session.show(Show(0, 0, 17))
 
 
 def compile_(session: Session) -> object:
@@ -82,11 +94,21 @@ def compile_(session: Session) -> object:
 ASKS: dict[Ask, tuple[type, ...]] = {
     load: (Loaded, Raised, *UNANSWERED),
     call: (Finished, Raised, *UNANSWERED),
-    timed: (Clocking, Raised, *UNANSWERED),
+    precompile: (Precompiled, Raised, *UNANSWERED),
+    prepare: (Prepared, Raised, *UNANSWERED),
+    sample: (Sampled, Raised, *UNANSWERED),
     show: (bytes, type(None)),
     compile_: (Compiled, Raised, *UNANSWERED),
 }
-HONEST = {load: LOADED, call: RETURNED, show: OPENED, compile_: COMPILED}
+HONEST = {
+    load: LOADED,
+    call: RETURNED,
+    precompile: PRECOMPILED,
+    prepare: PREPARED,
+    sample: SAMPLED,
+    show: SHOWN,
+    compile_: COMPILED,
+}
 
 
 def asked(impostor: Impostor, *asks: Ask, limit_s: float = 5.0) -> list[object]:
@@ -164,7 +186,7 @@ ODD_PAYLOADS = st.sampled_from(
     ]
 )
 FRAMES = st.one_of(
-    st.sampled_from([*map(said, ANSWERS), numbers(), numbers(7), numbers(*range(1027))]),
+    st.sampled_from([*map(said, ANSWERS)]),
     distorted(),
     ODD_PAYLOADS.map(framed),
     st.binary(max_size=40),
@@ -192,7 +214,7 @@ STATUSES = st.sampled_from([-1, 0, 7 << 8, 255 << 8, 9, 11, 6 | 0x80, 34, 64, 0x
 def test_whatever_a_process_says_the_session_ends_in_an_outcome_and_in_time(
     sayings: list[Saying], asks: list[Ask], honest: int, closes: bool, status: int
 ) -> None:
-    beginning = script(READY, LOADED, HONEST.get(asks[0], AWAKE))[:honest]
+    beginning = script(READY, LOADED, HONEST[asks[0]])[:honest]
     started = time.monotonic()
     asked(Impostor((*beginning, *sayings), closes, status=status), *asks, limit_s=0.05)
     assert time.monotonic() - started < 5
@@ -212,20 +234,21 @@ def test_a_process_that_says_everything_before_it_is_asked_gains_no_time(
 
 
 def test_honest_answers_are_taken_one_after_another() -> None:
-    found = asked(Impostor(script(READY, LOADED, RETURNED, OPENED, COMPILED)), load, call, show, compile_)
-    assert [type(one) for one in found] == [Loaded, Finished, bytes, Compiled]
+    answers = script(READY, LOADED, RETURNED, PREPARED, SAMPLED, SHOWN, COMPILED)
+    found = asked(Impostor(answers), load, call, prepare, sample, show, compile_)
+    assert [type(one) for one in found] == [Loaded, Finished, Prepared, Sampled, bytes, Compiled]
 
 
-def test_an_honest_timed_call_is_a_conversation() -> None:
-    (found,) = asked(Impostor(script(READY, LOADED, AWAKE, numbers(7, 17) + said(CLOCKED))), timed)
-    assert isinstance(found, Clocking)
-    assert found.sums == (7, 17)
+def test_a_sample_of_a_process_that_has_ended_is_none() -> None:
+    first, second = asked(Impostor(script(READY, LOADED)), prepare, sample)
+    assert isinstance(first, UNANSWERED)
+    assert second == Died("ended before it was timed")
 
 
-@pytest.mark.parametrize("ask", [call, timed, show, compile_])
+@pytest.mark.parametrize("ask", [call, precompile, prepare, compile_])
 @pytest.mark.parametrize("answer", [*ANSWERS, {"answer": "won"}], ids=lambda answer: answer["answer"])
 def test_the_answer_to_another_question_is_none(ask: Ask, answer: dict[str, Any]) -> None:
-    if answer is HONEST.get(ask, AWAKE) or answer["answer"] == "raised":
+    if answer is HONEST[ask] or answer["answer"] == "raised":
         return
     (found,) = asked(Impostor(script(READY, LOADED, answer)), ask)
     assert found is None or isinstance(found, Garbled)
@@ -255,10 +278,11 @@ def test_an_answer_that_comes_twice_is_no_answer_to_the_next_question() -> None:
     assert second == Garbled("an answer must follow its question, got one before it was asked")
 
 
-def test_sums_that_come_before_the_seed_are_none() -> None:
-    early = said(AWAKE) + numbers(7) + said(CLOCKED)
-    (found,) = asked(Impostor(script(READY, LOADED, early)), timed)
-    assert isinstance(found, Garbled)
+def test_a_sample_that_comes_before_its_seed_is_none() -> None:
+    early = said(PREPARED) + said(SAMPLED)
+    first, second = asked(Impostor(script(READY, LOADED, early, SAMPLED)), prepare, sample)
+    assert isinstance(first, Prepared)
+    assert second == Garbled("an answer must follow its question, got one before it was asked")
 
 
 def test_a_process_that_answers_and_never_reads_is_not_written_to_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,25 +306,6 @@ def first_unanswered(session: Session) -> object:
 
 def long_call() -> Call:
     return Call(Recipe("copy", {"dtype": "x" * 8000}, 17), ("x",), (), ())
-
-
-def test_a_seed_is_not_written_to_a_full_channel(monkeypatch: pytest.MonkeyPatch) -> None:
-    impostor = Impostor(script(READY, LOADED, AWAKE))
-    with session_with(impostor) as session:
-        session.load()
-
-        def fill_up(channel: socket.socket) -> bool:
-            """Fill the channel once all but the seed has been said."""
-            if session.loaded and len(looked) == 1:
-                with contextlib.suppress(BlockingIOError):
-                    while True:
-                        channel.send(b" " * 4096, socket.MSG_DONTWAIT)
-            looked.append(channel)
-            return False
-
-        looked: list[socket.socket] = []
-        monkeypatch.setattr(sandbox, "has_more", fill_up)
-        assert timed(session) == TimedOut(0.05)
 
 
 def test_half_a_frame_does_not_hide_how_a_process_grows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,13 +428,13 @@ def test_a_reader_takes_no_more_than_its_frame(rest: bytes, limit: int) -> None:
         assert reader.recv(100) == rest
 
 
-@given(st.integers(801, 2**32 - 1), st.sampled_from([b"grd1", b"grd2"]))
-def test_a_length_is_refused_before_anything_is_set_aside_for_it(length: int, magic: bytes) -> None:
+@given(st.integers(801, 2**32 - 1))
+def test_a_length_is_refused_before_anything_is_set_aside_for_it(length: int) -> None:
     writer, reader = socket.socketpair()
     with writer, reader:
-        writer.sendall(framed(b"", magic, length))
+        writer.sendall(framed(b"", length=length))
         with pytest.raises(FrameError, match="a frame must hold at most"):
-            receive(reader, 800) if magic == b"grd1" else receive_numbers(reader, 100)
+            receive(reader, 800)
 
 
 def test_a_message_to_a_reader_that_reads_arrives_whole_within_its_deadline() -> None:

@@ -152,7 +152,7 @@ def test_the_gpu_that_is_here_is_among_those_that_kernels_are_compiled_for(findi
 
 def test_for_a_gpu_that_cute_s_compiler_does_not_know_a_sentence_says_so(compiler: ForkServer, part: Part) -> None:
     start = Start("ex.py", f"{HEAD}{COPY}{ADD}", INPUTS, (part.name,))
-    compiling = Compiling(start, Limits(), [replace(part, kernels="cute")], capability="7.5")
+    compiling = Compiling(start, Limits(), [replace(part, tensors="cute")], capability="7.5")
     compiling.run(compiler)
     assert compiling.found(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
 

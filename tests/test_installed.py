@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("grader", "pyproject.toml", "README.md")
 # Where it was graded, when, for how long, and what a path that differs is part of.
-OF_THE_RUN = {"graded_at", "duration_s", "command", "submission"}
+OF_THE_RUN = {"graded_at", "duration_s", "command", "submission", "timeline"}
 
 
 @pytest.fixture(scope="module")

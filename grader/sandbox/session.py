@@ -299,6 +299,8 @@ class Session:
 
     def sample(self, wanted: Sample, limit_s: float) -> Sampled | Raised | Unanswered:
         """Have what was prepared timed once."""
+        if self._child is None:
+            return Died("ended before it was timed")
         return self._exchange(wanted, Sampled, limit_s)
 
     def show(self, wanted: Show) -> bytes | None:
