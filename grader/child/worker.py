@@ -31,6 +31,7 @@ from grader.child.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, pl
 from grader.child.raising import Raising
 from grader.child.tuning import Tuning
 from grader.child.watching import Watching, fill_uninitialised_memory
+from grader.child.written import write_down
 from grader.gpus import USUAL
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -134,7 +135,7 @@ class Worker:
         self._cpu_arguments = Arguments(torch.device("cpu"))
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
         self._submission = types.ModuleType("submission")
-        self._write_down()
+        write_down(self._path, start.submission)
 
     def _install_watches(self) -> None:
         if _interpreted():
@@ -160,12 +161,6 @@ class Worker:
         self._recorder.install_cute()
         if _interpreted():
             trace_for(USUAL)
-
-    def _write_down(self) -> None:
-        # In one step: another process of the same submission may be reading it.
-        unfinished = Path(f"{self._path}.{os.getpid()}")
-        unfinished.write_text(self._start.submission, encoding="utf-8")
-        unfinished.replace(self._path)
 
     def load(self) -> Loaded | Raised:
         """Execute the submission's file and say which functions it defines."""

@@ -21,6 +21,7 @@ from grader.child.interpreter.once import patch_language_once
 from grader.child.outputs import copied_out, form_of
 from grader.child.raising import Raising
 from grader.child.watching import fill_uninitialised_memory
+from grader.child.written import write_down
 from grader.protocol import messages
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
@@ -87,10 +88,7 @@ class Replayer:
         self._draws_on_device = draws_on_device
         self._around = around
         self._path = str(Path(scratch, start.submission_name))
-        # In one step: another replayer of the same submission may be reading it.
-        unfinished = Path(f"{self._path}.{os.getpid()}")
-        unfinished.write_text(start.submission, encoding="utf-8")
-        unfinished.replace(self._path)
+        write_down(self._path, start.submission)
         # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
         self._home = _Home.on(device, guarded=guarded)
         self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}

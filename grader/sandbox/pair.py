@@ -15,7 +15,7 @@ from typing import Any
 
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
-from grader.protocol.trace import CuteCall, Deed, Launch, Trace, fingerprint, launches_in
+from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
@@ -102,16 +102,19 @@ class Pair:
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
-        recorded, trace = answer
-        storages, found, digest = self._memory_of(recorded.trace, afresh=afresh)
-        if found & self._gone:
+        told = self._told(call, *answer, afresh=afresh)
+        if told.found & self._gone:
             # It is recorded once more, with that memory told anew.
             self._apart = True
             return self.record(call)
-        told = Told(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, storages, found, digest)
         # The next call is told anew whatever this one has made.
         self._apart = not told.is_replayed
         return told
+
+    def _told(self, call: Call, recorded: Recorded, trace: Trace, *, afresh: bool) -> Told:
+        """Return what a call said, with the memory that it works with."""
+        memory = self._memory_of(recorded.trace, afresh=afresh)
+        return Told(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, *memory)
 
     def _memory_of(self, message: Mapping[str, Any], *, afresh: bool) -> tuple[frozenset[int], frozenset[int], bytes]:
         """Return the storages of a trace, those that earlier calls made, and the digest."""
@@ -149,11 +152,7 @@ class Pair:
             answer = self.session.record(Record(call, afresh, bare=True))
             if not isinstance(answer, tuple):
                 return answer
-            recorded, trace = answer
-            message = recorded.trace
-            storages, found, digest = self._memory_of(message, afresh=afresh)
-            untold = recorded.untold
-            tolds.append(Told(call, trace, message, recorded.deeds, untold, afresh, storages, found, digest))
+            tolds.append(self._told(call, *answer, afresh=afresh))
         first, second = tolds
         return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
 
