@@ -235,7 +235,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration of an autotuned kernel: what sets it apart, its time in microseconds (-1: it does not work)."""
+    """One configuration of an autotuned kernel: what sets it apart, and its time in microseconds.
+
+    -1: it does not work. -2: it was not tried, because compiling it would have taken too long.
+    """
 
     words: str
     time_us: float

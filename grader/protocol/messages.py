@@ -174,13 +174,15 @@ class Prepare:
 
     call: its recipe says which inputs; every sample draws them from a seed of its own. traces: the last one is timed;
     those before it are run once, for the memory that they leave. method: "stream" launches step by step, "graph"
-    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample.
+    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample. untried: configurations
+    that its autotuners leave out.
     """
 
     call: Call
     traces: tuple[Mapping[str, Any], ...]
     method: Method
     cover_bytes: int
+    untried: tuple[int, ...] = ()
     op: Literal["prepare"] = "prepare"
 
 
@@ -459,7 +461,7 @@ class Raised:
 @dataclass(frozen=True)
 class Choice:
     """What an autotuned launch chose. line: of the launch. times_us: of each configuration, -1 for one that does not
-    work. chosen: the place of the fastest.
+    work, -2 for one that was not tried. chosen: the place of the fastest.
     """
 
     line: int

@@ -31,6 +31,7 @@ _HOPELESS = 2.0
 # Of the inputs that a trace is prepared with.
 _SEED = 0x9E3779B9
 _NO_TIME = -1.0
+_LEFT_OUT = -2.0
 _NO_CALL = Call(Recipe("", {}, 0), (), (), ())
 
 Build = Callable[[int], Sequence[object]]
@@ -59,7 +60,9 @@ class Timing:
         timed: _TimedTrace | None = None
         try:
             for trace in traces:
-                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=trace is traces[-1])
+                tunes = trace is traces[-1]
+                untried = frozenset(asked.untried if tunes else ())
+                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=tunes, untried=untried)
                 timed.place(timed.inputs(_SEED))
                 run = timed.first()
             assert timed is not None
@@ -124,6 +127,7 @@ class _TimedTrace:
     call: Call
     build: Build
     tunes: bool
+    untried: frozenset[int] = frozenset()
     tuned: dict[int, Choice] = field(default_factory=dict)
     line: int = 0
 
@@ -221,6 +225,9 @@ class _TimedTrace:
         times: list[float] = []
         raised: Exception | None = None
         for place in range(len(step.alternatives)):
+            if place in self.untried:
+                times.append(_LEFT_OUT)
+                continue
             try:
                 times.append(self._time_of(step, place, run, min((one for one in times if one >= 0), default=inf)))
             except Exception as refused:

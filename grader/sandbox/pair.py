@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from grader.model.exercise import Limits
-from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
+from grader.protocol.messages import Call, Loaded, Raised, Record, Replay, Start
 from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
+from grader.sandbox.precompiling import precompile
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
@@ -26,8 +26,6 @@ from grader.sandbox.side_by_side import SideBySide
 _SIDE_BY_SIDE = 2
 # They compile most of the time.
 _MOST_ON_GPU = 8
-# All configurations of an autotuner at one size; compiling itself is not counted.
-_PRECOMPILE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Told:
     """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it.
 
     storages: what it works with. found: those of them that earlier calls made. digest: of the trace, and of those that
-    made the memory which it finds.
+    made the memory which it finds. untried: configurations of its autotuners that are left out where it is timed.
     """
 
     call: Call
@@ -47,6 +45,7 @@ class Told:
     storages: frozenset[int]
     found: frozenset[int]
     digest: bytes
+    untried: frozenset[int] = frozenset()
 
     @property
     def is_replayed(self) -> bool:
@@ -156,23 +155,10 @@ class Pair:
         first, second = tolds
         return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
 
-    def precompile(self, calls: Sequence[Told]) -> None:
-        """Compile what calls launch, in all replayers side by side. What fails here fails again when it is timed."""
-        waiting = SimpleQueue[Told]()
-        for told in calls:
-            waiting.put(told)
-
-        def work(replayer: Session) -> None:
-            while True:
-                try:
-                    told = waiting.get_nowait()
-                except Empty:
-                    return
-                replayer.precompile(Precompile(told.call, told.message), _PRECOMPILE_S)
-
-        with ThreadPoolExecutor(len(self._replayers)) as pool:
-            for done in [pool.submit(work, replayer) for replayer in self._replayers]:
-                done.result()
+    def precompile(self, calls: Sequence[Told]) -> list[Told]:
+        """Compile what calls launch, in all replayers side by side; return them with what was not ready in time."""
+        untried = precompile(self._replayers, calls)
+        return [replace(told, untried=places) for told, places in zip(calls, untried, strict=True)]
 
     def end_all_but_one(self) -> Session:
         """End the submission's process and all replayers but one; return that one, which times."""
