@@ -69,9 +69,12 @@ class Timing:
             self.line = timed.line if timed else 0
         return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
 
-    def precompile(self, trace: Trace) -> int:
-        """Compile what a trace launches, in every configuration; return how many launches that were."""
-        return _Compilation(self._device, self._library, trace).launches()
+    def precompile(self, trace: Trace, configuration: int) -> int:
+        """Compile what a trace launches; return how many launches that were.
+
+        configuration: of every autotuner; -1: every one, and what does not work is passed over.
+        """
+        return _Compilation(self._device, self._library, trace, configuration).launches()
 
     def sample(self, wanted: Sample) -> Sampled:
         """Time it once. Raises ValueError where nothing is prepared."""
@@ -252,7 +255,8 @@ class _TimedTrace:
 class _Compilation:
     """A trace whose launches are compiled and not run, on memory that nobody fills."""
 
-    def __init__(self, device: torch.device, library: Library, trace: Trace) -> None:
+    def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:
+        self._configuration = configuration
         self.device = device
         self.memory = _Blank(device, trace)
         self.kernels, self.program = library.kernels, library.program
@@ -269,7 +273,10 @@ class _Compilation:
         return None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Compile every alternative; those that do not work are passed over."""
+        """Compile one alternative; or every one, and those that do not work are passed over."""
+        if self._configuration >= 0:
+            run.steps(step.alternatives[self._configuration % len(step.alternatives)])
+            return
         known = self.memory.known()
         for alternative in step.alternatives:
             self.memory.drop_but(known)

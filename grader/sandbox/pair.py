@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 from grader.model.exercise import Limits
 from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
-from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, fingerprint, launches_in
+from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, choices_in, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
@@ -52,6 +52,11 @@ class Told:
     def is_replayed(self) -> bool:
         """Whether nothing stands against replaying it."""
         return not (self.deeds or self.untold)
+
+    @property
+    def configurations(self) -> int:
+        """Return how many configurations the autotuner has that has most; 0 where nothing is autotuned."""
+        return max((len(step.alternatives) for step in choices_in(self.trace.steps)), default=0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -187,9 +192,10 @@ class Pair:
         """End all of them; the next call starts others."""
         self.end_all_but_one().restart()
 
-    def replay(self, told: Told, call: Call) -> Outcome:
-        """Replay what was told, on the inputs of the call's recipe."""
-        outcome = self._replayers[0].replay(Replay(call, told.message, "afresh" if told.afresh else "kept"))
+    def replay(self, told: Told, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
+        """Replay what was told, on the inputs of the call's recipe. configurations: those that are tried, or all."""
+        memory: Literal["afresh", "kept"] = "afresh" if told.afresh else "kept"
+        outcome = self._replayers[0].replay(Replay(call, told.message, memory, configurations=configurations))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
@@ -197,14 +203,26 @@ class Pair:
         """Return what replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
         return SideBySide(self._replayers, prepare)
 
-    def begin_apart(self, together: SideBySide, place: int, told: Told, call_of: Callable[[], Call]) -> None:
+    def replay_alone(self, told: Told, call: Call, configurations: tuple[int, ...]) -> Outcome:
+        """Replay a call that needs no memory of earlier ones; what it makes is not kept either."""
+        self._gone |= told.storages
+        return self._replayers[0].replay(Replay(call, told.message, "alone", configurations=configurations))
+
+    def begin_apart(
+        self,
+        together: SideBySide,
+        place: int,
+        told: Told,
+        call_of: Callable[[], Call],
+        configurations: tuple[int, ...] = (),
+    ) -> None:
         """Begin to replay a call, if it needs no memory of earlier ones; what it makes is not kept either.
 
-        call_of: makes the call, with the inputs that it is replayed on.
+        call_of: makes the call, with the inputs that it is replayed on. configurations: those that are tried, or all.
         """
         if told.is_replayed and not told.afresh and not told.found and len(self._replayers) > 1:
             self._gone |= told.storages
-            together.begin(place, lambda: Replay(call_of(), told.message, "alone"))
+            together.begin(place, lambda: Replay(call_of(), told.message, "alone", configurations=configurations))
 
     def depends_on_kernels(self, told: Told, call: Call) -> bool:
         """Tell whether what a replay returns is something else when no kernel is launched in it."""
