@@ -131,7 +131,7 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: i
             Cause(
                 "memory",
                 "Takes too much memory",
-                f"For {work.words}: tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
+                f"For {_call(work)}: tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
                 f"and results; {_bytes(work.extra_allowed_bytes)} are allowed ({model.extra_bytes}).",
                 "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
                 f"at most {_bytes(work.extra_allowed_bytes)}",
@@ -146,7 +146,7 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: i
         Cause(
             "traffic",
             "Moves more bytes than needed",
-            f"For {work.words}: {_bytes(work.moved_bytes)} are loaded and stored, {_times(work)} times the "
+            f"For {_call(work)}: {_bytes(work.moved_bytes)} are loaded and stored, {_times(work)} times the "
             f"{_bytes(work.model_bytes)} that this part needs ({model.bytes}){slack}. {_each(launches)}",
             _why(work, [launch.traffic for launch in launches if launch.traffic]),
             f"at most {_bytes(work.allowed_bytes)}",
@@ -154,6 +154,10 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: i
         ),
         tuple(_clues(work, [launch.traffic for launch in launches if launch.traffic], going)),
     )
+
+
+def _call(work: Work) -> str:
+    return f"{work.words}, with {work.configuration}" if work.configuration else work.words
 
 
 def _times(work: Work) -> str:
