@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from grader.judge.bench import Bench, Evidence, Request, Trial
+from grader.judge.bench import Bench, Evidence, NotRunHere, Request, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.compare import compare, tensor_of
@@ -26,7 +26,10 @@ _MOST_EXPLAINED = 4
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     """Run the check's rule on its planned cases. What kernels did not do earns nothing, be it right."""
     before = len(bench.evidence)
-    ruling = _ruled(bench, planned)
+    try:
+        ruling = _ruled(bench, planned)
+    except NotRunHere as call:
+        return Ruling(None, unfit=f"a GPU has to run this: {call}")
     if ruling.failure is None and bench.part.is_replayed and not isinstance(planned.check.rule, UsesKernels):
         allowed = [name for check in bench.part.checks for name in _allowed(check.rule)]
         seen = bench.evidence[before:]
