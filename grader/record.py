@@ -324,7 +324,8 @@ class Work:
 
     loaded and stored count every access, unique ones every byte of a launch once. model_bytes: what the formula of the
     specification says; allowed_bytes: how many were allowed. extra_bytes: the most memory that tensors took up beyond
-    inputs and results, of extra_allowed_bytes (-1: not limited).
+    inputs and results, of extra_allowed_bytes (-1: not limited). configuration: of autotuned kernels, the one that was
+    counted; empty without.
     """
 
     case: dict[str, int | float | bool | str]
@@ -338,6 +339,7 @@ class Work:
     allowed_bytes: int
     extra_bytes: int
     extra_allowed_bytes: int = -1
+    configuration: str = ""
 
     @property
     def moved_bytes(self) -> int:

@@ -13,8 +13,8 @@ from queue import SimpleQueue
 from threading import Event, Thread
 
 from grader.plan import Plan, PlannedCase, PlannedCheck
+from grader.protocol.configurations import lightest, likeness
 from grader.protocol.messages import Call, Precompile, Recipe
-from grader.protocol.trace import lightest, likeness
 from grader.sandbox.pair import Pair, Told
 from grader.sandbox.session import Session
 
@@ -74,7 +74,10 @@ class _Prefetch:
             if self._stopped.is_set():
                 return
             told = pair.record(_call(planned, one))
-            if isinstance(told, Told) and told.is_replayed and (kind := likeness(told.trace, -1)) not in seen:
+            if not isinstance(told, Told) or not told.is_replayed:
+                continue
+            kind = likeness(told.trace, lightest(told.trace))
+            if kind not in seen:
                 seen.add(kind)
                 self._waiting.put(told)
 

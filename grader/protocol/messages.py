@@ -148,13 +148,15 @@ class Replay:
     """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left.
+    left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
+    fewer counts on from its first. Without any: all, in their own order.
     """
 
     call: Call
     trace: Mapping[str, Any]
     memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
+    configurations: tuple[int, ...] = ()
     op: Literal["replay"] = "replay"
 
 
@@ -163,10 +165,15 @@ Method = Literal["stream", "graph"]
 
 @dataclass(frozen=True)
 class Precompile:
-    """Compile what a trace launches, in every configuration of its autotuners; run nothing."""
+    """Compile what a trace launches, and run nothing.
+
+    configuration: of its autotuners, as in Replay; what does not compile, or does not fit the device, is raised. -1:
+    every configuration, and those that do not work are passed over.
+    """
 
     call: Call
     trace: Mapping[str, Any]
+    configuration: int = -1
     op: Literal["precompile"] = "precompile"
 
 
@@ -435,6 +442,7 @@ class Returned:
     """The function returned; the bytes of every output whose form matched its slot lie in the memory file.
 
     allocated_bytes: the most that tensors which the call allocated took up at one time, its results included.
+    configuration: which one the first autotuner took, -1 without any.
     """
 
     answer: Literal["returned"]
@@ -445,6 +453,7 @@ class Returned:
     operators: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
     allocated_bytes: int = 0
+    configuration: int = -1
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from grader.child.storage import bytes_of
 from grader.child.tuning import is_passed_over
 from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
+from grader.protocol.configurations import lightest_first
 from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Recipe, Sample, Sampled, Show, Shown
 from grader.protocol.trace import Choose, KernelText, Trace, Window
 from grader.replay.clock import Clock, Graph, Work
@@ -72,9 +73,12 @@ class Timing:
             self.line = timed.line if timed else 0
         return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
 
-    def precompile(self, trace: Trace) -> int:
-        """Compile what a trace launches, in every configuration; return how many launches that were."""
-        return _Compilation(self._device, self._library, trace).launches()
+    def precompile(self, trace: Trace, configuration: int) -> int:
+        """Compile what a trace launches; return how many launches that were.
+
+        configuration: of every autotuner; -1: every one, and what does not work is passed over.
+        """
+        return _Compilation(self._device, self._library, trace, configuration).launches()
 
     def sample(self, wanted: Sample) -> Sampled:
         """Time it once. Raises ValueError where nothing is prepared."""
@@ -215,7 +219,7 @@ class _TimedTrace:
     def choose(self, step: Choose, run: Run) -> None:
         """Do what the fastest configuration does; the first time, measure all of them."""
         if not self.tunes:
-            first_that_works(step, run)
+            first_that_works(step, run, lightest_first(step))
             return
         if id(step) not in self.tuned:
             self.tuned[id(step)] = self._tune(step, run)
@@ -224,8 +228,9 @@ class _TimedTrace:
     def _tune(self, step: Choose, run: Run) -> Choice:
         times: list[float] = []
         raised: Exception | None = None
+        left_out = self.untried if any(place not in self.untried for place in range(len(step.alternatives))) else ()
         for place in range(len(step.alternatives)):
-            if place in self.untried:
+            if place in left_out:
                 times.append(_LEFT_OUT)
                 continue
             try:
@@ -259,7 +264,8 @@ class _TimedTrace:
 class _Compilation:
     """A trace whose launches are compiled and not run, on memory that nobody fills."""
 
-    def __init__(self, device: torch.device, library: Library, trace: Trace) -> None:
+    def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:
+        self._configuration = configuration
         self.device = device
         self.memory = _Blank(device, trace)
         self.kernels, self.program = library.kernels, library.program
@@ -276,7 +282,10 @@ class _Compilation:
         return None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Compile every alternative; those that do not work are passed over."""
+        """Compile one alternative; or every one, and those that do not work are passed over."""
+        if self._configuration >= 0:
+            run.steps(step.alternatives[self._configuration % len(step.alternatives)])
+            return
         known = self.memory.known()
         for alternative in step.alternatives:
             self.memory.drop_but(known)

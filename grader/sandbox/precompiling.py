@@ -14,17 +14,15 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-from grader.protocol.configurations import configurations_in
+from grader.protocol.configurations import lightest, likeness
 from grader.protocol.messages import Call, Precompile, Precompiled, Raised
-from grader.protocol.trace import Launch, TensorValue, Trace, Value, choices_in, launches_in
+from grader.protocol.trace import Trace, choices_in
 from grader.sandbox.outcome import Unanswered
 
 # What must run, at one size; compiling itself is not counted.
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
-# Addresses and sizes that 16 divides are compiled for on their own.
-_ALIGNED = 16
 
 T = TypeVar("T")
 # A call's place among the calls, and that of a configuration of its autotuners.
@@ -117,12 +115,7 @@ def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
 
 def _needed(calls: Sequence[Traced]) -> list[Unit]:
     """Return what must run: of autotuned calls, the configuration with the smallest constants."""
-    return [(place, _lightest(told.trace)) for place, told in enumerate(calls)]
-
-
-def _lightest(trace: Trace) -> int:
-    most = max(configurations_in(trace), key=lambda one: len(one.sizes), default=None)
-    return most.sizes.index(min(most.sizes)) if most else 0
+    return [(place, lightest(told.trace)) for place, told in enumerate(calls)]
 
 
 def _groups(calls: Sequence[Traced]) -> list[list[Unit]]:
@@ -133,29 +126,5 @@ def _groups(calls: Sequence[Traced]) -> list[list[Unit]]:
     for configuration in range(max(counts, default=0)):
         for place, told in enumerate(calls):
             if configuration < counts[place] and (place, configuration) not in needed:
-                found.setdefault(_likeness(told.trace, configuration), []).append((place, configuration))
+                found.setdefault(likeness(told.trace, configuration), []).append((place, configuration))
     return list(found.values())
-
-
-def _likeness(trace: Trace, configuration: int) -> object:
-    """Return something that is equal where the same code comes of compiling, as far as a glance tells."""
-    chosen = [one.alternatives[configuration % len(one.alternatives)] for one in choices_in(trace.steps)]
-    launches = [launch for steps in chosen for launch in launches_in(steps) if isinstance(launch, Launch)]
-    return tuple(
-        (
-            trace.kernels[launch.kernel].line,
-            tuple(_kind(trace, value) for value in launch.args),
-            tuple((name, repr(launch.kwargs[name])) for name in sorted(launch.kwargs)),
-            tuple((name, repr(launch.options[name])) for name in sorted(launch.options)),
-        )
-        for launch in launches
-    )
-
-
-def _kind(trace: Trace, value: Value) -> object:
-    match value:
-        case TensorValue(index):
-            return trace.windows[index].dtype, trace.windows[index].offset % _ALIGNED == 0
-        case int() if not isinstance(value, bool):
-            return value == 1, value % _ALIGNED == 0
-    return repr(value)
