@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-# So many times in a row a program may get the same answer without anything being stored. It takes a second.
-MOST_EQUAL_ANSWERS = 5000
+# So many times in a row a program may get the same answer without anything being stored. It takes
+# less than a second.
+MOST_EQUAL_ANSWERS = 1000
 _WAITS_AT = "CV"
 
 
