@@ -1,4 +1,4 @@
-"""attention_forward.work fail: tiles of 16 queries read all keys and values twice as often as tiles of 32.
+"""attention_forward.traffic fail: a program has a single query in its tile of 16, so all keys are read for each of them.
 
 Cause: read_again
 """
@@ -38,9 +38,11 @@ def forward_kernel(
     BLOCK_N: tl.constexpr,
 ):
     h, b = tl.program_id(1), tl.program_id(2)
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    # A product needs 16 rows: the others are empty.
+    lanes = tl.arange(0, BLOCK_M)
+    rows = tl.program_id(0) + lanes
     keys, dims = tl.arange(0, BLOCK_N), tl.arange(0, D)[None, :]
-    row_mask = rows[:, None] < Sq
+    row_mask = lanes[:, None] == 0
     q_ptrs = q_ptr + b * stride_qb + h * stride_qh + rows[:, None] * stride_qs + dims
     k_ptrs = k_ptr + b * stride_kb + h // group * stride_kh + keys[:, None] * stride_ks + dims
     v_ptrs = v_ptr + b * stride_vb + h // group * stride_vh + keys[:, None] * stride_vs + dims
@@ -50,7 +52,7 @@ def forward_kernel(
     acc = tl.full((BLOCK_M, D), 0.0, tl.float32)
     last = Skv
     if CAUSAL:
-        last = tl.minimum(tl.maximum((tl.program_id(0) + 1) * BLOCK_M + Skv - Sq, 0), Skv)
+        last = tl.minimum(tl.maximum(tl.program_id(0) + 1 + Skv - Sq, 0), Skv)
     for start in range(0, last, BLOCK_N):
         inside = keys < Skv - start
         k = tl.load(k_ptrs, mask=inside[:, None], other=0.0)
@@ -72,7 +74,7 @@ def forward_kernel(
     o = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     head = b * tl.num_programs(1) + h
     tl.store(o_ptr + (head * Sq + rows[:, None]) * D + dims, o.to(q.dtype), mask=row_mask)
-    tl.store(lse_ptr + head * Sq + rows, top + tl.log(total), mask=rows < Sq)
+    tl.store(lse_ptr + head * Sq + rows, top + tl.log(total), mask=lanes == 0)
 
 
 def attention_forward(
@@ -83,6 +85,6 @@ def attention_forward(
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
     scale = D**-0.5 if scale is None else scale
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3])
-    grid = (triton.cdiv(Sq, BLOCK_M), Hq, B)
+    grid = (Sq, Hq, B)
     forward_kernel[grid](q, k, v, o, lse, Hq // Hkv, Sq, Skv, scale, *strides, D, causal, BLOCK_M, BLOCK_N)
     return o, lse
