@@ -389,7 +389,7 @@ ROW_SOFTMAX = Part(
                     ({"M": 6, "N": 500}, {"M": 3, "N": 8192, "dtype": "float16"}),
                     generated=0,
                 ),
-                # A row that is read twice costs half as much again, for some of the points; three times is twice as much.
+                # A row that is read twice costs half as much again, for some of the points.
                 moved=Allowance("itemsize * 2 * M * N", full=1.1, none=2.0),
             ),
         ),

@@ -493,10 +493,9 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     # lengths are so long that 16 splits of any sequence are as little.
     sizes = (
         # Four query heads with keys and values of their own; four that share them, for a quarter of the bytes.
-        sized(320, Hkv=4),
-        sized(1200, group=4),
-        sized(1200, 2, group=4, lengths="stairs", unused=150),
-        sized(2048, group=4, unused=1000),
+        sized(256, Hkv=4),
+        sized(1024, 2, group=4, lengths="stairs", unused=128),
+        sized(1792, group=4, unused=1024),
     )
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"

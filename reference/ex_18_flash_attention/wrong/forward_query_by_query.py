@@ -1,4 +1,4 @@
-"""attention_forward.traffic fail: a program has a single query in its tile of 16, so all keys are read for each of them.
+"""attention_forward.traffic fail: a program's tile of 16 holds a single query, so all keys are read for each.
 
 Cause: read_again
 """
