@@ -354,7 +354,7 @@ def test_stores_that_could_not_be_followed_pass_where_even_all_of_them_may_be_an
 def test_the_work_of_each_case_is_kept() -> None:
     (work,) = judged(moved(8000, 4000), moved(100, 0), allocated=5000, sizes=(4000, 700)).work
     assert work == Work(
-        {"N": N}, "N=1000", 8100, 4000, 12100, 2, 128, 12000, 13200, 1000, -1, 18000, -1, unique_stored_bytes=4000
+        {"N": N}, "N=1000", 8100, 4000, 12100, 2, 128, 12000, 13200, 1000, none_bytes=18000, unique_stored_bytes=4000
     )
 
 

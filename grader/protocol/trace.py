@@ -304,6 +304,15 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
     return tuple(found)
 
 
+def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
+    """Return what is autotuned in these steps; inside of an autotuned kernel's steps, in its first configuration."""
+    found: list[Choose] = []
+    for step in steps:
+        if isinstance(step, Choose):
+            found += [step, *choices_in(step.alternatives[0])]
+    return tuple(found)
+
+
 def fingerprint(message: Mapping[str, Any]) -> bytes:
     """Return a text that is equal for traces that do the same, whatever their storages are numbered."""
     numbers: dict[int, int] = {}

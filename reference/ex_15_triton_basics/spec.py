@@ -94,7 +94,7 @@ def elementwise(
             "Right for lengths that do not fill the last block",
             points[1],
             WRITES,
-            Agrees(Cases(vectors(("normal",)), TAILS, generated=5)),
+            Agrees(Cases(vectors(("normal",)), TAILS, generated=5), every_configuration=True),
         ),
         Check(
             "values",
@@ -297,7 +297,8 @@ ROW_SOFTMAX = Part(
                         {"M": 2, "N": 384},
                     ),
                     generated=5,
-                )
+                ),
+                every_configuration=True,
             ),
         ),
         Check(
