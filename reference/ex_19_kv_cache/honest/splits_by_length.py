@@ -92,7 +92,7 @@ def join_kernel(acc_ptr, lse_ptr, lengths_ptr, o_ptr, heads, D: tl.constexpr, SP
 
 def splits_for(slots: int) -> int:
     """More slots, more programs."""
-    return 4 if slots <= 128 else 8 if slots <= 512 else 16
+    return 4 if slots <= 512 else 8 if slots <= 1024 else 16
 
 
 def paged_decode_attention(q, k_pages, v_pages, block_table, lengths, scale=None):
