@@ -235,7 +235,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration of an autotuned kernel: what sets it apart, its time in microseconds (-1: it does not work)."""
+    """One configuration of an autotuned kernel: what sets it apart, and its time in microseconds.
+
+    -1: it does not work. -2: it was not tried, because compiling it would have taken too long.
+    """
 
     words: str
     time_us: float
@@ -321,7 +324,8 @@ class Work:
 
     loaded and stored count every access, unique ones every byte of a launch once. model_bytes: what the formula of the
     specification says; allowed_bytes: how many were allowed. extra_bytes: the most memory that tensors took up beyond
-    inputs and results, of extra_allowed_bytes (-1: not limited).
+    inputs and results, of extra_allowed_bytes (-1: not limited). configuration: of autotuned kernels, the one that was
+    counted; empty without.
     """
 
     case: dict[str, int | float | bool | str]
@@ -335,6 +339,7 @@ class Work:
     allowed_bytes: int
     extra_bytes: int
     extra_allowed_bytes: int = -1
+    configuration: str = ""
 
     @property
     def moved_bytes(self) -> int:

@@ -9,6 +9,7 @@ from math import floor
 from grader.judge.bench import Bench, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
+from grader.judge.configurations import others, words_of
 from grader.judge.ruling import Ruling
 from grader.model.exercise import WorkModel
 from grader.model.formula import evaluate
@@ -46,14 +47,41 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if not trial.launches:
             return Ruling(_NO_KERNEL, one, work=tuple(found))
-        launches = [_plausible(launch) for launch in trial.launches]
-        work = _counted(trial, launches, one, model, len(bench.part.outputs))
+        work, failure = _weighed(bench, one, model, trial)
+        if failure:
+            # An autotuner would not have chosen a configuration that moves more than another one.
+            work, failure = _least(
+                (work, failure), (_weighed(bench, one, model, each) for each in others(bench, one, trial))
+            )
         if isinstance(work, str):
             return Ruling(None, one, work=tuple(found), undecided=work)
         found.append(work)
-        if failure := _too_much(work, model, launches, sum(output.nbytes for output in trial.expected)):
+        if failure:
             return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))
     return Ruling(None, metrics=_metrics(found), work=tuple(found))
+
+
+def _weighed(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> tuple[Work | str, Failure | None]:
+    """What a call moved and what is wrong with that; or why it is not known."""
+    launches = [_plausible(launch) for launch in trial.launches]
+    work = _counted(trial, launches, one, model, len(bench.part.outputs))
+    if isinstance(work, str):
+        return work, None
+    return work, _too_much(work, model, launches, sum(output.nbytes for output in trial.expected))
+
+
+def _least(
+    first: tuple[Work | str, Failure | None], rest: Iterator[tuple[Work | str, Failure | None]]
+) -> tuple[Work | str, Failure | None]:
+    """The call with which nothing is wrong, or the one that moves least."""
+    best = first
+    for each in rest:
+        work, failure = each
+        if isinstance(work, Work) and isinstance(best[0], Work) and work.moved_bytes < best[0].moved_bytes:
+            best = each
+        if isinstance(work, Work) and failure is None:
+            return each
+    return best
 
 
 def _plausible(launch: Launch) -> Launch:
@@ -86,6 +114,7 @@ def _counted(trial: Trial, launches: Sequence[Launch], one: PlannedCase, model: 
         allowed_bytes=floor(model.slack * needed),
         extra_bytes=min(max(trial.outcome.answer.allocated_bytes - results, 0), _MOST),
         extra_allowed_bytes=floor(evaluate(model.extra_bytes, one.case)) if model.extra_bytes else -1,
+        configuration=words_of(trial),
     )
 
 
@@ -102,7 +131,7 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: i
             Cause(
                 "memory",
                 "Takes too much memory",
-                f"For {work.words}: tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
+                f"For {_call(work)}: tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
                 f"and results; {_bytes(work.extra_allowed_bytes)} are allowed ({model.extra_bytes}).",
                 "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
                 f"at most {_bytes(work.extra_allowed_bytes)}",
@@ -117,7 +146,7 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: i
         Cause(
             "traffic",
             "Moves more bytes than needed",
-            f"For {work.words}: {_bytes(work.moved_bytes)} are loaded and stored, {_times(work)} times the "
+            f"For {_call(work)}: {_bytes(work.moved_bytes)} are loaded and stored, {_times(work)} times the "
             f"{_bytes(work.model_bytes)} that this part needs ({model.bytes}){slack}. {_each(launches)}",
             _why(work, [launch.traffic for launch in launches if launch.traffic]),
             f"at most {_bytes(work.allowed_bytes)}",
@@ -125,6 +154,10 @@ def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: i
         ),
         tuple(_clues(work, [launch.traffic for launch in launches if launch.traffic], going)),
     )
+
+
+def _call(work: Work) -> str:
+    return f"{work.words}, with {work.configuration}" if work.configuration else work.words
 
 
 def _times(work: Work) -> str:

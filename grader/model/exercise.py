@@ -51,9 +51,14 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Agrees:
-    """Passes when every output agrees with the oracle on every case."""
+    """Passes when every output agrees with the oracle on every case.
+
+    every_configuration: the largest canonical case is also run in every configuration of autotuned kernels, in the
+    interpreter: such a case should be small, and no usual tile should divide it.
+    """
 
     cases: Cases
+    every_configuration: bool = False
 
 
 @dataclass(frozen=True)
@@ -267,7 +272,7 @@ class Check:
     def cases(self) -> Cases | None:
         """The cases that the rule runs, or None for a rule that runs none of its own."""
         match self.rule:
-            case Agrees(cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
+            case Agrees(cases=cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
                 return cases
             case Stateful(cases=cases) | Regret(cases=cases):
                 return cases

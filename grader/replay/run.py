@@ -74,13 +74,13 @@ class Place(Library, Protocol):
         """Do what one of the alternatives says."""
 
 
-def first_that_works(step: Choose, run: Run, first: int = 0) -> int:
-    """Do what the first alternative says that works, from the place `first` on; return its place.
+def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
+    """Do what the first alternative says that works, of those at these places, or of all; return its place.
 
     Those that an autotuner would pass over are passed over. Raises what the last one raises.
     """
-    last = len(step.alternatives) - 1
-    for place in range(first, last):
+    *others, last = places or range(len(step.alternatives))
+    for place in others:
         before = len(run.launched)
         try:
             run.steps(step.alternatives[place])
@@ -170,7 +170,10 @@ class Run:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
             self._noted(messages.Launch(launches.name_of(kernel), step.grid, constants))
         try:
-            kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
+            compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
+            if self._launches == "compile" and compiled is not None:
+                # What outgrows the device is noticed when it is loaded.
+                _ = compiled.run
         finally:
             if self._notes:
                 self.launched[-1] = dataclasses.replace(self.launched[-1], traffic=self._place.traffic())

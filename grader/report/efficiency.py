@@ -120,7 +120,9 @@ def moved(counted: Sequence[Work]) -> str:
         return ""
     place = max(range(len(counted)), key=lambda i: _share(counted[i]))
     work, words = counted[place], timing.length_words(counted)[place]
-    text = f"moved {amount(work.moved_bytes)} bytes for {words}; the model says {amount(work.model_bytes)}, "
+    text = (
+        f"moved {amount(work.moved_bytes)} bytes for {_call(work, words)}; the model says {amount(work.model_bytes)}, "
+    )
     text += f"allowed {amount(work.allowed_bytes)}"
     if work.extra_allowed_bytes >= 0:
         text += f"; {amount(work.extra_bytes)} of {amount(work.extra_allowed_bytes)} bytes of extra memory"
@@ -167,9 +169,14 @@ def _share(work: Work) -> float:
     return min(work.moved_bytes, _MOST) / min(max(work.allowed_bytes, 1), _MOST)
 
 
+def _call(work: Work, words: str) -> str:
+    """A call in words, with the configuration of its autotuned kernels."""
+    return f"{words}, with {view.line(work.configuration, 200)}" if work.configuration else words
+
+
 def _work_row(work: Work, words: str) -> WorkRow:
     return WorkRow(
-        words=words,
+        words=_call(work, words),
         loaded=amount(work.loaded_bytes),
         stored=amount(work.stored_bytes),
         moved=amount(work.moved_bytes),

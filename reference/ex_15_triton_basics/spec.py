@@ -93,7 +93,7 @@ def elementwise(
             "Right for lengths that do not fill the last block",
             points[1],
             WRITES,
-            Agrees(Cases(vectors(("normal",)), TAILS, generated=5)),
+            Agrees(Cases(vectors(("normal",)), TAILS, generated=5), every_configuration=True),
         ),
         Check(
             "values",
@@ -295,7 +295,8 @@ ROW_SOFTMAX = Part(
                         {"M": 2, "N": 384},
                     ),
                     generated=5,
-                )
+                ),
+                every_configuration=True,
             ),
         ),
         Check(
