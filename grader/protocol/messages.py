@@ -146,13 +146,14 @@ class Replay:
     """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left.
+    left. cleared: what is allocated empty holds zeros.
     """
 
     call: Call
     trace: Mapping[str, Any]
     memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
+    cleared: bool = False
     op: Literal["replay"] = "replay"
 
 
