@@ -149,13 +149,14 @@ class Replay:
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
-    fewer counts on from its first. Without any: all, in their own order.
+    fewer counts on from its first. Without any: all, in their own order. cleared: what is allocated empty holds zeros.
     """
 
     call: Call
     trace: Mapping[str, Any]
     memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
+    cleared: bool = False
     configurations: tuple[int, ...] = ()
     op: Literal["replay"] = "replay"
 

@@ -61,8 +61,8 @@ class Handle:
             "hash": self.hash,
             "target": driver.active.get_current_target(),
         }
-        self.metadata = namedtuple("KernelMetadata", sorted(held))(**held)
-        self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
+        self.metadata: Any = namedtuple("KernelMetadata", sorted(held))(**held)
+        self.packed_metadata = (held["num_warps"], held["num_ctas"], held["shared"])
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self.metadata)._fields:
@@ -74,7 +74,9 @@ class Handle:
         compiled = object.__getattribute__(self, "__dict__").get("_compiled")
         if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()
-            return getattr(compiled, name)
+            held = getattr(compiled, name)
+            # Launch code divides by it, and a program takes up shared memory of its own in any case.
+            return held._replace(shared=held.shared or 1) if name == "metadata" else held
         return object.__getattribute__(self, name)
 
     def _init_handles(self) -> None:
