@@ -3,7 +3,7 @@
 The names below are what a specification (`reference/<exercise>/spec.py`) is written with.
 """
 
-from grader.model.cases import Case, Cases, Choice, Size, Space, Value
+from grader.model.cases import Case, Cases, Choice, Size, Space, Star, Value
 from grader.model.causes import Contrast, Kind
 from grader.model.exercise import (
     Agrees,
@@ -48,6 +48,7 @@ __all__ = [
     "Size",
     "Space",
     "SpeedBand",
+    "Star",
     "Stateful",
     "Tolerance",
     "UsesKernels",

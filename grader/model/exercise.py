@@ -12,14 +12,14 @@ here imports torch: reading every specification takes milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Literal
 
 from grader.errors import require
 from grader.gpus import ARCHITECTURES
-from grader.model.cases import Case, Cases, Size
+from grader.model.cases import Case, Cases, Size, Value
 from grader.model.causes import Contrast, Kind
 from grader.model.formula import evaluate
 
@@ -329,7 +329,8 @@ class Part:
     after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
     the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
     CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
-    it returns one. `needs` are packages that an installation may lack.
+    it returns one. `needs` are packages that an installation may lack. `defaults` are the values of the last arguments
+    that a caller may leave out, by name; some cases do.
     """
 
     name: str
@@ -345,6 +346,7 @@ class Part:
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
     needs: tuple[Package, ...] = ()
+    defaults: Mapping[str, Value | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
@@ -358,6 +360,8 @@ class Part:
             "name at least one output",
             self.outputs,
         )
+        last = self.arguments[len(self.arguments) - len(self.defaults) :]
+        require(last == tuple(self.defaults), f"Part {self.name}: defaults", "name the last arguments", self.defaults)
         chosen_from = ("", *self.arguments)
         require(self.chooses in chosen_from, f"Part {self.name}: chooses", "name an argument", self.chooses)
         require(set(self.mutates) <= set(self.arguments), f"Part {self.name}: mutates", "name arguments", self.mutates)

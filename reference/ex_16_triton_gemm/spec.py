@@ -23,6 +23,7 @@ from grader import (
     Size,
     Space,
     SpeedBand,
+    Star,
     Tolerance,
     UsesKernels,
     Value,
@@ -41,8 +42,18 @@ RAGGED = Size(1, 200)
 FULL = Size(128, 256, multiple_of=128)
 TIMED = Size(1, 1 << 16)
 
-PRODUCT_VALUES = ("normal", "large", "tiny", "constant", "shifted", "overflowing", "one_hot", "nonfinite")
-FUSED_VALUES = ("normal", "large", "constant", "shifted", "overflowing", "cancelling", "extreme", "nonfinite")
+PRODUCT_VALUES = ("normal", "large", "tiny", "constant", "shifted", "overflowing", "one_hot", "nonfinite", "stretch")
+FUSED_VALUES = (
+    "normal",
+    "large",
+    "constant",
+    "shifted",
+    "overflowing",
+    "cancelling",
+    "extreme",
+    "nonfinite",
+    "stretch",
+)
 
 Named = tuple[dict[str, Value], ...]
 
@@ -50,6 +61,11 @@ Named = tuple[dict[str, Value], ...]
 def little_work(case: Case) -> bool:
     """Keeps a generated product small enough for the interpreter."""
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 20
+
+
+def one_long_side(case: Case) -> bool:
+    """Leaves room for one side that is far longer than any tile, where the others are short."""
+    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 18
 
 
 def products(
@@ -198,7 +214,8 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                 Cases(
                     products(families, sides=Size(1, 700), depth=Size(1, 2000), layouts=LAYOUTS, where=little_work),
                     generated=0,
-                    covering=24,
+                    covering=20,
+                    star=Star(6, products(families, sides=Size(1, 1 << 14), layouts=LAYOUTS, where=one_long_side)),
                 )
             ),
         ),
@@ -207,7 +224,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Computes anew at every call and returns memory of its own",
             points[7],
             WRITES,
-            Fresh(Cases(products(), (small,), generated=0)),
+            Fresh(Cases(products(sides=Size(1, 60), layouts=LAYOUTS), (small,), generated=0, covering=4)),
         ),
         Check(
             "kernels",

@@ -27,6 +27,7 @@ from grader import (
     Size,
     Space,
     SpeedBand,
+    Star,
     Tolerance,
     UsesKernels,
     Value,
@@ -42,7 +43,7 @@ SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
 # Where the scale is 0 nothing else shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded", "mixed")
-FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped")
+FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "stretch")
 
 RAGGED = Size(1, 160)
 # What usual tiles divide.
@@ -64,23 +65,31 @@ def little_work(case: Case) -> bool:
     return heads_fit(case) and pairs <= 1 << 15
 
 
+def one_far_end(case: Case) -> bool:
+    """Leaves room for one length, or one number of heads, far beyond any tile, where the others are small."""
+    return little_work(case) and int(case["B"]) * int(case["Hq"]) <= 160
+
+
 def problems(
     *,
     lengths: Size = RAGGED,
-    heads: Choice = ONE_HEAD,
-    batches: Choice = ONE_HEAD,
+    heads: Choice | Size = ONE_HEAD,
+    batches: Choice | Size = ONE_HEAD,
+    kv_heads: Choice | Size | None = None,
     causal: tuple[int, ...] = (0,),
     scales: tuple[Value, ...] = ("default",),
     values: tuple[str, ...] = ("normal",),
     layouts: tuple[str, ...] = ("bhsd",),
     where: Callable[[Case], bool] = heads_fit,
 ) -> Space:
-    """Attention problems: one head of normal values, contiguous, unless more is said."""
+    """Attention problems: one head of normal values, contiguous, unless more is said; as many kv heads as `heads`
+    unless `kv_heads` are given.
+    """
     return Space(
         {
             "B": batches,
             "Hq": heads,
-            "Hkv": heads,
+            "Hkv": kv_heads or heads,
             "Sq": lengths,
             "Skv": lengths,
             "D": Choice((16, 32, 64, 128)),
@@ -166,7 +175,7 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
     """The correctness checks of a part; `points` in their order. `long_sums` are this part's."""
     few = Choice((1, 2, 3))
     many = Choice((1, 2, 3, 4, 6))
-    small = sized(36, 50, 32, Hq=2, Hkv=1)
+    small = sized(36, 40, 32, Hq=2, Hkv=1)
     full = (sized(128, 128, 64), sized(256, 256, 16), sized(128, 128, 128, "bfloat16"))
     two_heads = problems(heads=Choice((1, 2)))
     return (
@@ -271,7 +280,21 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
                         where=little_work,
                     ),
                     generated=0,
-                    covering=16,
+                    covering=14,
+                    star=Star(
+                        8,
+                        problems(
+                            lengths=Size(1, 4000),
+                            batches=Size(1, 40),
+                            heads=Size(1, 80),
+                            kv_heads=Choice((1, 2)),
+                            causal=(0, 1),
+                            scales=TELLING_SCALES,
+                            values=FAMILIES,
+                            layouts=LAYOUTS,
+                            where=one_far_end,
+                        ),
+                    ),
                 )
             ),
         ),
@@ -280,7 +303,16 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
             "Computes anew at every call and returns memory of its own",
             points[8],
             IMPLEMENTS,
-            Fresh(Cases(two_heads, (small,), generated=0)),
+            Fresh(
+                Cases(
+                    problems(
+                        lengths=Size(1, 40), heads=Choice((1, 2)), causal=(0, 1), layouts=LAYOUTS, where=little_work
+                    ),
+                    (small,),
+                    generated=0,
+                    covering=3,
+                )
+            ),
         ),
         Check(
             "kernels",
@@ -348,6 +380,7 @@ ATTENTION_FORWARD = Part(
     name="attention_forward",
     title="Attention, forward",
     arguments=("q", "k", "v", "causal", "scale"),
+    defaults={"causal": False, "scale": None},
     outputs=("o", "lse"),
     tolerance=Tolerance(factor=2.0, result_ulps=1.0),
     checks=(
@@ -403,6 +436,7 @@ ATTENTION_BACKWARD = Part(
     name="attention_backward",
     title="Attention, backward",
     arguments=("do", "q", "k", "v", "o", "lse", "causal", "scale"),
+    defaults={"causal": False, "scale": None},
     outputs=("dq", "dk", "dv"),
     tolerance=Tolerance(factor=2.0, result_ulps=1.0),
     # Contributions to dq may meet by atomic additions, whose order differs from call to call.

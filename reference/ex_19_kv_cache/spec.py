@@ -28,6 +28,7 @@ from grader import (
     Size,
     Space,
     SpeedBand,
+    Star,
     Stateful,
     Tolerance,
     UsesKernels,
@@ -57,6 +58,7 @@ FAMILIES = (
     "cancelling",
     "sinking",
     "balanced",
+    "stretch",
 )
 NONE_UNUSED = Choice((0,))
 
@@ -84,11 +86,16 @@ def some_work(case: Case) -> bool:
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 2400
 
 
+def one_far_end(case: Case) -> bool:
+    """Leaves room for one length, or one number of heads or sequences, far beyond what tiles and splits are."""
+    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 5000
+
+
 def caches(
     *,
     slots: Size = RAGGED,
     batches: Choice | Size = FEW,
-    heads: Choice = ONE,
+    heads: Choice | Size = ONE,
     lengths: tuple[str, ...] = ("equal",),
     unused: Choice | Size = NONE_UNUSED,
     layouts: tuple[str, ...] = ("bhsd",),
@@ -235,7 +242,19 @@ APPEND_KV = Part(
                         where=has_room,
                     ),
                     generated=0,
-                    covering=16,
+                    covering=14,
+                    star=Star(
+                        5,
+                        appends(
+                            Choice((1, 3, 300)),
+                            slots=Size(1, 5000),
+                            batches=Size(1, 70),
+                            heads=Size(1, 40),
+                            lengths=("equal", "ragged"),
+                            layouts=LAYOUTS,
+                            where=one_far_end,
+                        ),
+                    ),
                 )
             ),
         ),
@@ -246,9 +265,12 @@ APPEND_KV = Part(
             OPTIMISES,
             Fresh(
                 Cases(
-                    appends(Size(1, 9), lengths=("ragged",), heads=FEW, stale="numbers"),
+                    appends(
+                        Size(1, 9), slots=Size(1, 60), lengths=("ragged",), heads=FEW, layouts=LAYOUTS, stale="numbers"
+                    ),
                     (sized(30, 3, T=5, Hkv=2),),
                     generated=0,
+                    covering=3,
                 )
             ),
         ),
@@ -379,20 +401,35 @@ def decode_checks(
 ) -> tuple[Check, ...]:
     """The correctness checks that both ways to decode share, with the part's `own` ones; `points` by name."""
 
-    def agrees(name: str, title: str, named: Named, generated: int, covering: int = 0, **space: object) -> Check:
+    def agrees(
+        name: str,
+        title: str,
+        named: Named,
+        generated: int,
+        covering: int = 0,
+        star: Star | None = None,
+        **space: object,
+    ) -> Check:
         space = {"where": little_work, "paged": paged, **space}
         named = in_pages(named) if paged else named
-        return Check(
-            name,
-            title,
-            points[name],
-            OPTIMISES,
-            Agrees(Cases(decodes(**space), named, generated, covering=covering), every_configuration=name == "ragged"),
-        )
+        cases = Cases(decodes(**space), named, generated, covering=covering, star=star)
+        return Check(name, title, points[name], OPTIMISES, Agrees(cases, every_configuration=name == "ragged"))
 
     small: Named = (stairs(70, 2, Hkv=2, group=2),)
     small = in_pages(small) if paged else small
     few_heads = {"heads": FEW, "groups": GROUPS, "lengths": ("stairs",), "unused": Size(0, 50), "paged": paged}
+    far = decodes(
+        values=FAMILIES,
+        groups=GROUPS,
+        heads=Size(1, 40),
+        batches=Size(1, 70),
+        lengths=("equal", "ragged"),
+        scales=TELLING_SCALES,
+        layouts=layouts,
+        slots=Size(1, 5000),
+        where=one_far_end,
+        paged=paged,
+    )
     full: Named = (sized(128, 1), sized(128, 2, D=128), sized(256, 1, dtype="bfloat16"))
     return (
         agrees("full", "Right for sequences that fill the cache and every tile", full, 0, slots=FULL, where=has_room),
@@ -449,7 +486,8 @@ def decode_checks(
             "Right where batches, heads, lengths, scales, layouts, dtypes and unusual values meet",
             (),
             0,
-            covering=24,
+            covering=20,
+            star=Star(6, far),
             values=FAMILIES,
             groups=GROUPS,
             heads=FEW,
@@ -465,7 +503,14 @@ def decode_checks(
             "Computes anew at every call and returns memory of its own",
             points["fresh"],
             OPTIMISES,
-            Fresh(Cases(decodes(**few_heads, stale="numbers"), small, generated=0)),
+            Fresh(
+                Cases(
+                    decodes(**{**few_heads, "slots": Size(1, 90), "layouts": layouts}, where=has_room, stale="numbers"),
+                    small,
+                    generated=0,
+                    covering=3,
+                )
+            ),
         ),
         Check(
             "kernels",
@@ -584,6 +629,7 @@ DECODE_ATTENTION = Part(
     name="decode_attention",
     title="Decode attention",
     arguments=("q", "k_cache", "v_cache", "lengths", "scale"),
+    defaults={"scale": None},
     outputs=("o",),
     tolerance=DECODE_TOLERANCE,
     checks=(
@@ -647,6 +693,7 @@ PAGED_DECODE_ATTENTION = Part(
     name="paged_decode_attention",
     title="Decode attention from pages",
     arguments=("q", "k_pages", "v_pages", "block_table", "lengths", "scale"),
+    defaults={"scale": None},
     outputs=("o",),
     tolerance=DECODE_TOLERANCE,
     checks=(
