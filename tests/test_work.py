@@ -200,7 +200,7 @@ N = 1000
 def test_memory_beside_inputs_and_results_is_counted_to_the_byte(
     server: ForkServer, ex_15: Entry, body: str, extra: int
 ) -> None:
-    model = WorkModel(CASES, extra=Allowance("4 * N", 1.0, 1.0 + 1 / 4000))
+    model = WorkModel(CASES, extra=Allowance("4 * N", full=1.0, none=1.0001))
     with bench_of(server, ex_15, f"{ADD}    {body}\n") as bench:
         ruling = works(
             bench, [PlannedCase(Case({"N": N, "dtype": "float32", "values": "normal", "offset": 0}), 3)], model
