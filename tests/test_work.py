@@ -117,7 +117,9 @@ def test_the_model_solution_moves_what_the_formula_says_to_the_byte(
         for one, sizes in zip(planned.cases * 2, MORE if exercise == "ex_16" else (), strict=False)
     ]
     assert planned.check.rule.moved is not None
-    cases = [*planned.cases, *further]
+    # The planned K is so long that it is split over programs; these formulas are of a single launch.
+    whole = [replace(one, case=Case({**one.case, "K": 500})) for one in planned.cases] if exercise == "ex_16" else []
+    cases = [*(whole or planned.cases), *further]
     model = replace(planned.check.rule, moved=replace(planned.check.rule.moved, full=100.0, none=200.0))
     with bench_of(server, entry, entry.solution, part) as bench:
         assert works(bench, planned.cases, planned.check.rule).share == 1
@@ -200,7 +202,7 @@ N = 1000
 def test_memory_beside_inputs_and_results_is_counted_to_the_byte(
     server: ForkServer, ex_15: Entry, body: str, extra: int
 ) -> None:
-    model = WorkModel(CASES, extra=Allowance("4 * N", 1.0, 1.0 + 1 / 4000))
+    model = WorkModel(CASES, extra=Allowance("4 * N", full=1.0, none=1.0001))
     with bench_of(server, ex_15, f"{ADD}    {body}\n") as bench:
         ruling = works(
             bench, [PlannedCase(Case({"N": N, "dtype": "float32", "values": "normal", "offset": 0}), 3)], model
