@@ -25,7 +25,7 @@ from grader.judge.unlike import unlike, whole_numbers
 from grader.model.cases import Case
 from grader.model.exercise import Part
 from grader.protocol.configurations import Configurations, configurations_in
-from grader.protocol.messages import COMPUTED, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.messages import COMPUTED, NEEDS_GPU, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
 from grader.protocol.trace import Deed
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
@@ -44,6 +44,10 @@ _PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "
 
 # What came of recording a call; None: its part is not recorded.
 _Said = Told | Raised | Unanswered | None
+
+
+class NotRunHere(Exception):
+    """Raised for a call that only a GPU can run. Its message says what in it that is."""
 
 
 @dataclass(frozen=True)
@@ -357,6 +361,8 @@ class Bench:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = told
+        if self.device == "cpu" and isinstance(outcome, Raised) and outcome.kind == NEEDS_GPU:
+            raise NotRunHere(_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0))
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         if failure and isinstance(outcome, Finished):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from grader.judge.bench import Bench, Evidence, Request, Trial
+from grader.judge.bench import Bench, Evidence, NotRunHere, Request, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.compare import compare, tensor_of
@@ -28,7 +28,10 @@ _MOST_EXPLAINED = 4
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     """Run the check's rule on its planned cases. What kernels did not do earns nothing, be it right."""
     before = len(bench.evidence)
-    ruling = _ruled(bench, planned)
+    try:
+        ruling = _ruled(bench, planned)
+    except NotRunHere as call:
+        return Ruling(None, unfit=f"a GPU has to run this: {call}")
     if ruling.failure is None and bench.part.is_replayed and not isinstance(planned.check.rule, UsesKernels):
         allowed = [name for check in bench.part.checks for name in _allowed(check.rule)]
         seen = bench.evidence[before:]
@@ -93,7 +96,8 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         usual = trial if one is tuned else usual
         if trial.failure:
             # Once: it would be the same for the others.
-            failed.append((one, trial.failure if failed else judged_apart(bench, one, trial, trial.failure)))
+            judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
+            failed.append((one, _begun(judged) if run - 1 > len(failed) else judged))
             if failed[-1][1].status != "fail":
                 break
     trials.close()
@@ -115,6 +119,17 @@ def _tuned_case(cases: Sequence[PlannedCase], rule: Agrees) -> PlannedCase | Non
 
 def _extent(one: PlannedCase) -> int:
     return sum(value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
+
+
+def _begun(failure: Failure) -> Failure:
+    """The failure of a part that gave a right answer to another case: it is begun, whatever it raises now."""
+    if failure.status != "not_implemented":
+        return failure
+    title, help_text = (
+        "Your code leaves this case out",
+        "Other cases are answered rightly: write the code for this one.",
+    )
+    return replace(failure, status="crash", cause=replace(failure.cause, kind="crash", title=title, help=help_text))
 
 
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:

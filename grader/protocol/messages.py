@@ -35,6 +35,8 @@ NOTICE_BYTES = 256
 UNTOLD = "Untold"
 # Of one in which torch computes what kernels should; its message names the operator.
 COMPUTED = "Computed"
+# Of one that met what the interpreter cannot run: its message says what needs a GPU.
+NEEDS_GPU = "NeedsGpu"
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,8 @@ class Pair:
 
     def precompile(self, calls: Sequence[Told]) -> list[Told]:
         """Compile what calls launch, in all replayers side by side; return them with what was not ready in time."""
-        untried = precompile([*self._replayers, *self.compilers], calls)
+        tunes = any(told.configurations > 1 for told in calls)
+        untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
         return [replace(told, untried=places) for told, places in zip(calls, untried, strict=True)]
 
     def end_all_but_one(self) -> Session:
