@@ -123,6 +123,77 @@ def test_where_all_read_too_often_the_best_of_them_is_told(server: ForkServer, e
     assert ruling.work[0].configuration == "TIMES=2, num_warps=8"
 
 
+MODELS = """
+def model(**named):
+    import pynvml
+    pynvml.nvmlInit()
+    return pynvml.nvmlDeviceGetCount()
+
+def clocks(**named):
+    from triton.testing import get_dram_gbps
+    return get_dram_gbps() / named["BLOCK"]
+
+def first_two(configs, named, **others):
+    yield from configs[:2]
+
+def none(configs, named, **others):
+    return iter(())
+"""
+
+
+@pytest.mark.parametrize(
+    ("pruning", "left"),
+    [
+        ("'perf_model': model, 'top_k': 1", 3),
+        ("'perf_model': clocks, 'top_k': 2", 2),
+        ("'early_config_prune': first_two, 'perf_model': model, 'top_k': 1", 2),
+        ("'early_config_prune': first_two", 2),
+    ],
+    ids=["a model that asks a driver", "a model that asks Triton", "after other pruning", "a generator"],
+)
+def test_pruning_without_a_gpu_keeps_what_only_a_gpu_could_judge(
+    server: ForkServer, ex_15: Entry, pruning: str, left: int
+) -> None:
+    source = tuned_with(f"prune_configs_by={{{pruning}}}")
+    with bench_of(server, ex_15, source) as bench:
+        found = found_in(bench)
+    assert (found.known, found.run, found.failure) == (left, left, None)
+
+
+def test_a_pruner_that_leaves_nothing_is_the_learner_s_mistake(server: ForkServer, ex_15: Entry) -> None:
+    source = tuned_with("prune_configs_by={'early_config_prune': none}")
+    with bench_of(server, ex_15, source) as bench:
+        trial = bench.try_case(ONE.case, ONE.seed)
+    assert trial.failure is not None
+    assert "must leave a configuration" in trial.failure.cause.rationale
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "reset_to_zero=['z_ptr']",
+        "restore_value=['z_ptr']",
+        "use_cuda_graph=True",
+        "cache_results=True",
+        "do_bench=print",
+    ],
+)
+def test_options_that_only_tuning_needs_change_nothing(server: ForkServer, ex_15: Entry, option: str) -> None:
+    with bench_of(server, ex_15, tuned_with(option)) as bench:
+        found = found_in(bench)
+    assert (found.known, found.run, found.failure) == (3, 3, None)
+
+
+def tuned_with(option: str) -> str:
+    """An autotuned addition of three configurations, one of which has every option that a configuration may have."""
+    text = (FOLDER / "failing_static_assert.py").read_text(encoding="utf-8")
+    configs = "CONFIGS = [triton.Config({'BLOCK': 64 * size}, num_warps=size) for size in (1, 2)]\n"
+    configs += "CONFIGS.append(triton.Config({'BLOCK': 512}, num_warps=8, num_stages=2, num_ctas=1, maxnreg=64))\n"
+    head, _, rest = text.partition("CONFIGS = ")
+    kept = rest.partition("\n")[2].replace('key=["n"]', f'key=["n"], {option}')
+    return f"{head}{MODELS}{configs}{kept}"
+
+
 @pytest.mark.parametrize("exercise", ["ex_15", "ex_16", "ex_18", "ex_19"])
 def test_every_part_with_kernels_has_a_case_for_it(exercise: str) -> None:
     entry, _ = resolve(ROOT, exercise)

@@ -410,7 +410,8 @@ class Bench:
     def _passing_over(self, told: Told, call: Call, outcome: Outcome, expected: tuple[Expected, ...]) -> Outcome:
         """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
         part, count = call.recipe.part, told.configurations
-        if count < 2 or self._is_right(outcome, expected, call):
+        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, COMPUTED, UNTOLD)
+        if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
         if isinstance(outcome, Finished) and (part, count, outcome.answer.configuration) in self._taken:
             return outcome
