@@ -61,11 +61,11 @@ class Handle:
             "hash": self.hash,
             "target": driver.active.get_current_target(),
         }
-        self.metadata = namedtuple("KernelMetadata", sorted(held))(**held)
+        self.metadata: Any = namedtuple("KernelMetadata", sorted(held))(**held)
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
 
     def __getattr__(self, name: str) -> Any:
-        if name in type(self.metadata)._fields:
+        if name in self.metadata._fields:
             raise AttributeError(f"`kernel.{name}` is `kernel.metadata.{name}` since Triton 3.0")
         raise AttributeError(f"a compiled kernel of Triton's has no {name}")
 
