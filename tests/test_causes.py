@@ -137,16 +137,6 @@ def test_code_that_insists_on_a_gpu_is_told_where_tensors_are(message: str, code
     )
 
 
-def test_what_the_interpreter_cannot_run_is_said_to_be_that() -> None:
-    failure = judged(raised(message="inline_asm not supported in interpreter mode"))
-    assert failure.cause.help.startswith("Triton's interpreter cannot run this")
-
-
-def test_an_assumption_that_does_not_hold_is_told_as_a_promise() -> None:
-    failure = judged(raised(kind="AssertionError", message="Assume failed"))
-    assert failure.cause.help.startswith("tl.assume promises this to the compiler")
-
-
 @pytest.mark.parametrize(
     ("others", "listed"), [((), "no function of another name"), (("triple", "half"), "triple, half")]
 )

@@ -40,7 +40,7 @@ def test_a_handle_has_a_name_a_hash_and_the_stages_of_its_code(handle: Handle) -
 
 
 def test_a_field_of_old_releases_says_where_it_is_now(handle: Handle) -> None:
-    with pytest.raises(AttributeError, match="`kernel.shared` is `kernel.metadata.shared` since Triton 3.0"):
+    with pytest.raises(AttributeError, match=r"`kernel\.shared` is `kernel\.metadata\.shared` since Triton 3\.0"):
         _ = handle.shared
     with pytest.raises(AttributeError, match="a compiled kernel of Triton's has no num_registers"):
         _ = handle.num_registers

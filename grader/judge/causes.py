@@ -161,8 +161,6 @@ def _advice(message: str, last: Frame | None) -> str:
     """Return what to do about an exception that says little by itself, or an empty string."""
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
-    if "not supported in interpreter mode" in message:
-        return "Triton's interpreter cannot run this: write it in Triton's own operations, or have it graded on a GPU."
     return ""
 
 

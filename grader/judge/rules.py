@@ -127,11 +127,9 @@ def _begun(failure: Failure) -> Failure:
     """The failure of a part that gave a right answer to another case: it is begun, whatever it raises now."""
     if failure.status != "not_implemented":
         return failure
-    title, help_text = (
-        "Your code leaves this case out",
-        "Other cases are answered rightly: write the code for this one.",
-    )
-    return replace(failure, status="crash", cause=replace(failure.cause, kind="crash", title=title, help=help_text))
+    help_text = "Other cases are answered rightly: write the code for this one."
+    cause = replace(failure.cause, kind="crash", title="Your code leaves this case out", help=help_text)
+    return replace(failure, status="crash", cause=cause)
 
 
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:

@@ -61,11 +61,11 @@ class Handle:
             "hash": self.hash,
             "target": driver.active.get_current_target(),
         }
-        self.metadata: Any = namedtuple("KernelMetadata", sorted(held))(**held)
+        self.metadata = _metadata(held)
         self.packed_metadata = (held["num_warps"], held["num_ctas"], held["shared"])
 
     def __getattr__(self, name: str) -> Any:
-        if name in type(self.metadata)._fields:
+        if name in getattr(self.__dict__.get("metadata"), "_fields", ()):
             raise AttributeError(f"`kernel.{name}` is `kernel.metadata.{name}` since Triton 3.0")
         raise AttributeError(f"a compiled kernel of Triton's has no {name}")
 
@@ -105,3 +105,8 @@ class Handle:
         """Say which arguments are compile-time constants. Returns itself."""
         self._constants = names
         return self
+
+
+def _metadata(held: Mapping[str, Any]) -> Any:
+    """Return a named tuple, as Triton does."""
+    return namedtuple("KernelMetadata", sorted(held))(**held)
