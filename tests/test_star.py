@@ -66,7 +66,7 @@ def test_a_space_without_a_length_has_no_star() -> None:
 
 
 def test_a_star_has_the_axes_of_its_check() -> None:
-    with pytest.raises(SpecError, match="Cases.star"):
+    with pytest.raises(SpecError, match=r"Cases\.star"):
         Cases(NEAR, star=Star(2, Space({"M": Size(1, 1000)})))
 
 
