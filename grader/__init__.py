@@ -7,6 +7,7 @@ from grader.model.cases import Case, Cases, Choice, Size, Space, Star, Value
 from grader.model.causes import Contrast, Kind
 from grader.model.exercise import (
     Agrees,
+    Allowance,
     Check,
     Compiles,
     Curves,
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agrees",
+    "Allowance",
     "Case",
     "Cases",
     "Check",

@@ -235,7 +235,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration of an autotuned kernel: what sets it apart, its time in microseconds (-1: it does not work)."""
+    """One configuration of an autotuned kernel: what sets it apart, and its time in microseconds.
+
+    -1: it does not work. -2: it was not tried, because compiling it would have taken too long.
+    """
 
     words: str
     time_us: float
@@ -319,9 +322,11 @@ class Speed:
 class Work:
     """What one call moved in the interpreter, beside the model. Bytes; flops are those of tl.dot.
 
-    loaded and stored count every access, unique ones every byte of a launch once. model_bytes: what the formula of the
-    specification says; allowed_bytes: how many were allowed. extra_bytes: the most memory that tensors took up beyond
-    inputs and results, of extra_allowed_bytes (-1: not limited).
+    loaded and stored count every access, unique ones every byte of a launch once; unique_stored_bytes (-1: not known)
+    are those that are stored. model_bytes: what the formula of the specification says that a good kernel moves.
+    extra_bytes: the most memory that tensors took up beyond inputs and results. For what is moved, for the different
+    bytes that are stored and for extra memory: the most bytes that earn all points (allowed) and the fewest that earn
+    none; -1 where nothing is limited. configuration: of autotuned kernels, the one that was counted; empty without.
     """
 
     case: dict[str, int | float | bool | str]
@@ -335,6 +340,12 @@ class Work:
     allowed_bytes: int
     extra_bytes: int
     extra_allowed_bytes: int = -1
+    configuration: str = ""
+    none_bytes: int = -1
+    extra_none_bytes: int = -1
+    unique_stored_bytes: int = -1
+    stored_allowed_bytes: int = -1
+    stored_none_bytes: int = -1
 
     @property
     def moved_bytes(self) -> int:

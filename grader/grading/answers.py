@@ -6,7 +6,7 @@ On a GPU, where a process is dear, the parts share one. A process that dies is r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
@@ -27,13 +27,13 @@ from grader.plan import PlannedCheck
 from grader.protocol.messages import Loaded
 from grader.record import CheckResult, Status
 from grader.sandbox.outcome import Finished
-from grader.sandbox.pair import Pair
+from grader.sandbox.pair import Pair, Told
 from grader.speed.lock import GpuLock
 
 # A part that ran out of time this often is not waited for again.
 _MOST_TIMEOUTS = 2
 # What a work check finds out; anything else that goes wrong there is the business of other checks.
-_COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
+_COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race"})
 
 
 class Answers:
@@ -51,7 +51,9 @@ class Answers:
         lock: GpuLock | None,
         compilation: Compilation,
         diagnosis: Diagnosis,
+        refusal: Callable[[Told, int], str],
     ) -> None:
+        self._refusal = refusal
         self._job = job
         self._pair = pair
         self._session = pair.session
@@ -74,7 +76,12 @@ class Answers:
         # Technique last: it sums up what was seen in every other check of the part.
         ordered = sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels))
         with Ahead(self._truth) as ahead:
-            bench = Bench(self._pair, self._truth, part, self._job.path, self._device(), salt, ahead, most_s=most_s)
+            bench = Bench(
+                *(self._pair, self._truth, part, self._job.path, self._device(), salt, ahead),
+                most_s=most_s,
+                interpreter=None if self._counting is self._pair else self._counting,
+                refusal=self._refusal,
+            )
             for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
@@ -165,8 +172,7 @@ class Answers:
 
     def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""
-        counting = replace(bench, pair=self._counting, device="cpu", evidence=[])
-        result = self._check(counting, planned)
+        result = self._check(bench.interpreted(), planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
             return result
         said = result.cause.rationale if result.cause else result.status

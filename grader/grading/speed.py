@@ -29,6 +29,9 @@ from grader.timeline import spent
 # Of the inputs that calls are recorded on; what is timed gets others.
 _DECOY_SEED = 1
 
+# A check on speed, and what its part does at every size.
+_Waiting = tuple[PlannedCheck, dict[Case, Traced]]
+
 
 class Speed:
     """Of one grading."""
@@ -45,7 +48,7 @@ class Speed:
 
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""
-        waiting: list[tuple[PlannedCheck, dict[Case, Traced]]] = []
+        waiting: list[_Waiting] = []
         for planned in self._job.plan.checks:
             if not self.is_timed(planned):
                 continue
@@ -59,15 +62,27 @@ class Speed:
         if waiting:
             yield from self._timed_all(waiting)
 
-    def _timed_all(self, waiting: list[tuple[PlannedCheck, dict[Case, Traced]]]) -> Iterator[CheckResult]:
-        traces = [traced for _, of_part in waiting for traced in of_part.values()]
-        calls = [told for traced in traces if isinstance(traced, tuple) for told in traced]
+    def _timed_all(self, waiting: list[_Waiting]) -> Iterator[CheckResult]:
         with spent("compile what is timed"), suppress(Exception):
-            self._pair.precompile([told for told in calls if told.is_replayed])
+            waiting = self._compiled(waiting)
         with spent("end the submission's process"):
             replayer = self._pair.end_all_but_one()
         for planned, traced in waiting:
             yield self._timed(planned, traced, replayer)
+
+    def _compiled(self, waiting: list[_Waiting]) -> list[_Waiting]:
+        """Have compiled what is timed; return the same, with what was not ready in time."""
+        sizes = [
+            (place, case, traced) for place, (_, of_part) in enumerate(waiting) for case, traced in of_part.items()
+        ]
+        calls = [told for _, _, traced in sizes if isinstance(traced, tuple) for told in traced if told.is_replayed]
+        compiled = iter(self._pair.precompile(calls))
+        found: list[_Waiting] = [(planned, {}) for planned, _ in waiting]
+        for place, case, traced in sizes:
+            tolds = traced if isinstance(traced, tuple) else ()
+            again = tuple(next(compiled) if told.is_replayed else told for told in tolds)
+            found[place][1][case] = again or traced
+        return found
 
     def predicted(
         self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.Gpu | None

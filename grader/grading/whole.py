@@ -22,10 +22,11 @@ from grader.grading.answers import Answers
 from grader.grading.compilation import Compilation
 from grader.grading.diagnosis import Diagnosis
 from grader.grading.job import Job
+from grader.grading.prefetch import prefetching
 from grader.grading.results import was_run
 from grader.grading.speed import Speed
 from grader.judge.truth import MOST_KNOWN, Truth
-from grader.model.exercise import Part, SpeedBand, WorkModel
+from grader.model.exercise import Agrees, Part, Rule, SpeedBand, WorkModel
 from grader.plan import Plan, PlannedCheck
 from grader.protocol.messages import Start
 from grader.record import (
@@ -44,6 +45,7 @@ from grader.record import (
 )
 from grader.sandbox.kernels import shelf_for
 from grader.sandbox.pair import Pair, paired
+from grader.sandbox.refusing import refusals
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.anchor import Anchor
@@ -82,6 +84,7 @@ def grade(
         Session(server, start, limits) as session,
         paired(server, start, limits, session, shelf) as pair,
         _counting(job, server, start, pair) as counting,
+        refusals(lambda: server.beside("compile"), start, limits) as refusal,
         opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
         Compiling(
             start,
@@ -93,7 +96,7 @@ def grade(
     ):
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
-        answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis)
+        answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis, refusal)
         speed = Speed(job, pair, stadium, answers)
 
         def send_compiler() -> None:
@@ -114,9 +117,10 @@ def grade(
 
         if compilation.is_asked:
             send_compiler()
-        for part, planned in parts:
-            with spent(f"answers of {part.name}"):
-                tell(judged(part, planned))
+        with prefetching(Session(server, start, limits), pair.compilers, job.plan):
+            for part, planned in parts:
+                with spent(f"answers of {part.name}"):
+                    tell(judged(part, planned))
         # Nothing else may be busy while something is timed.
         with spent("wait for what kernels compile to"):
             compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
@@ -184,10 +188,15 @@ def _has_speed(plan: Plan) -> bool:
     return any(isinstance(planned.check.rule, SpeedBand) for planned in plan.checks)
 
 
+def _is_interpreted(rule: Rule) -> bool:
+    """Whether a rule asks for the interpreter even where there is a GPU."""
+    return isinstance(rule, WorkModel) or (isinstance(rule, Agrees) and rule.every_configuration)
+
+
 @contextmanager
 def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
     """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
-    counted = any(isinstance(planned.check.rule, WorkModel) for planned in job.plan.checks)
+    counted = any(_is_interpreted(planned.check.rule) for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
         yield pair
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +25,8 @@ from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import unlike, whole_numbers
 from grader.model.cases import Case, Value
 from grader.model.exercise import Part
-from grader.protocol.messages import COMPUTED, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.configurations import Configurations, configurations_in
+from grader.protocol.messages import COMPUTED, NEEDS_GPU, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
 from grader.protocol.trace import Deed
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
@@ -39,15 +40,23 @@ _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
+# What Triton's autotuner goes on after.
+_PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "OutOfResources", "PTXASError"})
+
 # What came of recording a call; None: its part is not recorded.
 _Said = Told | Raised | Unanswered | None
+
+
+class NotRunHere(Exception):
+    """Raised for a call that only a GPU can run. Its message says what in it that is."""
 
 
 @dataclass(frozen=True)
 class Request:
     """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
 
-    part: whose function is called; None: that of the bench.
+    part: whose function is called; None: that of the bench. configurations: which ones of autotuned kernels are tried,
+    in this order, until one works; none: all that are not passed over.
     """
 
     case: Case
@@ -56,6 +65,7 @@ class Request:
     storage: Literal["new", "same"] = "new"
     carries: tuple[str, ...] = ()
     part: Part | None = None
+    configurations: tuple[int, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -77,6 +87,7 @@ class Trial:
     """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one.
 
     untold: what of it could not be recorded; its values are then those of a call in the submission's own process.
+    told: what was recorded of it. tuning: what its autotuned launches choose from.
     """
 
     recipe: Recipe
@@ -85,6 +96,19 @@ class Trial:
     failure: Failure | None
     worst: float
     untold: tuple[str, ...] = ()
+    told: Told | None = None
+    tuning: tuple[Configurations, ...] = ()
+
+    @property
+    def configuration(self) -> int:
+        """Which configuration its first autotuner took, -1 without any."""
+        taken = self.outcome.answer.configuration if isinstance(self.outcome, Finished) else -1
+        return taken if 0 <= taken < self.configurations else -1
+
+    @property
+    def configurations(self) -> int:
+        """How many configurations the autotuner has that has most; 0 where nothing is autotuned."""
+        return max((len(one.words) for one in self.tuning), default=0)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -148,6 +172,8 @@ class Bench:
 
     `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `salt`, a text
     that follows from the submission's, makes planned seeds into those that count. All calls take at most `most_s`.
+    `interpreter` is a pair that interprets, where `pair` does not; `refusal` says why the GPU that a call is meant for
+    refuses one of its configurations.
     """
 
     pair: Pair
@@ -161,14 +187,26 @@ class Bench:
     tried: list[Tried] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     most_s: float = math.inf
+    interpreter: Pair | None = None
+    refusal: Callable[[Told, int], str] = lambda told, place: ""
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
     # Of each part, whether tensors of whole numbers are among its arguments.
     _whole: dict[str, bool] = field(init=False, default_factory=dict)
+    # Of each part, by the number of configurations, those that the GPU refuses and that were wrong.
+    _refused: dict[tuple[str, int], dict[int, str]] = field(init=False, default_factory=dict)
+    # Of the same, those that are wrong and that it does not refuse.
+    _taken: set[tuple[str, int, int]] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
+
+    def interpreted(self) -> Bench:
+        """Return the bench on which the same part is interpreted: this one where it is."""
+        if self.interpreter is None:
+            return self
+        return replace(self, pair=self.interpreter, device="cpu", evidence=[], tried=[], interpreter=None)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -216,7 +254,8 @@ class Bench:
             for asked in self._asked(requests, chained=chained, known=known):
                 if isinstance(asked.told, Told) and not chained and len(requests) > 1:
                     call_of = partial(self._expecting, asked.request, asked.recipe)
-                    self.pair.begin_apart(early, len(calls), asked.told, call_of)
+                    places = self._configurations(asked.request, asked.told)
+                    self.pair.begin_apart(early, len(calls), asked.told, call_of, places)
                 calls.append(asked)
             left = any(isinstance(one.told, Told) for one in calls)
             # Of calls that build on each other, all are made in the same process.
@@ -312,7 +351,10 @@ class Bench:
         call = self._expecting(request, recipe)
         untold: tuple[str, ...] = ()
         if isinstance(told, Told):
-            told, outcome, untold = self._replayed(told, call, early, direct=direct)
+            places = self._configurations(request, told)
+            told, outcome, untold = self._replayed(told, call, early, places, direct=direct)
+            if told.is_replayed and not (untold or request.configurations or told.found or request.carries):
+                outcome = self._passing_over(told, call, outcome, expected)
             if part is self.part:
                 self.evidence.append(_evidence_of_trace(request.case, told, outcome, untold))
         elif told is None:
@@ -321,6 +363,8 @@ class Bench:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = told
+        if self.device == "cpu" and isinstance(outcome, Raised) and outcome.kind == NEEDS_GPU:
+            raise NotRunHere(_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0))
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         if failure and (names := self._left_out(call)):
@@ -332,7 +376,59 @@ class Bench:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
         if part is self.part and request.is_plain:
             self.tried.append(Tried(request.case, failure is not None, request.seed))
-        return Trial(recipe, outcome, expected, failure, worst, untold)
+        tuning = configurations_in(told.trace) if isinstance(told, Told) and not untold else ()
+        known = told if isinstance(told, Told) else None
+        return Trial(recipe, outcome, expected, failure, worst, untold, known, tuning)
+
+    # -- autotuned kernels -------------------------------------------------------------------------------------------
+
+    def refused(self, part: str, count: int) -> Mapping[int, str]:
+        """Return which of so many configurations are passed over although they can be interpreted, and why."""
+        return self._refused.get((part, count), {})
+
+    def _configurations(self, request: Request, told: Told) -> tuple[int, ...]:
+        """Return which configurations a call tries; none: all."""
+        count = told.configurations
+        refused = self.refused(told.call.recipe.part, count)
+        kept = tuple(place for place in range(count) if place not in refused) if refused else ()
+        return request.configurations or kept
+
+    def why_refused(self, told: Told, place: int, outcome: Outcome) -> str:
+        """Say why an autotuner passes over a configuration that was wrong; an empty text where it does not."""
+        if isinstance(outcome, Raised) and outcome.kind in _PASSED_OVER:
+            return outcome.message.partition("\n")[0][:200] or outcome.kind
+        part, count = told.call.recipe.part, told.configurations
+        known = self.refused(part, count).get(place, "")
+        if known or (part, count, place) in self._taken or not isinstance(outcome, Finished | Raised):
+            return known
+        if why := self.refusal(told, place):
+            self._refused.setdefault((part, count), {})[place] = why
+        else:
+            self._taken.add((part, count, place))
+        return why
+
+    def _passing_over(self, told: Told, call: Call, outcome: Outcome, expected: tuple[Expected, ...]) -> Outcome:
+        """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
+        part, count = call.recipe.part, told.configurations
+        if count < 2 or self._is_right(outcome, expected, call):
+            return outcome
+        if isinstance(outcome, Finished) and (part, count, outcome.answer.configuration) in self._taken:
+            return outcome
+        tried, refused = outcome, 0
+        for place in range(count):
+            if place in self.refused(part, count):
+                refused += 1
+                continue
+            tried = self.pair.replay_alone(told, call, (place,))
+            if self._is_right(tried, expected, call) or not self.why_refused(told, place, tried):
+                return tried if refused else outcome
+            refused += 1
+        # All of them: then it is the first one's failure.
+        self._refused.pop((part, count), None)
+        return outcome
+
+    def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
+        return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
 
     def _left_out(self, call: Call) -> str:
         """Return in words which arguments a call leaves out."""
@@ -340,12 +436,12 @@ class Bench:
         return " and ".join(call.arguments[count:])
 
     def _replayed(
-        self, told: Told, call: Call, early: Outcome | None, *, direct: bool
+        self, told: Told, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
     ) -> tuple[Told, Outcome, tuple[str, ...]]:
         """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
         untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
         if told.is_replayed and not direct:
-            outcome = early or self.pair.replay(told, call)
+            outcome = early or self.pair.replay(told, call, places)
             self._lost = not isinstance(outcome, Finished)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
                 return told, outcome, ()

@@ -159,11 +159,6 @@ _INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver
 
 def _advice(message: str, last: Frame | None) -> str:
     """Return what to do about an exception that says little by itself, or an empty string."""
-    if message == "Assume failed":
-        return (
-            "tl.assume promises this to the compiler, and in this call it does not hold: on a GPU the kernel may do "
-            "anything. Promise only what every call keeps: a stride, for instance, is 0 where rows are repeated."
-        )
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
     if "not supported in interpreter mode" in message:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
-from grader.judge.bench import Bench, Evidence, Request, Trial
+from grader.judge.bench import Bench, Evidence, NotRunHere, Request, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.compare import compare, tensor_of
+from grader.judge.configurations import Found, every_configuration, others
 from grader.judge.regret import regrets
 from grader.judge.ruling import Ruling
 from grader.judge.stateful import stateful
@@ -28,7 +30,10 @@ _MORE = 13
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     """Run the check's rule on its planned cases. What kernels did not do earns nothing, be it right."""
     before = len(bench.evidence)
-    ruling = _ruled(bench, planned)
+    try:
+        ruling = _ruled(bench, planned)
+    except NotRunHere as call:
+        return Ruling(None, unfit=f"a GPU has to run this: {call}")
     if ruling.failure is None and bench.part.is_replayed and not isinstance(planned.check.rule, UsesKernels):
         allowed = [name for check in bench.part.checks for name in _allowed(check.rule)]
         seen = bench.evidence[before:]
@@ -55,8 +60,8 @@ def _right_but(failure: Failure) -> Failure:
 
 def _ruled(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one return for every rule
     match planned.check.rule:
-        case Agrees():
-            return agrees(bench, planned.cases)
+        case Agrees() as rule:
+            return agrees(bench, planned.cases, rule)
         case Stateful() as rule:
             return stateful(bench, planned.cases, rule)
         case Fresh():
@@ -78,25 +83,55 @@ def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure
     return decide(bench, replace(planned, cases=(one,))).failure
 
 
-def agrees(bench: Bench, cases: Sequence[PlannedCase]) -> Ruling:
-    """Every output agrees with the oracle on every case; an exception or a death ends the check at once."""
+def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
+    """Every output agrees with the oracle on every case; an exception or a death ends the check at once.
+
+    Where the rule says so, one case is run in every configuration of autotuned kernels as well.
+    """
     worst, run = 0.0, 0
+    tuned = _tuned_case(cases, rule)
+    usual: Trial | None = None
     failed: list[tuple[PlannedCase, Failure]] = []
     trials = bench.tries([Request(one.case, one.seed) for one in cases])
     for one, trial in zip(cases, trials, strict=False):
         worst, run = max(worst, trial.worst), run + 1
+        usual = trial if one is tuned else usual
         if trial.failure:
             # Once: it would be the same for the others.
-            failed.append((one, trial.failure if failed else judged_apart(bench, one, trial, trial.failure)))
+            judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
+            failed.append((one, _begun(judged) if run - 1 > len(failed) else judged))
             if failed[-1][1].status != "fail":
                 break
     trials.close()
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
     if not failed:
-        return Ruling(None, metrics=metrics)
+        found = every_configuration(bench, tuned, usual) if tuned and usual else Found()
+        failing = tuned if found.failure else None
+        return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
     return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]))
+
+
+def _tuned_case(cases: Sequence[PlannedCase], rule: Agrees) -> PlannedCase | None:
+    """The case that is run in every configuration: the largest canonical one, which most tiles do not fill."""
+    named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
+    return max(named, key=_extent, default=None)
+
+
+def _extent(one: PlannedCase) -> int:
+    return sum(value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
+
+
+def _begun(failure: Failure) -> Failure:
+    """The failure of a part that gave a right answer to another case: it is begun, whatever it raises now."""
+    if failure.status != "not_implemented":
+        return failure
+    title, help_text = (
+        "Your code leaves this case out",
+        "Other cases are answered rightly: write the code for this one.",
+    )
+    return replace(failure, status="crash", cause=replace(failure.cause, kind="crash", title=title, help=help_text))
 
 
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
@@ -133,8 +168,7 @@ def _of(one: PlannedCase, failure: Failure) -> Failure:
 def _size(one: PlannedCase, failure: Failure) -> tuple[int, int]:
     """Of the output; where outputs are alike, of the case."""
     mismatch = failure.cause.mismatch
-    sizes = (value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
-    return mismatch.total if mismatch else -1, sum(sizes)
+    return mismatch.total if mismatch else -1, _extent(one)
 
 
 def _first_failure(cases: Sequence[PlannedCase], judge: Callable[[PlannedCase], Failure | None]) -> Ruling:
@@ -367,7 +401,8 @@ def launches(bench: Bench, cases: Sequence[PlannedCase], most: int) -> Ruling:
             return Ruling(failure, one, metrics=metrics)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
-        if not 1 <= len(trial.launches) <= most:
+        enough = any(1 <= len(each.launches) <= most for each in chain([trial], others(bench, one, trial)))
+        if not enough:
             return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)
     return Ruling(None, metrics=metrics)
 

@@ -37,6 +37,8 @@ NOTICE_BYTES = 256
 UNTOLD = "Untold"
 # Of one in which torch computes what kernels should; its message names the operator.
 COMPUTED = "Computed"
+# Of one that met what the interpreter cannot run: its message says what needs a GPU.
+NEEDS_GPU = "NeedsGpu"
 
 
 @dataclass(frozen=True)
@@ -159,13 +161,16 @@ class Replay:
     """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left.
+    left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
+    fewer counts on from its first. Without any: all, in their own order. cleared: what is allocated empty holds zeros.
     """
 
     call: Call
     trace: Mapping[str, Any]
     memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
+    cleared: bool = False
+    configurations: tuple[int, ...] = ()
     op: Literal["replay"] = "replay"
 
 
@@ -174,10 +179,15 @@ Method = Literal["stream", "graph"]
 
 @dataclass(frozen=True)
 class Precompile:
-    """Compile what a trace launches, in every configuration of its autotuners; run nothing."""
+    """Compile what a trace launches, and run nothing.
+
+    configuration: of its autotuners, as in Replay; what does not compile, or does not fit the device, is raised. -1:
+    every configuration, and those that do not work are passed over.
+    """
 
     call: Call
     trace: Mapping[str, Any]
+    configuration: int = -1
     op: Literal["precompile"] = "precompile"
 
 
@@ -187,13 +197,15 @@ class Prepare:
 
     call: its recipe says which inputs; every sample draws them from a seed of its own. traces: the last one is timed;
     those before it are run once, for the memory that they leave. method: "stream" launches step by step, "graph"
-    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample.
+    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample. untried: configurations
+    that its autotuners leave out.
     """
 
     call: Call
     traces: tuple[Mapping[str, Any], ...]
     method: Method
     cover_bytes: int
+    untried: tuple[int, ...] = ()
     op: Literal["prepare"] = "prepare"
 
 
@@ -444,6 +456,7 @@ class Returned:
     """The function returned; the bytes of every output whose form matched its slot lie in the memory file.
 
     allocated_bytes: the most that tensors which the call allocated took up at one time, its results included.
+    configuration: which one the first autotuner took, -1 without any.
     """
 
     answer: Literal["returned"]
@@ -454,6 +467,7 @@ class Returned:
     operators: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
     allocated_bytes: int = 0
+    configuration: int = -1
 
 
 @dataclass(frozen=True)
@@ -472,7 +486,7 @@ class Raised:
 @dataclass(frozen=True)
 class Choice:
     """What an autotuned launch chose. line: of the launch. times_us: of each configuration, -1 for one that does not
-    work. chosen: the place of the fastest.
+    work, -2 for one that was not tried. chosen: the place of the fastest.
     """
 
     line: int

@@ -71,7 +71,7 @@ class DictValue:
 class NamedValue:
     """A named tuple, or ("record") a dataclass, a class or an enumeration that only holds constants."""
 
-    kind: Literal["tuple", "record"]
+    kind: Literal["tuple", "record", "class"]
     name: str
     fields: tuple[str, ...]
     items: tuple[Value, ...]
@@ -304,6 +304,15 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
     return tuple(found)
 
 
+def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
+    """Return what is autotuned in these steps; inside of an autotuned kernel's steps, in its first configuration."""
+    found: list[Choose] = []
+    for step in steps:
+        if isinstance(step, Choose):
+            found += [step, *choices_in(step.alternatives[0])]
+    return tuple(found)
+
+
 def fingerprint(message: Mapping[str, Any]) -> bytes:
     """Return a text that is equal for traces that do the same, whatever their storages are numbered."""
     numbers: dict[int, int] = {}
@@ -528,8 +537,8 @@ class _Reader:
         kind, name, fields, items = _row(row, 4, where)
         names = tuple(_text(one, where) for one in _list(fields, where))
         values = self._values(items, where, depth)
-        if kind not in ("tuple", "record") or len(names) != len(values):
-            raise DecodeError(f"{where} must be a tuple or a record with a value for every field")
+        if kind not in ("tuple", "record", "class") or len(names) != len(values):
+            raise DecodeError(f"{where} must be a tuple, a record or a class with a value for every field")
         if not all(one.isidentifier() for one in names):
             raise DecodeError(f"{where} must have identifiers as fields")
         return NamedValue(kind, _text(name, where), names, values)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
+
+from triton.runtime.driver import driver
 
 # Of a kernel of moderate size on any GPU; launch code divides by them to find how many programs fit.
 _REGISTERS = 64
 _SHARED_BYTES = 16 << 10
 _THREADS = 1024
+_TEXTS = ("ttir", "ttgir", "llir", "ptx")
+_OF_THE_COMPILER = frozenset(
+    {
+        *("n_regs", "n_spills", "n_max_threads", "metadata", "packed_metadata", "metadata_group"),
+        *("asm", "name", "hash", "kernel", "module", "function", "src"),
+    }
+)
 
 
 class Handle:
@@ -21,6 +31,7 @@ class Handle:
 
     def __init__(
         self,
+        name: str,
         names: Sequence[str],
         bound: Mapping[str, Any],
         options: Mapping[str, Any],
@@ -32,22 +43,40 @@ class Handle:
         self._options = dict(options)
         self._relaunch = relaunch
         self._compiled = compiled
-        self.name = "kernel"
-        self.asm: dict[str, str] = {}
-        self.metadata = SimpleNamespace(
-            shared=_SHARED_BYTES,
-            num_warps=options.get("num_warps", 4),
-            num_stages=options.get("num_stages", 3),
-            num_ctas=options.get("num_ctas", 1),
-            name="kernel",
-        )
+        self.name = name
+        self.hash = hashlib.sha256(f"{name} {options!r}".encode()).hexdigest()
+        self.asm: dict[str, str | bytes] = {**dict.fromkeys(_TEXTS, ""), "cubin": b""}
+        self.kernel = self.asm["cubin"]
+        # Addresses, to whoever asks: there is nothing behind them.
+        self.module = self.function = 1
+        self.src, self.metadata_group = None, dict[str, str]()
+        held = {
+            "shared": _SHARED_BYTES,
+            "num_warps": options.get("num_warps", 4),
+            "num_stages": options.get("num_stages", 3),
+            "num_ctas": options.get("num_ctas", 1),
+            "cluster_dims": (1, 1, 1),
+            "maxnreg": options.get("maxnreg"),
+            "name": name,
+            "hash": self.hash,
+            "target": driver.active.get_current_target(),
+        }
+        self.metadata: Any = namedtuple("KernelMetadata", sorted(held))(**held)
+        self.packed_metadata = (held["num_warps"], held["num_ctas"], held["shared"])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in type(self.metadata)._fields:
+            raise AttributeError(f"`kernel.{name}` is `kernel.metadata.{name}` since Triton 3.0")
+        raise AttributeError(f"a compiled kernel of Triton's has no {name}")
 
     def __getattribute__(self, name: str) -> Any:
         # Where the kernel was compiled after all, its own answers are better.
         compiled = object.__getattribute__(self, "__dict__").get("_compiled")
-        if compiled is not None and name in ("n_regs", "n_spills", "n_max_threads", "metadata", "asm", "name"):
+        if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()
-            return getattr(compiled, name)
+            held = getattr(compiled, name)
+            # Launch code divides by it, and a program takes up shared memory of its own in any case.
+            return held._replace(shared=held.shared or 1) if name == "metadata" else held
         return object.__getattribute__(self, name)
 
     def _init_handles(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -34,7 +35,8 @@ def place_in_triton(value: Any) -> str:
         return ""
     if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith(_TRITON):
         # Functions of the interpreter's corrections stand in for triton's own under their names.
-        return f"{module}.{name}" if hasattr(triton.language, name) else ""
+        homes = (triton.language, sys.modules.get(module))
+        return f"{module}.{name}" if any(hasattr(home, name) for home in homes) else ""
     return f"{module}.{name}"
 
 

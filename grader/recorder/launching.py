@@ -60,7 +60,9 @@ def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[
             return launch(kernel, *given, grid=new_grid, warmup=False, **chosen)
 
         compiled = run(kernel, *args, grid=grid, warmup=True, **kwargs) if warmup and on_gpu else None
-        handle = Handle(names, bound, options, again, compiled).with_constants(launches.constant_names(kernel))
+        handle = Handle(kernel.fn.__name__, names, bound, options, again, compiled).with_constants(
+            launches.constant_names(kernel)
+        )
         if warmup:
             return handle
         for hook in list(kernel.pre_run_hooks):

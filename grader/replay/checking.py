@@ -77,7 +77,6 @@ _PRINTING = frozenset({"device_print", "print", "static_print"})
 _LOOPS = frozenset({"range", "static_range"})
 # Names that mean something to Triton: its interpreter writes the first one into kernels, its compiler knows the other.
 _RESERVED = frozenset({"interpreter_semantic", "getattr"})
-_ASM = "inline_asm_elementwise"
 _MATHS = frozenset({"cupy", "jax", "math", "numpy", "torch"})
 
 # Attributes of values: what Triton's classes offer, without what builds or compiles.
@@ -170,11 +169,9 @@ class Checked:
     fields: list[ast.Attribute] = field(default_factory=list)
 
 
-def check(
-    function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None], *, interpreted: bool
-) -> Checked:
+def check(function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None]) -> Checked:
     """Hold a function's tree, whose decorators, annotations and defaults are gone, to the list. Raises Refused."""
-    checker = _Checker(function, mode, resolve, interpreted=interpreted)
+    checker = _Checker(function, mode, resolve)
     checker.body()
     return checker.found
 
@@ -182,11 +179,9 @@ def check(
 class _Checker(ast.NodeVisitor):
     """Walks one function. A node without a method of its own is refused."""
 
-    def __init__(
-        self, function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None], *, interpreted: bool
-    ) -> None:
+    def __init__(self, function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None]) -> None:
         self.found = Checked()
-        self._function, self._mode, self._resolve, self._interpreted = function, mode, resolve, interpreted
+        self._function, self._mode, self._resolve = function, mode, resolve
         self._scopes: list[set[str]] = [set()]
 
     def body(self) -> None:
@@ -301,12 +296,6 @@ class _Checker(ast.NodeVisitor):
             self._python(node, f"uses {found} in no other way than to call it")
         if isinstance(found, Offered) and found.kind in ("module", "class", "enum"):
             self._refuse(node, f"`{ast.unparse(node)}` is no value: write what you need of it", python=True)
-        self._asm(node, found)
-
-    def _asm(self, node: ast.expr, found: Thing | str | None) -> None:
-        if self._interpreted and isinstance(found, Offered) and found.name == _ASM:
-            rule = f"{_ASM} cannot be interpreted: write the operation with triton.language, or grade on a GPU"
-            self._refuse(node, rule, python=False)
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -381,7 +370,6 @@ class _Checker(ast.NodeVisitor):
         elif isinstance(found, str):
             return self._builtin(node, found)
         elif isinstance(found, Offered):
-            self._asm(function, found)
             if found.kind in ("module", "enum") or (found.kind == "class" and found.name not in MADE):
                 text = ast.unparse(function)
                 self._refuse(node, f"`{text}` is not to be called: use what triton.language offers", python=False)

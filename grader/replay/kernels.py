@@ -27,6 +27,7 @@ import triton.language as tl
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 from triton.runtime.jit import constexpr_function
 
+from grader.child.interpreter.beyond import NeedsGpu
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
@@ -43,6 +44,7 @@ _NEVER = (
     *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),
     *("STORE_SUBSCR", "_WITH"),
 )
+_GLUON = "triton.experimental.gluon"
 _TYPE_TEXT = re.compile(r"[*a-z0-9_ ]{1,40}")
 
 Function = ast.FunctionDef
@@ -102,7 +104,7 @@ class Kernels:
         tree = copy.deepcopy(function)
         annotations = _take_annotations(tree, names)
         defaults = _take_defaults(tree, names)
-        found = check(tree, told.kind, names.thing, interpreted=self._interpreted)
+        found = check(tree, told.kind, names.thing)
         plain = copy.deepcopy(tree)
         if self._interpreted or told.kind == "constexpr":
             # What runs as Python asks for its fields through us; a compiler has to see them as they are.
@@ -263,6 +265,8 @@ def _imported(path: str) -> Thing:
     found = find(path)
     if found is not None:
         return found
+    if path.startswith(_GLUON) and triton.knobs.runtime.interpret:
+        raise NeedsGpu("a kernel of Gluon's, the language below Triton's")
     if path.partition(".")[0] == "triton":
         return Unknown(f"{path} is not known to us: use what triton.language offers"[:300])
     return Foreign(path[:100])

@@ -11,10 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from triton.runtime.driver import driver
 
 from grader import tensors
 from grader.child.announcing import Announcer, announce_compilation
 from grader.child.arguments import Arguments
+from grader.child.driver import stand_in
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.interpreter.once import patch_language_once
@@ -22,7 +24,9 @@ from grader.child.outputs import copied_out, form_of
 from grader.child.raising import Raising
 from grader.child.watching import fill_uninitialised_memory
 from grader.child.written import write_down
+from grader.gpus import ARCHITECTURES
 from grader.protocol import messages
+from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
 from grader.protocol.trace import (
@@ -102,8 +106,14 @@ class Replayer:
         self._kernels: list[tuple[tuple[KernelText, ...], Kernels]] = []
         # Which configuration worked the last time, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
+        # Those that the call at hand may try (none: all), and the one that its first autotuner took.
+        self._configurations: tuple[int, ...] = ()
+        self._taken = -1
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
-        if device.type == "cuda":
+        if start.target:
+            # It only compiles: nothing is launched, and the tensors' places do not matter.
+            driver.set_active(stand_in(ARCHITECTURES[start.target]))
+        elif device.type == "cuda":
             announce_compilation(announcer)
         else:
             apply_corrections()
@@ -128,8 +138,9 @@ class Replayer:
                 case messages.Prepare.op:
                     return self._prepared(message)
                 case messages.Precompile.op:
-                    trace = decode_trace(message["trace"])
-                    return self._said(lambda: Precompiled("precompiled", self._timing.precompile(trace)))
+                    trace = decode_trace(message.pop("trace"))
+                    place = decode(messages.Precompile, {**message, "trace": {}}).configuration
+                    return self._said(lambda: Precompiled("precompiled", self._timing.precompile(trace, place)))
                 case _:
                     return self._replay(message, descriptors[0])
         finally:
@@ -154,6 +165,7 @@ class Replayer:
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.Replay, {**message, "trace": {}})
         self._home = kept = self._homes["cpu" if replay.call.on_cpu else self._device.type]
+        self._configurations, self._taken = replay.configurations, -1
         if replay.memory == "alone":
             self._home = dataclasses.replace(kept, memory=Memory(kept.device, guarded=self._guarded), results=[])
         try:
@@ -182,7 +194,7 @@ class Replayer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
-        run = Run(self, trace, launches="run" if replay.launches else "none")
+        run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
         def done() -> Answer:
             self._place(call, trace)
@@ -227,7 +239,8 @@ class Replayer:
         changed, overrun = self._home.arguments.disturbed(call.mutates)
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
-        return Returned("returned", forms, changed, overrun, launched, (), findings, self._home.memory.most_bytes)
+        most_bytes = self._home.memory.most_bytes
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():
@@ -269,9 +282,19 @@ class Replayer:
         return self._watch.traffic if self._watch else None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Do what the first configuration does that works; once found, it is the first one tried."""
-        key = step.line, len(step.alternatives)
-        self._chosen[key] = first_that_works(step, run, self._chosen.get(key, 0))
+        """Do what the first configuration does that works; once found, it is the first one tried.
+
+        Where they are compiled, the lightest comes first.
+        """
+        count = len(step.alternatives)
+        if self._configurations:
+            taken = first_that_works(step, run, [place % count for place in self._configurations])
+        else:
+            key = step.line, count
+            order = lightest_first(step) if self._home.device.type == "cuda" else [*range(count)]
+            first = self._chosen.get(key, order[0])
+            taken = self._chosen[key] = first_that_works(step, run, order[order.index(first) :])
+        self._taken = taken if self._taken < 0 else self._taken
 
 
 def _refusal_in(raised: BaseException) -> Refused | None:

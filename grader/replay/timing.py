@@ -17,6 +17,7 @@ from grader.child.storage import bytes_of
 from grader.child.tuning import is_passed_over
 from grader.child.watching import fill_uninitialised_memory
 from grader.protocol import messages
+from grader.protocol.configurations import lightest_first
 from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Recipe, Sample, Sampled, Show, Shown
 from grader.protocol.trace import Choose, KernelText, Trace, Window
 from grader.replay.clock import Clock, Graph, Work
@@ -31,6 +32,7 @@ _HOPELESS = 2.0
 # Of the inputs that a trace is prepared with.
 _SEED = 0x9E3779B9
 _NO_TIME = -1.0
+_LEFT_OUT = -2.0
 _NO_CALL = Call(Recipe("", {}, 0), (), (), ())
 
 Build = Callable[[int], Sequence[object]]
@@ -59,7 +61,9 @@ class Timing:
         timed: _TimedTrace | None = None
         try:
             for trace in traces:
-                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=trace is traces[-1])
+                tunes = trace is traces[-1]
+                untried = frozenset(asked.untried if tunes else ())
+                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=tunes, untried=untried)
                 timed.place(timed.inputs(_SEED))
                 run = timed.first()
             assert timed is not None
@@ -69,9 +73,12 @@ class Timing:
             self.line = timed.line if timed else 0
         return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
 
-    def precompile(self, trace: Trace) -> int:
-        """Compile what a trace launches, in every configuration; return how many launches that were."""
-        return _Compilation(self._device, self._library, trace).launches()
+    def precompile(self, trace: Trace, configuration: int) -> int:
+        """Compile what a trace launches; return how many launches that were.
+
+        configuration: of every autotuner; -1: every one, and what does not work is passed over.
+        """
+        return _Compilation(self._device, self._library, trace, configuration).launches()
 
     def sample(self, wanted: Sample) -> Sampled:
         """Time it once. Raises ValueError where nothing is prepared."""
@@ -124,6 +131,7 @@ class _TimedTrace:
     call: Call
     build: Build
     tunes: bool
+    untried: frozenset[int] = frozenset()
     tuned: dict[int, Choice] = field(default_factory=dict)
     line: int = 0
 
@@ -211,7 +219,7 @@ class _TimedTrace:
     def choose(self, step: Choose, run: Run) -> None:
         """Do what the fastest configuration does; the first time, measure all of them."""
         if not self.tunes:
-            first_that_works(step, run)
+            first_that_works(step, run, lightest_first(step))
             return
         if id(step) not in self.tuned:
             self.tuned[id(step)] = self._tune(step, run)
@@ -220,7 +228,11 @@ class _TimedTrace:
     def _tune(self, step: Choose, run: Run) -> Choice:
         times: list[float] = []
         raised: Exception | None = None
+        left_out = self.untried if any(place not in self.untried for place in range(len(step.alternatives))) else ()
         for place in range(len(step.alternatives)):
+            if place in left_out:
+                times.append(_LEFT_OUT)
+                continue
             try:
                 times.append(self._time_of(step, place, run, min((one for one in times if one >= 0), default=inf)))
             except Exception as refused:
@@ -252,7 +264,8 @@ class _TimedTrace:
 class _Compilation:
     """A trace whose launches are compiled and not run, on memory that nobody fills."""
 
-    def __init__(self, device: torch.device, library: Library, trace: Trace) -> None:
+    def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:
+        self._configuration = configuration
         self.device = device
         self.memory = _Blank(device, trace)
         self.kernels, self.program = library.kernels, library.program
@@ -269,7 +282,10 @@ class _Compilation:
         return None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Compile every alternative; those that do not work are passed over."""
+        """Compile one alternative; or every one, and those that do not work are passed over."""
+        if self._configuration >= 0:
+            run.steps(step.alternatives[self._configuration % len(step.alternatives)])
+            return
         known = self.memory.known()
         for alternative in step.alternatives:
             self.memory.drop_but(known)

@@ -216,7 +216,8 @@ def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
     if value.kind == "record":
         return Record(value.name, dict(zip(value.fields, items, strict=True)))
     try:
-        return _tuple_class(value.name, value.fields)(*items)
+        kind = _tuple_class(value.name, value.fields)
+        return kind if value.kind == "class" else kind(*items)
     except ValueError as error:
         raise Refused(0, f"{value.name} is no named tuple: {error}", python=False) from None
 

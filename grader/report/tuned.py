@@ -5,7 +5,7 @@ Numbers may come from a file: a time that is not finite, or not above zero, is s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.record import Configuration, Speed, Tuned
@@ -17,6 +17,9 @@ MOST_ROWS = 12
 MOST_TABLES = 120
 _MOST_LAUNCHES = 4
 FAILS = "does not work"
+LEFT_OUT = "not tried: it was not compiled in time; grade again"
+# How records say it.
+_LEFT_OUT = -2.0
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def _table(size: str, one: Tuned) -> Table:
 def _row(one: Configuration, fastest: float | None) -> Row:
     time = timing.usable(one.time_us)
     slower = timing.times(time / fastest) if time and fastest else ""
-    said = FAILS if one.time_us < 0 else timing.duration(one.time_us)
+    said = LEFT_OUT if one.time_us == _LEFT_OUT else FAILS if one.time_us < 0 else timing.duration(one.time_us)
     return Row(_words(one), said, f"{slower}×" if slower and slower != timing.NONE else "", one.chosen)
 
 
@@ -111,12 +114,19 @@ def _slowest(tuned: Iterable[Tuned]) -> str:
 
 
 def _broken(tuned: Iterable[Tuned]) -> str:
-    """Return how many configurations do not work."""
-    counts = sorted({sum(each.time_us < 0 for each in one.configurations) for one in tuned})
-    if not counts[-1]:
-        return ""
-    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"; {count} {'does' if count == '1' else 'do'} not work"
+    """Return how many configurations do not work, and how many were not tried."""
+    times = [[each.time_us for each in one.configurations] for one in tuned]
+    failing = _count([sum(time < 0 and time != _LEFT_OUT for time in of_one) for of_one in times])
+    left_out = _count([of_one.count(_LEFT_OUT) for of_one in times])
+    fails = f"; {failing} {'does' if failing == '1' else 'do'} not work" if failing else ""
+    waits = f"; {left_out} not tried, because compiling takes too long: grade again" if left_out else ""
+    return f"{fails}{waits}"
+
+
+def _count(counts: Sequence[int]) -> str:
+    """Return numbers as one number or a span; an empty text where all are 0."""
+    low, high = min(counts), max(counts)
+    return "" if not high else f"{high}" if low == high else f"{low} to {high}"
 
 
 def _gain(one: Tuned) -> float | None:

@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 from grader.model.exercise import Limits
-from grader.protocol.messages import Call, Loaded, Precompile, Raised, Record, Replay, Start
-from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, fingerprint, launches_in
+from grader.protocol.messages import Call, Loaded, Raised, Record, Replay, Start
+from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, choices_in, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
+from grader.sandbox.precompiling import precompile
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
@@ -26,8 +26,8 @@ from grader.sandbox.side_by_side import SideBySide
 _SIDE_BY_SIDE = 2
 # They compile most of the time.
 _MOST_ON_GPU = 8
-# All configurations of an autotuner at one size; compiling itself is not counted.
-_PRECOMPILE_S = 60.0
+# Beside them, and beside what records, judges and counts.
+_MOST_COMPILERS, _OTHERS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Told:
     """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it.
 
     storages: what it works with. found: those of them that earlier calls made. digest: of the trace, and of those that
-    made the memory which it finds.
+    made the memory which it finds. untried: configurations of its autotuners that are left out where it is timed.
     """
 
     call: Call
@@ -47,11 +47,17 @@ class Told:
     storages: frozenset[int]
     found: frozenset[int]
     digest: bytes
+    untried: frozenset[int] = frozenset()
 
     @property
     def is_replayed(self) -> bool:
         """Whether nothing stands against replaying it."""
         return not (self.deeds or self.untold)
+
+    @property
+    def configurations(self) -> int:
+        """Return how many configurations the autotuner has that has most; 0 where nothing is autotuned."""
+        return max((len(step.alternatives) for step in choices_in(self.trace.steps)), default=0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -70,11 +76,15 @@ def _launched(trace: Trace, step: Launch | CuteCall) -> str:
 class Pair:
     """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
-    bare: calls are recorded on inputs without guard bands.
+    bare: calls are recorded on inputs without guard bands. compilers: processes that may compile beside the replayers,
+    into the same folder.
     """
 
-    def __init__(self, session: Session, replayers: Sequence[Session], *, bare: bool = False) -> None:
+    def __init__(
+        self, session: Session, replayers: Sequence[Session], compilers: Sequence[Session] = (), *, bare: bool = False
+    ) -> None:
         self.session = session
+        self.compilers = tuple(compilers)
         self._bare = bare
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
@@ -156,27 +166,15 @@ class Pair:
         first, second = tolds
         return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
 
-    def precompile(self, calls: Sequence[Told]) -> None:
-        """Compile what calls launch, in all replayers side by side. What fails here fails again when it is timed."""
-        waiting = SimpleQueue[Told]()
-        for told in calls:
-            waiting.put(told)
-
-        def work(replayer: Session) -> None:
-            while True:
-                try:
-                    told = waiting.get_nowait()
-                except Empty:
-                    return
-                replayer.precompile(Precompile(told.call, told.message), _PRECOMPILE_S)
-
-        with ThreadPoolExecutor(len(self._replayers)) as pool:
-            for done in [pool.submit(work, replayer) for replayer in self._replayers]:
-                done.result()
+    def precompile(self, calls: Sequence[Told]) -> list[Told]:
+        """Compile what calls launch, in all replayers side by side; return them with what was not ready in time."""
+        tunes = any(told.configurations > 1 for told in calls)
+        untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
+        return [replace(told, untried=places) for told, places in zip(calls, untried, strict=True)]
 
     def end_all_but_one(self) -> Session:
         """End the submission's process and all replayers but one; return that one, which times."""
-        first, *others = self._replayers
+        first, *others = *self._replayers, *self.compilers
         self._apart = True
         with ThreadPoolExecutor(1 + len(others)) as pool:
             for done in [pool.submit(session.restart) for session in (self.session, *others)]:
@@ -187,9 +185,10 @@ class Pair:
         """End all of them; the next call starts others."""
         self.end_all_but_one().restart()
 
-    def replay(self, told: Told, call: Call) -> Outcome:
-        """Replay what was told, on the inputs of the call's recipe."""
-        outcome = self._replayers[0].replay(Replay(call, told.message, "afresh" if told.afresh else "kept"))
+    def replay(self, told: Told, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
+        """Replay what was told, on the inputs of the call's recipe. configurations: those that are tried, or all."""
+        memory: Literal["afresh", "kept"] = "afresh" if told.afresh else "kept"
+        outcome = self._replayers[0].replay(Replay(call, told.message, memory, configurations=configurations))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
@@ -197,22 +196,41 @@ class Pair:
         """Return what replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
         return SideBySide(self._replayers, prepare)
 
-    def begin_apart(self, together: SideBySide, place: int, told: Told, call_of: Callable[[], Call]) -> None:
+    def replay_alone(self, told: Told, call: Call, configurations: tuple[int, ...]) -> Outcome:
+        """Replay a call that needs no memory of earlier ones; what it makes is not kept either."""
+        self._gone |= told.storages
+        return self._replayers[0].replay(Replay(call, told.message, "alone", configurations=configurations))
+
+    def begin_apart(
+        self,
+        together: SideBySide,
+        place: int,
+        told: Told,
+        call_of: Callable[[], Call],
+        configurations: tuple[int, ...] = (),
+    ) -> None:
         """Begin to replay a call, if it needs no memory of earlier ones; what it makes is not kept either.
 
-        call_of: makes the call, with the inputs that it is replayed on.
+        call_of: makes the call, with the inputs that it is replayed on. configurations: those that are tried, or all.
         """
         if told.is_replayed and not told.afresh and not told.found and len(self._replayers) > 1:
             self._gone |= told.storages
-            together.begin(place, lambda: Replay(call_of(), told.message, "alone"))
+            together.begin(place, lambda: Replay(call_of(), told.message, "alone", configurations=configurations))
 
     def depends_on_kernels(self, told: Told, call: Call) -> bool:
-        """Tell whether what a replay returns is something else when no kernel is launched in it."""
+        """Tell whether what a replay returns is something else when no kernel is launched in it.
+
+        A kernel that computes NaN leaves what empty memory holds; one that computes zeros leaves what cleared memory
+        holds. So both are tried.
+        """
+        self._gone |= told.storages
+        return any(self._differs_without_kernels(told, call, cleared=cleared) for cleared in (False, True))
+
+    def _differs_without_kernels(self, told: Told, call: Call, *, cleared: bool) -> bool:
         with_kernels, without = (
-            self._replayers[0].replay(Replay(call, told.message, "alone", launches=launches))
+            self._replayers[0].replay(Replay(call, told.message, "alone", launches=launches, cleared=cleared))
             for launches in (True, False)
         )
-        self._gone |= told.storages
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
         return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 
@@ -246,9 +264,13 @@ def paired(
     with ExitStack() as stack:
         scratch = stack.enter_context(Scratch(shelf))
         cores = len(os.sched_getaffinity(0))
-        count = max(1, min(_MOST_ON_GPU, cores // 2)) if server.mode == "gpu" else _SIDE_BY_SIDE
-        sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(count)]
-        yield Pair(session, [stack.enter_context(one) for one in sessions], bare=bare)
+        on_gpu = server.mode == "gpu"
+        replayers = max(1, min(_MOST_ON_GPU, cores // 2)) if on_gpu else _SIDE_BY_SIDE
+        compilers = max(0, min(_MOST_COMPILERS, cores - replayers - _OTHERS)) if on_gpu else 0
+        sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(replayers + compilers)]
+        for one in sessions:
+            stack.enter_context(one)
+        yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare)
 
 
 def seeds_after(tolds: Sequence[Told], salt: str, draw: int = 0) -> Callable[[int], int]:

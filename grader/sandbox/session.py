@@ -158,6 +158,7 @@ class Session:
         # How many processes there were so far.
         self.starts = 0
         self._compile_budget = CompileBudget()
+        self._counts_compiling = False
         self._turn = threading.Lock()
 
     def __enter__(self) -> Session:
@@ -285,11 +286,19 @@ class Session:
         finally:
             os.close(memory_fd)
 
-    def precompile(self, wanted: Precompile, limit_s: float) -> Precompiled | Raised | Unanswered:
-        """Have compiled what a trace launches. Threads take turns."""
+    def precompile(
+        self, wanted: Precompile, limit_s: float, *, counted: bool = False
+    ) -> Precompiled | Raised | Unanswered:
+        """Have compiled what a trace launches. Threads take turns. counted: compiling counts for the limit."""
         with self._turn, spent("compile what will be timed"):
             loaded = self.load()
-            return self._exchange(wanted, Precompiled, limit_s) if isinstance(loaded, Loaded) else loaded
+            if not isinstance(loaded, Loaded):
+                return loaded
+            self._counts_compiling = counted
+            try:
+                return self._exchange(wanted, Precompiled, limit_s)
+            finally:
+                self._counts_compiling = False
 
     def prepare(self, wanted: Prepare, limit_s: float) -> Prepared | Raised | Unanswered:
         """Have a trace made ready to be timed."""
@@ -416,7 +425,7 @@ class Session:
         child = self._child
         assert child is not None
         # Where kernels are interpreted nothing is compiled, and where they are only compiled that is what is timed.
-        notice = child.notice if self.runs_on_gpu else None
+        notice = child.notice if self.runs_on_gpu and not self._counts_compiling else None
         clock = CallClock(child.spawned.pid, notice, self._compile_budget)
         looked = time.monotonic()
         # The clock below ends the wait; this only bounds it.

@@ -72,7 +72,9 @@ class TimedCase:
         """Return what the replayer is asked first."""
         part = self.part
         call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
-        return Prepare(call, tuple(told.message for told in self.traces), self.method, self.cover_bytes)
+        traces = tuple(told.message for told in self.traces)
+        untried = tuple(sorted(self.traces[-1].untried))
+        return Prepare(call, traces, self.method, self.cover_bytes, untried)
 
     def prepare_baseline(self, name: str) -> PrepareBaseline:
         """Return what the baselines' process is asked first."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from grader.protocol.configurations import configurations_of
 from grader.protocol.messages import Choice
-from grader.protocol.trace import Choose, ConstexprValue, Launch, Step, Trace, Value, launches_in
-from grader.record import Configuration, Tuned, clean
+from grader.protocol.trace import Choose, Trace
+from grader.record import Configuration, Tuned
 
 # And the chosen one, wherever it stands.
 _MOST_ROWS = 64
@@ -25,32 +26,10 @@ def _belongs(step: Choose, choice: Choice) -> bool:
 
 
 def _table(trace: Trace, step: Choose, choice: Choice) -> Tuned:
-    launches = [_launch_of(alternative) for alternative in step.alternatives]
-    given = [{**launch.kwargs, **launch.options} if launch else {} for launch in launches]
-    differing = [name for name in _names(given) if len({repr(one.get(name)) for one in given}) > 1]
-    kernel = next((trace.kernels[launch.kernel].name for launch in launches if launch), "")
+    told = configurations_of(trace, step)
     rows = [
-        Configuration(_words(one, differing), time_us, chosen=place == choice.chosen)
-        for place, (one, time_us) in enumerate(zip(given, choice.times_us, strict=True))
+        Configuration(words, time_us, chosen=place == choice.chosen)
+        for place, (words, time_us) in enumerate(zip(told.words, choice.times_us, strict=True))
     ]
     shown = [row for place, row in enumerate(rows) if place < _MOST_ROWS or row.chosen]
-    return Tuned(clean(kernel, 80), step.line, tuple(shown))
-
-
-def _launch_of(steps: Sequence[Step]) -> Launch | None:
-    """Return the first kernel launch of an alternative."""
-    return next((launch for launch in launches_in(steps) if isinstance(launch, Launch)), None)
-
-
-def _names(given: Sequence[Mapping[str, Value]]) -> list[str]:
-    return [*dict.fromkeys(name for one in given for name in one)]
-
-
-def _words(given: Mapping[str, Value], names: Sequence[str]) -> str:
-    said = []
-    for name in names:
-        value = given.get(name)
-        plain = value.value if isinstance(value, ConstexprValue) else value
-        if isinstance(plain, bool | int | float | str):
-            said.append(f"{name}={plain}")
-    return clean(", ".join(said), 200).replace("\n", " ")
+    return Tuned(told.kernel, step.line, tuple(shown))

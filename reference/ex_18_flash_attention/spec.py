@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from grader import (
     Agrees,
+    Allowance,
     Case,
     Cases,
     Check,
@@ -190,7 +191,7 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
             "Right for any number of queries and of keys",
             points[1],
             IMPLEMENTS,
-            Agrees(Cases(problems(where=little_work), TAILS, generated=2)),
+            Agrees(Cases(problems(where=little_work), TAILS, generated=2), every_configuration=True),
         ),
         Check(
             "heads",
@@ -326,16 +327,27 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
 # All of q, k, v and o in float32, four times, and 1 MiB: partial results of split keys fit, and so do gradients of
 # every head, but not one number of 2 bytes for each pair of a query and a key.
 EXTRA_BYTES = "4 * 4 * 2 * B * D * (Hq * Sq + Hkv * Skv) + 1048576"
-
-
-def work(title: str, points: float, nbytes: str, sizes: Named) -> Check:
-    """The check that a part neither holds nor moves anything of Sq × Skv numbers."""
-    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
-    return Check("work", title, points, BANDWIDTH, WorkModel(cases, nbytes, extra_bytes=EXTRA_BYTES))
-
-
 # Long enough for one number per pair to outgrow what is allowed.
 OUTGROWING = sized(1100, 1100, 16)
+
+
+def pairs(title: str, points: float, stored: str) -> Check:
+    """The check that a part neither stores nor holds anything of Sq × Skv numbers, however often it reads its inputs.
+
+    Numbers of 2 bytes for all pairs are 1.1 times the memory that is allowed, and 1.5 times what may be stored.
+    """
+    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), (OUTGROWING,), generated=0)
+    model = WorkModel(cases, stored=Allowance(stored, full=1.0, none=1.5), extra=Allowance(EXTRA_BYTES, 1.0, 1.1))
+    return Check("work", title, points, BANDWIDTH, model)
+
+
+def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value]) -> Check:
+    """The check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
+
+    Of narrow heads, so that a number for every pair that goes through memory costs more than it spares.
+    """
+    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
+    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0)))
 
 
 def suite(*sizes: dict[str, Value]) -> Cases:
@@ -373,15 +385,19 @@ ATTENTION_FORWARD = Part(
     tolerance=Tolerance(factor=2.0, result_ulps=1.0),
     checks=(
         *correctness((4, 6, 5, 5, 6, 2, 2, 1, 1, 2), LONG_O),
-        work(
-            "Neither holds nor moves a number for every pair of query and key",
-            8,
-            # q and o once, k and v once for every 32 queries, and lse; and for four splits of the keys, if somebody
-            # joins them, a float32 o and lse to write and read.
-            "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 32)) + 4 * B * Hq * Sq "
-            "+ 4 * 8 * B * Hq * Sq * (D + 2)",
-            # A usual width, and more keys than such splits could excuse.
-            (OUTGROWING, sized(64, 1024, 64)),
+        pairs(
+            "Neither stores nor holds a number for every pair of query and key",
+            5,
+            # o and lse, and both in float32 for 16 splits of the keys.
+            "itemsize * B * Hq * Sq * D + 4 * B * Hq * Sq + 4 * 16 * B * Hq * Sq * (D + 2)",
+        ),
+        rereads(
+            "Reads keys and values no more often than tiles of 16 queries would",
+            3,
+            # q and o once, k and v once for every 16 queries, and lse.
+            "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 16)) + 4 * B * Hq * Sq",
+            # So many keys that float32 results of 16 splits are half of what tiles of 32 queries spare.
+            sized(64, 2048, 16),
         ),
         Check(
             "speed",
@@ -427,14 +443,20 @@ ATTENTION_BACKWARD = Part(
     deterministic=False,
     checks=(
         *correctness((4, 4, 4, 4, 4, 1, 1, 1, 1, 2), LONG_GRADIENTS),
-        work(
-            "Computes the weights anew instead of holding or moving them",
-            7,
-            # q, do and dq once with k and v for every 32 queries; k, v, dk and dv once with q, do, lse and delta for
-            # every 32 keys; o, do, lse and delta for delta.
-            "itemsize * D * B * (3 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 32) + 4 * Hkv * Skv "
-            "+ 2 * Hq * Sq * ceil(Skv / 32) + 2 * Hq * Sq) + 4 * B * Hq * Sq * (2 * ceil(Skv / 32) + 4)",
-            (OUTGROWING, sized(128, 192, 64)),
+        pairs(
+            "Computes the weights anew instead of storing or holding them",
+            4,
+            # The gradients, and as much in float32 as 16 splits of dq: gradients of every query head fit, and delta.
+            "itemsize * D * B * (Hq * Sq + 2 * Hkv * Skv) + 4 * 16 * B * Hq * Sq * (D + 2)",
+        ),
+        rereads(
+            "Reads its inputs no more often than tiles of 16 queries and 16 keys would",
+            3,
+            # q, do and dq once with k and v for every 16 queries; k, v, dk and dv once with q, do, lse and delta for
+            # every 16 keys; o, do, lse and delta for delta.
+            "itemsize * D * B * (3 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 16) + 4 * Hkv * Skv "
+            "+ 2 * Hq * Sq * ceil(Skv / 16) + 2 * Hq * Sq) + 4 * B * Hq * Sq * (2 * ceil(Skv / 16) + 4)",
+            sized(192, 256, 16),
         ),
         Check(
             "speed",

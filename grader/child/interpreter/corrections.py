@@ -19,6 +19,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 from grader.child.disguise import pretend
 from grader.child.driver import stand_in
 from grader.child.interpreter import kind_of_kernels
+from grader.child.interpreter.beyond import say_what_needs_a_gpu
 from grader.child.interpreter.indices import WrapLoops, numbered
 from grader.child.interpreter.libdevice import provide_libdevice
 from grader.child.interpreter.lowering import value_was_read
@@ -47,6 +48,8 @@ def apply_corrections() -> None:
     _take_descriptors_alone()
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
+    _believe_assumptions()
+    say_what_needs_a_gpu()
     correct_numerics()
     correct_reductions()
     provide_libdevice()
@@ -376,3 +379,13 @@ def _let_kernels_wait_for_none() -> None:
     for module in (cuda, tl.extra.cuda):
         for name in ("gdc_wait", "gdc_launch_dependents"):
             setattr(module, name, going_on)
+
+
+def _believe_assumptions() -> None:
+    """tl.assume: a compiler believes it and checks nothing; a stride of 0 makes many an honest one false."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    def create_assume(_builder: Any, _condition: Any) -> None:
+        """Do nothing: what is judged is the result."""
+
+    InterpreterBuilder.create_assume = create_assume

@@ -6,6 +6,7 @@ interpreter calls them and gets None.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from grader.child.interpreter.beyond import NeedsGpu
 
 Array = NDArray[Any]
 
@@ -82,7 +85,8 @@ def provide_libdevice() -> None:
         return TensorHandle(result.reshape(operands[0].data.shape).astype(_get_np_dtype(kind.scalar)), kind.scalar)
 
     def told(body: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *operands: body(*operands, _semantic=interpreter_semantic)
+        # Its name stays, so that a trace can say which one a global name holds.
+        return functools.wraps(body)(lambda *operands: body(*operands, _semantic=interpreter_semantic))
 
     InterpreterBuilder.create_extern_elementwise = create_extern_elementwise
     for name, body in inspect.getmembers(bodies, inspect.isfunction):
@@ -97,4 +101,4 @@ def _function(symbol: str) -> Callable[..., Array]:
     for known in (name, name.removesuffix("f"), name.removesuffix("d")):
         if known in _FUNCTIONS:
             return _FUNCTIONS[known]
-    raise NotImplementedError(f"the interpreter must know a function of libdevice to run it, got {name}")
+    raise NeedsGpu(f"{name} of libdevice")

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from grader.child.interpreter.beyond import NeedsGpu
 from grader.child.interpreter.lowering import value_was_read
 
 Array = NDArray[Any]
@@ -146,7 +147,7 @@ def _numbers(handle: Any) -> Array:
     if kind in FLOAT8:
         return from_float8(handle.data, kind)
     if _is_float8(kind):
-        raise NotImplementedError(f"{kind} is judged on a GPU only")
+        raise NeedsGpu(f"the type {kind}")
     return np.asarray(handle.data)
 
 
@@ -231,7 +232,7 @@ def _check_float8(source: str, target: str) -> None:
     """Refuse what we cannot convert as a GPU does, and what a GPU does not convert."""
     for kind in (source, target):
         if _is_float8(kind) and kind not in FLOAT8:
-            raise NotImplementedError(f"{kind} is judged on a GPU only")
+            raise NeedsGpu(f"the type {kind}")
     if "fp64" in (source, target) or (_is_float8(source) and _is_float8(target)):
         raise NotImplementedError(f"{source} to {target} does not compile for a GPU: go through float32")
 

@@ -1,0 +1,128 @@
+"""Names what a GPU runs and the interpreter cannot: it costs nothing here, and a GPU judges it.
+
+The interpreter runs one program after another, and it has no instructions. So it cannot run assembly, and no kernel in
+which a program waits for one that has not begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+# So many times in a row a program may get the same answer without anything being stored. It takes
+# less than a second.
+MOST_EQUAL_ANSWERS = 1000
+_WAITS_AT = "CV"
+
+
+class NeedsGpu(NotImplementedError):
+    """Raised where a kernel does what the interpreter cannot run. Its message says what that is."""
+
+
+def say_what_needs_a_gpu() -> None:
+    """Patch this process's interpreter; before the submission is loaded, and before accesses are watched."""
+    _refuse_assembly()
+    _refuse_questions_about_hardware()
+    _notice_waiting()
+
+
+def _refuse_assembly() -> None:
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    def create_inline_asm(_builder: Any, *_: Any, **__: Any) -> NoReturn:
+        raise NeedsGpu("inline assembly (tl.inline_asm_elementwise)")
+
+    InterpreterBuilder.create_inline_asm = create_inline_asm
+
+
+def _refuse_questions_about_hardware() -> None:
+    """Refuse what asks where and when a program runs; of triton.language.extra.cuda, which is loaded twice."""
+    from triton.language.extra import cuda
+    from triton.runtime.interpreter import tl
+
+    def refusing(name: str) -> Callable[..., Any]:
+        def refuse(*_: Any, **__: Any) -> NoReturn:
+            raise NeedsGpu(f"tl.extra.cuda.{name}, which asks the GPU")
+
+        refuse.__triton_builtin__ = True  # type: ignore[attr-defined]
+        return refuse
+
+    for module in (cuda, tl.extra.cuda):
+        for name in ("globaltimer", "smid", "num_threads", "num_warps"):
+            if hasattr(module, name):
+                setattr(module, name, refusing(name))
+
+
+class Waiting:
+    """Tells whether the program that runs waits for one that comes later.
+
+    It does so where its atomics and volatile loads give the same answers again and again, nothing is stored between
+    them, and a program of the launch has not begun. In the launch's last program nobody is left who could end that.
+    """
+
+    def __init__(self, most: int = MOST_EQUAL_ANSWERS) -> None:
+        self._most = most
+        self._answers: dict[tuple[bytes, ...], bytes] = {}
+        self._equal = 0
+
+    def begin(self) -> None:
+        """Hear that another program begins, or that something is stored."""
+        if self._answers:
+            self._answers.clear()
+        self._equal = 0
+
+    def answered(self, question: tuple[bytes, ...], answer: bytes, *, others_follow: bool) -> None:
+        """Hear what an atomic or a volatile load gave. Raises NeedsGpu once that is a wait."""
+        if self._answers.get(question) != answer:
+            self._answers[question], self._equal = answer, 0
+            return
+        self._equal += 1
+        if self._equal >= self._most and others_follow:
+            self.begin()
+            raise NeedsGpu("programs that run at the same time: one waits here for what a later one does")
+
+
+def _notice_waiting() -> None:
+    """A spin lock, a flag or a ticket that a later program serves: the interpreter would wait for ever."""
+    from triton.runtime.interpreter import InterpreterBuilder as Builder
+
+    waiting = Waiting()
+    load, store, begin = Builder.create_masked_load, Builder.create_masked_store, Builder.set_grid_idx
+    rmw, cas = Builder.create_atomic_rmw, Builder.create_atomic_cas
+
+    def heard(builder: Any, what: str, operands: tuple[Any, ...], found: Any) -> Any:
+        last = tuple(size - 1 for size in builder.grid_dim)
+        question = (what.encode(), *(np.asarray(getattr(one, "data", one)).tobytes() for one in operands))
+        answer = np.asarray(found.data).tobytes()
+        waiting.answered(question, answer, others_follow=tuple(builder.grid_idx) != last)
+        return found
+
+    def create_masked_load(
+        self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
+    ) -> Any:
+        found = load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+        if is_volatile or getattr(cache_modifier, "name", "") == _WAITS_AT:
+            return heard(self, "load", (ptrs, mask), found)
+        return found
+
+    def create_masked_store(self: Any, *what: Any) -> Any:
+        waiting.begin()
+        return store(self, *what)
+
+    def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
+        return heard(self, str(rmwOp), (ptr, val, mask), rmw(self, rmwOp, ptr, val, mask, sem, scope))
+
+    def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        return heard(self, "cas", (ptr, cmp, val), cas(self, ptr, cmp, val, sem, scope))
+
+    def set_grid_idx(self: Any, x: Any, y: Any, z: Any) -> None:
+        waiting.begin()
+        begin(self, x, y, z)
+
+    Builder.create_masked_load = create_masked_load
+    Builder.create_masked_store = create_masked_store
+    Builder.create_atomic_rmw = create_atomic_rmw
+    Builder.create_atomic_cas = create_atomic_cas
+    Builder.set_grid_idx = set_grid_idx

@@ -1,0 +1,113 @@
+"""Compiles on a GPU what later checks will launch, while earlier ones are judged: no check then waits for a compiler.
+
+A process of its own records the planned cases, and others compile what it says. Nothing is judged by it: all that
+comes of it are compiled kernels in the folder that the replayers share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from threading import Event, Semaphore, Thread
+from time import monotonic
+
+from grader.plan import Plan, PlannedCase, PlannedCheck
+from grader.protocol.configurations import lightest, likeness
+from grader.protocol.messages import Call, Precompile, Recipe
+from grader.sandbox.pair import Pair, Told
+from grader.sandbox.session import Session
+
+# One kernel; compiling itself is not counted.
+_COMPILE_S = 60.0
+# What is found compiled takes less. Another process takes part with every kernel that takes more.
+_FOUND_S = 0.3
+
+
+@contextmanager
+def prefetching(session: Session, compilers: Sequence[Session], plan: Plan) -> Iterator[None]:
+    """While the block runs, compile what the plan's cases launch. All of these processes have ended after it.
+
+    session: of the submission. Without compilers nothing happens.
+    """
+    if not compilers:
+        yield
+        return
+    prefetch = _Prefetch(session, compilers, plan)
+    thread = Thread(target=prefetch.run, name="prefetch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        prefetch.stop()
+        thread.join()
+
+
+class _Prefetch:
+    def __init__(self, session: Session, compilers: Sequence[Session], plan: Plan) -> None:
+        self._session = session
+        self._compilers = compilers
+        self._plan = plan
+        self._stopped = Event()
+        self._waiting: SimpleQueue[Told | None] = SimpleQueue()
+        # A process takes a while to start, and has nothing to do where kernels were compiled by an earlier grading.
+        self._wanted = Semaphore(1)
+
+    def run(self) -> None:
+        """Record and compile until all is done, or `stop` is called."""
+        with ThreadPoolExecutor(len(self._compilers), "prefetch") as pool:
+            for compiler in self._compilers:
+                pool.submit(self._compile, compiler)
+            with suppress(Exception):
+                self._record()
+            for _ in self._compilers:
+                self._waiting.put(None)
+                self._wanted.release()
+
+    def stop(self) -> None:
+        """End it all, compilations on the way included."""
+        self._stopped.set()
+        for session in (self._session, *self._compilers):
+            with suppress(Exception):
+                session.restart()
+
+    def _record(self) -> None:
+        """Have the planned cases recorded; pass on those that launch what none before did."""
+        pair = Pair(self._session, self._compilers)
+        seen: set[object] = set()
+        for planned, one in _later(self._plan):
+            if self._stopped.is_set():
+                return
+            told = pair.record(_call(planned, one))
+            if not isinstance(told, Told) or not told.is_replayed:
+                continue
+            kind = likeness(told.trace, lightest(told.trace))
+            if kind not in seen:
+                seen.add(kind)
+                self._waiting.put(told)
+
+    def _compile(self, compiler: Session) -> None:
+        self._wanted.acquire()
+        while (told := self._waiting.get()) is not None and not self._stopped.is_set():
+            wanted = Precompile(told.call, told.message, lightest(told.trace))
+            with suppress(Exception):
+                compiler.wake()
+                started = monotonic()
+                compiler.precompile(wanted, _COMPILE_S)
+                if monotonic() - started > _FOUND_S:
+                    self._wanted.release()
+
+
+def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
+    """Yield the cases of all checks but the first, whose kernels are asked for at once."""
+    for planned in plan.checks[1:]:
+        if planned.part.is_replayed and planned.part.on != "cpu":
+            for one in planned.cases:
+                yield planned, one
+
+
+def _call(planned: PlannedCheck, one: PlannedCase) -> Call:
+    part = planned.part
+    recipe = Recipe(part.name, dict(one.case), one.seed)
+    return Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)

@@ -1,0 +1,142 @@
+"""Runs a case with the configurations of autotuned kernels one by one: an autotuner may choose any that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from grader.judge.bench import Bench, Request, Trial
+from grader.judge.causes import Failure
+from grader.plan import PlannedCase
+from grader.protocol.configurations import Configurations
+from grader.protocol.messages import Raised
+from grader.record import Number
+from grader.sandbox.outcome import Finished
+
+# So long may the configurations of a part be at work, and so many are begun at a time.
+_MOST_S = 20.0
+_AT_A_TIME = 8
+# What the interpreter sees and a GPU may hide.
+_SEEN_IN_THE_INTERPRETER = frozenset({"out_of_bounds", "race"})
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of running every configuration. known: how many there are; refused: why some were passed over."""
+
+    known: int = 0
+    run: int = 0
+    refused: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+    @property
+    def metrics(self) -> dict[str, Number]:
+        """How many there were, and what became of them; nothing where nothing is autotuned."""
+        if not self.known:
+            return {}
+        return {
+            "configurations": self.known,
+            "configurations_run": self.run,
+            "configurations_passed_over": len(self.refused),
+        }
+
+    @property
+    def evidence(self) -> dict[str, str]:
+        """Which configurations were passed over, and why."""
+        more = f"; and {len(self.refused) - _MOST_NAMED} more" if len(self.refused) > _MOST_NAMED else ""
+        return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
+
+
+def every_configuration(bench: Bench, one: PlannedCase, usual: Trial) -> Found:
+    """Run a case in every configuration, in the interpreter. usual: the same case, run as it is otherwise.
+
+    A configuration that the GPU refuses is passed over, as an autotuner does. Where there is a GPU, it also has a say
+    in what is wrong.
+    """
+    if usual.configurations < 2:
+        return Found()
+    interpreted = bench.interpreted()
+    if interpreted is not bench:
+        with closing(interpreted.tries([Request(one.case, one.seed)])) as tries:
+            usual = next(tries)
+        if usual.failure or usual.configurations < 2:
+            return Found(known=usual.configurations)
+    found = Found(known=usual.configurations)
+    before, refused = interpreted.pair.worked_s, list[str]()
+    with interpreted.aside():
+        for first in range(0, found.known, _AT_A_TIME):
+            if interpreted.pair.worked_s - before > _MOST_S:
+                break
+            places = range(first, min(first + _AT_A_TIME, found.known))
+            for place, trial in zip(places, _tries(interpreted, one, places), strict=False):
+                wrong = trial.failure
+                why = interpreted.why_refused(trial.told, place, trial.outcome) if wrong and trial.told else ""
+                if why:
+                    refused.append(f"{_words(usual.tuning, place)}: {why}")
+                elif isinstance(trial.outcome, Finished | Raised):
+                    found = replace(found, run=found.run + 1)
+                    if wrong and _counts(bench, one, wrong, _words(usual.tuning, place)):
+                        failure = named(wrong, usual.tuning, place)
+                        return replace(found, refused=tuple(refused), failure=failure)
+    return replace(found, refused=tuple(refused))
+
+
+def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
+    """Yield the same call in every other configuration that works; those with the largest constants first."""
+    if trial.configurations < 2:
+        return
+    taken = trial.configuration
+    most = max(trial.tuning, key=lambda one: len(one.words))
+    places = [place for place in most.likeliest if place != taken]
+    before = bench.pair.worked_s
+    with bench.aside():
+        for first in range(0, len(places), 2):
+            if bench.pair.worked_s - before > _MOST_S:
+                return
+            yield from (other for other in _tries(bench, one, places[first : first + 2]) if not other.failure)
+
+
+def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[Trial]:
+    return bench.tries([Request(one.case, one.seed, configurations=(place,)) for place in places])
+
+
+def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
+    """Whether a failure in the interpreter is one where kernels run as well."""
+    if bench.interpreter is None or wrong.cause.kind in _SEEN_IN_THE_INTERPRETER:
+        return True
+    with bench.aside():
+        usual = bench.try_case(one.case, one.seed)
+        places = [place for place in range(usual.configurations) if _words(usual.tuning, place) == words]
+        return any(
+            trial.failure and not (trial.told and bench.why_refused(trial.told, places[0], trial.outcome))
+            for trial in _tries(bench, one, places[:1])
+        )
+
+
+def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Failure:
+    """The failure of one configuration, with words that say which."""
+    words, cause = _words(tuning, place), failure.cause
+    where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
+    told = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
+    return replace(
+        failure,
+        cause=replace(
+            cause,
+            title=f"{cause.title}: with {words}",
+            rationale=f"{told}{cause.rationale}",
+            help=f"Mend the kernel for this configuration, or leave the configuration out. {cause.help}".rstrip(),
+        ),
+    )
+
+
+def _words(tuning: Sequence[Configurations], place: int) -> str:
+    """What sets the configuration at this place apart, of every autotuner."""
+    words = (one.words[place % len(one.words)] for one in tuning)
+    return ", ".join(dict.fromkeys(filter(None, words))) or f"its configuration number {place + 1}"
+
+
+def words_of(trial: Trial) -> str:
+    """What sets the configuration of a call apart; an empty text where nothing is autotuned."""
+    return _words(trial.tuning, trial.configuration) if trial.configuration >= 0 and trial.tuning else ""

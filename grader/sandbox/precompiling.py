@@ -1,0 +1,130 @@
+"""Compiles what will be timed, in several processes at once.
+
+What must run is compiled however long that takes. The other configurations of autotuners are compiled for as long as
+there is time: what is not ready then is not tried, and the scorecard says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Lock
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from grader.protocol.configurations import lightest, likeness
+from grader.protocol.messages import Call, Precompile, Precompiled, Raised
+from grader.protocol.trace import Trace, choices_in
+from grader.sandbox.outcome import Unanswered
+
+# What must run, at one size; compiling itself is not counted.
+_NEEDED_S = 60.0
+# The other configurations of all autotuners at all sizes, together.
+TUNING_S = 10.0
+
+T = TypeVar("T")
+# A call's place among the calls, and that of a configuration of its autotuners.
+Unit = tuple[int, int]
+
+
+class Compiles(Protocol):
+    """A process that compiles."""
+
+    def precompile(
+        self, wanted: Precompile, limit_s: float, *, counted: bool = False
+    ) -> Precompiled | Raised | Unanswered:
+        """Have compiled what a trace launches. counted: compiling counts for the limit."""
+
+
+class Traced(Protocol):
+    """A call that was recorded."""
+
+    @property
+    def call(self) -> Call:
+        """Return the call."""
+
+    @property
+    def trace(self) -> Trace:
+        """Return what it does."""
+
+    @property
+    def message(self) -> Any:
+        """Return the trace as it came."""
+
+
+@dataclass
+class _Work:
+    """What is left to compile. groups: units that probably compile to the same, which are compiled in turn."""
+
+    calls: Sequence[Traced]
+    needed: SimpleQueue[Unit] = field(default_factory=SimpleQueue)
+    groups: SimpleQueue[list[Unit]] = field(default_factory=SimpleQueue)
+    untried: list[Unit] = field(default_factory=list)
+    ends_at: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def begin_tuning(self, tuning_s: float) -> None:
+        """Start the clock of what need not be compiled, once."""
+        with self._lock:
+            self.ends_at = self.ends_at or monotonic() + tuning_s
+
+
+def precompile(
+    processes: Sequence[Compiles], calls: Sequence[Traced], tuning_s: float = TUNING_S
+) -> tuple[frozenset[int], ...]:
+    """Compile what calls launch; return, call by call, the configurations that were not ready in time.
+
+    What fails to compile fails again where it is timed.
+    """
+    work = _Work(calls)
+    for unit in _needed(calls):
+        work.needed.put(unit)
+    for group in _groups(calls):
+        work.groups.put(group)
+    with ThreadPoolExecutor(len(processes)) as pool:
+        for done in [pool.submit(_compile, one, work, tuning_s) for one in processes]:
+            done.result()
+    return tuple(frozenset(place for call, place in work.untried if call == one) for one in range(len(calls)))
+
+
+def _compile(process: Compiles, work: _Work, tuning_s: float) -> None:
+    """Compile until nothing is left, or the time is up."""
+    for place, configuration in _taken(work.needed):
+        told = work.calls[place]
+        process.precompile(Precompile(told.call, told.message, configuration), _NEEDED_S)
+    work.begin_tuning(tuning_s)
+    for group in _taken(work.groups):
+        for done, (place, configuration) in enumerate(group):
+            told, left_s = work.calls[place], work.ends_at - monotonic()
+            wanted = Precompile(told.call, told.message, configuration)
+            # What cannot be compiled is known as soon as what can.
+            if left_s <= 0 or not isinstance(process.precompile(wanted, left_s, counted=True), Precompiled | Raised):
+                work.untried += group[done:]
+                break
+
+
+def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
+    while True:
+        try:
+            yield queue.get_nowait()
+        except Empty:
+            return
+
+
+def _needed(calls: Sequence[Traced]) -> list[Unit]:
+    """Return what must run: of autotuned calls, the configuration with the smallest constants."""
+    return [(place, lightest(told.trace)) for place, told in enumerate(calls)]
+
+
+def _groups(calls: Sequence[Traced]) -> list[list[Unit]]:
+    """Return all configurations but the needed ones: the first of every call before the second of any."""
+    found: dict[object, list[Unit]] = {}
+    counts = [max((len(one.alternatives) for one in choices_in(told.trace.steps)), default=0) for told in calls]
+    needed = {*_needed(calls)}
+    for configuration in range(max(counts, default=0)):
+        for place, told in enumerate(calls):
+            if configuration < counts[place] and (place, configuration) not in needed:
+                found.setdefault(likeness(told.trace, configuration), []).append((place, configuration))
+    return list(found.values())

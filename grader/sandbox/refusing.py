@@ -1,0 +1,39 @@
+"""Asks a compiler whether the GPU that a call is meant for refuses one configuration of its autotuned kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from grader.gpus import USUAL
+from grader.model.exercise import Limits
+from grader.protocol.messages import Precompile, Raised, Start
+from grader.sandbox.pair import Told
+from grader.sandbox.server import Spawner
+from grader.sandbox.session import Session
+
+# One kernel, on cores that others use as well.
+_COMPILE_S = 60.0
+
+
+@contextmanager
+def refusals(server: Callable[[], Spawner], start: Start, limits: Limits) -> Iterator[Callable[[Told, int], str]]:
+    """Yield what says why a configuration does not compile, or does not fit; an empty text where it does.
+
+    server: of mode "compile", asked for with the first question.
+    """
+    sessions: list[Session] = []
+
+    def refusal(told: Told, place: int) -> str:
+        if not sessions:
+            sessions.append(Session(server(), replace(start, role="replay", target=USUAL.capability), limits))
+        answer = sessions[0].precompile(Precompile(told.call, told.message, place), _COMPILE_S)
+        # Of what ends the process nobody knows what it would do elsewhere.
+        return f"{answer.kind}: {answer.message}".partition("\n")[0][:300] if isinstance(answer, Raised) else ""
+
+    try:
+        yield refusal
+    finally:
+        for session in sessions:
+            session.__exit__()

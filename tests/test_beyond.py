@@ -1,0 +1,49 @@
+"""What the interpreter cannot run: told apart from loops that are endless by themselves."""
+
+import pytest
+
+from grader.child.interpreter.beyond import NeedsGpu, Waiting
+
+LOCK, TAKEN, FREE = (b"cas", b"lock"), b"\x01", b"\x00"
+
+
+def test_a_program_that_gets_the_same_answer_again_and_again_waits_for_a_later_one() -> None:
+    waiting = Waiting(most=3)
+    for _ in range(3):
+        waiting.answered(LOCK, TAKEN, others_follow=True)
+    with pytest.raises(NeedsGpu, match="programs that run at the same time"):
+        waiting.answered(LOCK, TAKEN, others_follow=True)
+
+
+def test_the_last_program_waits_for_nobody() -> None:
+    waiting = Waiting(most=3)
+    for _ in range(10):
+        waiting.answered(LOCK, TAKEN, others_follow=False)
+    with pytest.raises(NeedsGpu):
+        waiting.answered(LOCK, TAKEN, others_follow=True)
+
+
+def test_an_answer_that_changes_is_progress() -> None:
+    waiting = Waiting(most=3)
+    for turn in range(20):
+        waiting.answered(LOCK, bytes([turn]), others_follow=True)
+    waiting.answered(LOCK, FREE, others_follow=True)
+
+
+def test_a_store_between_two_equal_answers_is_progress() -> None:
+    waiting = Waiting(most=2)
+    for _ in range(20):
+        waiting.answered(LOCK, TAKEN, others_follow=True)
+        waiting.begin()
+    waiting.answered(LOCK, TAKEN, others_follow=True)
+    waiting.answered(LOCK, TAKEN, others_follow=True)
+    with pytest.raises(NeedsGpu):
+        waiting.answered(LOCK, TAKEN, others_follow=True)
+
+
+def test_two_questions_in_turn_are_a_wait_as_well() -> None:
+    waiting = Waiting(most=4)
+    with pytest.raises(NeedsGpu):
+        for _ in range(10):
+            waiting.answered(LOCK, TAKEN, others_follow=True)
+            waiting.answered((b"load", b"flag"), FREE, others_follow=True)
