@@ -24,7 +24,7 @@ from grader.sandbox.outcome import Finished
 # Failing cases that are looked at closely: what is behind them may not show in the largest one, or not alone.
 _MOST_EXPLAINED = 4
 # Calls after which results are still looked for in earlier ones' memory: more than a ring of buffers is long.
-_MORE = 8
+_MORE = 13
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
