@@ -3,10 +3,11 @@
 The names below are what a specification (`reference/<exercise>/spec.py`) is written with.
 """
 
-from grader.model.cases import Case, Cases, Choice, Size, Space, Value
+from grader.model.cases import Case, Cases, Choice, Size, Space, Star, Value
 from grader.model.causes import Contrast, Kind
 from grader.model.exercise import (
     Agrees,
+    Allowance,
     Check,
     Compiles,
     Curves,
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agrees",
+    "Allowance",
     "Case",
     "Cases",
     "Check",
@@ -46,6 +48,7 @@ __all__ = [
     "Size",
     "Space",
     "SpeedBand",
+    "Star",
     "Stateful",
     "Tolerance",
     "UsesKernels",

@@ -30,12 +30,13 @@ from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
 from grader.plan import Plan, PlannedCheck, draw
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
+from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
 from grader.tensors import bytes_of
 
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
-_CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
+_CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
@@ -78,7 +79,8 @@ class Gate:
 @dataclass(frozen=True)
 class Claim:
     """What a planted mistake says of itself: in the first line of its docstring what it must get, and in the line that
-    begins with "Cause: " what is behind that, one kind of cause or, for what has two names, "this or that".
+    begins with "Cause: " what is behind that, one kind of cause or, for what has two names, "this or that". What it
+    gets is a status, or "partly": the check passes with some of its points, and nothing is said of a cause.
     """
 
     check: str
@@ -277,19 +279,22 @@ def _caught(path: Path, claim: Claim, record: Record) -> Finding:
         return Finding(_named(path), False, f"names {claim.check}, which is no check")
     if named.status in UNJUDGED:
         return Finding(_named(path), None, f"{claim.check}: {named.reason}")
-    holds = named.status == claim.status
-    outcome = f"{claim.check}: {named.status}"
+    got = "partly" if in_part(named) else named.status
+    holds = got == claim.status
+    outcome = f"{claim.check}: {got}"
     if not holds:
         outcome += f", must be {claim.status}{f': {named.reason}' if named.reason else ''}"
     return Finding(_named(path), holds, outcome)
 
 
 def _passes(claim: Claim, record: Record) -> bool:
-    return any(result.id == claim.check and result.status == "pass" for result in record.checks)
+    return any(result.id == claim.check and result.status == "pass" and not in_part(result) for result in record.checks)
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:
     """What is wrong with a mistake's label; empty where nothing is."""
+    if claim.status == "partly":
+        return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
         return "the docstring must have a line 'Cause: <kind>'"
     known = known_kinds(entry.exercise.kinds)

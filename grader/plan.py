@@ -24,6 +24,7 @@ from grader.covering import covering
 from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.model.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.model.exercise import Check, Compiles, Exercise, Part, Rule, SpeedBand, check_id
+from grader.star import star
 
 # Hypothesis keeps what it finds in a folder; not in the learner's working directory.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"grade-hypothesis-{os.getuid()}")
@@ -92,6 +93,9 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     own = _digest(f"{seed}/{name}")
     kept += _generate(name, space, check.cases.generated, own, without=frozenset(kept))
     kept += covering(space, check.cases.covering, own, without=frozenset(kept))
+    if wide := check.cases.star:
+        reach = wide.space if gpu else wide.space.without_gpu()
+        kept += star(reach, wide.count, own, without=frozenset(kept))
     kept += check.cases.named_large if gpu else ()
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(kept))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
@@ -117,14 +121,16 @@ def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
         tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
         for listed in (cases.named, cases.named_large)
     )
-    drawn = cases.generated or cases.covering
+    drawn = cases.generated or cases.covering or cases.star
     if space is None or not (named or drawn):
         return None
     if (len(named), len(large)) == (len(cases.named), len(cases.named_large)) and (
         not drawn or space.axes == cases.space.axes
     ):
         return cases
-    return replace(cases, space=space, canonical=named, large=large)
+    reach = cases.star and cases.star.space.without(lacks)
+    wide = replace(cases.star, space=reach) if cases.star and reach else None
+    return replace(cases, space=space, canonical=named, large=large, star=wide)
 
 
 def _with_cases(rule: Rule, cases: Cases) -> Rule:
@@ -293,7 +299,7 @@ def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lac
             space, large = check.cases.space, check.cases.named_large
             values = {name: _resolve(space, name, value) for name, value in token.case.items()}
             try:
-                case = Case(values) if Case(values) in large else space.case(**values)
+                case = check.cases.case(values)
             except SpecError as outside:
                 raise UsageError(f"{token.check}: {outside}") from outside
             if not gpu and (case in large or space.needs_gpu(case)):

@@ -322,10 +322,11 @@ class Speed:
 class Work:
     """What one call moved in the interpreter, beside the model. Bytes; flops are those of tl.dot.
 
-    loaded and stored count every access, unique ones every byte of a launch once. model_bytes: what the formula of the
-    specification says; allowed_bytes: how many were allowed. extra_bytes: the most memory that tensors took up beyond
-    inputs and results, of extra_allowed_bytes (-1: not limited). configuration: of autotuned kernels, the one that was
-    counted; empty without.
+    loaded and stored count every access, unique ones every byte of a launch once; unique_stored_bytes (-1: not known)
+    are those that are stored. model_bytes: what the formula of the specification says that a good kernel moves.
+    extra_bytes: the most memory that tensors took up beyond inputs and results. For what is moved, for the different
+    bytes that are stored and for extra memory: the most bytes that earn all points (allowed) and the fewest that earn
+    none; -1 where nothing is limited. configuration: of autotuned kernels, the one that was counted; empty without.
     """
 
     case: dict[str, int | float | bool | str]
@@ -340,6 +341,11 @@ class Work:
     extra_bytes: int
     extra_allowed_bytes: int = -1
     configuration: str = ""
+    none_bytes: int = -1
+    extra_none_bytes: int = -1
+    unique_stored_bytes: int = -1
+    stored_allowed_bytes: int = -1
+    stored_none_bytes: int = -1
 
     @property
     def moved_bytes(self) -> int:

@@ -32,7 +32,9 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     -inf in up to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its
     start on, never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
     masked_negative: the same with -inf as in masked. lowest: around minus a quarter of the largest finite number (at
-    most 1e30). extreme: ±1e4.
+    most 1e30). extreme: ±1e4. stretch: normal, but for one stretch of each row, anywhere and up to all of it, of
+    zeros, or of equal numbers, or of numbers around 1000 or -1000, whichever chance says. gap: normal with -inf in one
+    stretch of each row, anywhere, never all of it.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -120,6 +122,42 @@ def _with_hidden(drawn: Tensor, generator: Generator) -> Tensor:
     return drawn.masked_fill(hidden, -math.inf)
 
 
+def _stretch(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return stretched(_normal(shape, dtype, generator), generator)
+
+
+def _gap(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    drawn = _normal(shape, dtype, generator)
+    inside = stretch_of(shape, generator)
+    # One element of each row stays as it was.
+    inside[..., :1] &= ~inside.all(-1, keepdim=True)
+    return drawn.masked_fill_(inside, -math.inf)
+
+
+def stretch_of(shape: Sequence[int], generator: Generator) -> Tensor:
+    """One stretch of every row [..., N]: leading, middle or trailing, of any length from 1 to N; True inside it."""
+    *rows, columns = shape
+    dice = torch.rand((2, *rows, 1), generator=generator, device=generator.device)
+    # As many stretches are short as are long.
+    length = torch.exp2(dice[0] * math.log2(columns + 1)).floor().clamp(1, max(columns, 1))
+    # Beyond either end as often as anywhere else: a stretch that is cut off leads or trails.
+    first = ((dice[1] * 1.5 - 0.25) * (columns - length + 1)).floor().clamp(min=0).minimum(columns - length)
+    places = torch.arange(columns, device=generator.device)
+    return (places >= first) & (places < first + length)
+
+
+FAR = 1000.0
+
+
+def stretched(rows: Tensor, generator: Generator) -> Tensor:
+    """The same rows, in one stretch of each of them zeros, equal numbers, or numbers ±1000 away, as chance says."""
+    inside = stretch_of(rows.shape, generator)
+    kind = torch.randint(4, (*rows.shape[:-1], 1), generator=generator, device=generator.device)
+    for place, other in enumerate((torch.zeros_like(rows), rows[..., :1].expand_as(rows), rows + FAR, rows - FAR)):
+        rows = torch.where(inside & (kind == place), other, rows)
+    return rows
+
+
 _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]] = {
     "normal": _rounded_normal,
     "large": _large,
@@ -134,6 +172,8 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "negative": _negative,
     "masked_negative": _masked_negative,
     "lowest": _lowest,
+    "stretch": _stretch,
+    "gap": _gap,
 }
 
 

@@ -12,6 +12,7 @@ from grader.errors import SpecError, require
 from grader.model.cases import Cases, Size, Space
 from grader.model.exercise import (
     Agrees,
+    Allowance,
     Check,
     Curves,
     Exercise,
@@ -74,12 +75,14 @@ def exercise(**changes: Any) -> Exercise:
         (lambda: Tolerance(accumulation_ulps=-1), "Tolerance.accumulation_ulps must be at least 0, got -1"),
         (lambda: Tolerance(group=-7), "Tolerance.group must be at least 0, got -7"),
         (lambda: Launches(CASES, most=0), "Launches.most must be at least 1, got 0"),
-        (lambda: WorkModel(CASES, "N - 63"), "WorkModel.bytes must be at least 0 for N=7, got -56.0"),
-        (lambda: WorkModel(CASES, "M"), "a formula must be arithmetic over N, got 'M' in it"),
-        (lambda: WorkModel(CASES, "3 * N", slack=0.9), "WorkModel.slack must be at least 1, got 0.9"),
+        (lambda: WorkModel(CASES, moved=Allowance("N - 63")), "WorkModel.moved must be at least 0 for N=7, got -56.0"),
+        (lambda: WorkModel(CASES, moved=Allowance("M")), "a formula must be arithmetic over N, got 'M' in it"),
+        (lambda: WorkModel(CASES), "WorkModel must allow something, got None"),
+        (lambda: Allowance("3 * N", full=0.9), "Allowance.full must be at least 1, got 0.9"),
+        (lambda: Allowance("3 * N", full=1.5, none=1.5), "Allowance.full must lie in 1 … none (1.5), got 1.5"),
         (
-            lambda: WorkModel(CASES, "3 * N", extra_bytes="0 - N"),
-            "WorkModel.extra_bytes must be at least 0 for N=7, got -7.0",
+            lambda: WorkModel(CASES, moved=Allowance("3 * N"), extra=Allowance("0 - N")),
+            "WorkModel.extra must be at least 0 for N=7, got -7.0",
         ),
         (lambda: band(baseline=""), "SpeedBand.baseline must name a baseline, got ''"),
         (lambda: band(floor=0.9), "SpeedBand.floor must lie in 0 … full (0.9), got 0.9"),
@@ -175,7 +178,7 @@ def test_a_part_that_works_in_place_needs_no_returned_output() -> None:
         (Fresh(CASES), CASES),
         (UsesKernels(CASES), CASES),
         (Launches(CASES), CASES),
-        (WorkModel(CASES, "3 * N"), CASES),
+        (WorkModel(CASES, moved=Allowance("3 * N")), CASES),
         (band(), None),
     ],
 )

@@ -168,3 +168,38 @@ def test_what_was_not_begun_when_it_is_closed_is_not_replayed(server: ForkServer
         assert outcomes[-1] is None
         told = one.record()
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+
+
+def test_a_kernel_that_computes_nan_or_zeros_has_a_part_in_the_answer(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+@triton.jit
+def scaled(x_ptr, z_ptr, by, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(z_ptr + offsets, tl.load(x_ptr + offsets, inside) * by, inside)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    scaled[(2,)](x, z, {by}, x.numel(), BLOCK=64)
+    return z
+"""
+    for by in ("float('nan')", "0.0"):
+        with recording(server, ex_15, source.replace("{by}", by)) as one:
+            assert one.pair.depends_on_kernels(one.record(), one.call())
+
+
+def test_a_kernel_that_stores_nothing_new_has_no_part_in_the_answer(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+@triton.jit
+def copy(z_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(out_ptr + offsets, tl.load(z_ptr + offsets, inside), inside)
+
+def vector_add(x, y):
+    z, out = torch.empty_like(x), torch.empty_like(x)
+    copy[(2,)](z, out, x.numel(), BLOCK=64)
+    return out
+"""
+    with recording(server, ex_15, source) as one:
+        assert not one.pair.depends_on_kernels(one.record(), one.call())

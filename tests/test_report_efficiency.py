@@ -36,6 +36,27 @@ def test_extra_memory_is_told_where_it_is_limited() -> None:
     assert efficiency.moved((limited,)).endswith("allowed 132,000; 1,024 of 4,096 bytes of extra memory")
 
 
+def test_a_band_is_told_by_where_all_points_and_where_none_are_earned() -> None:
+    banded = dataclasses.replace(samples.counted(10000, extra=(1024, 4096)), none_bytes=240_000, extra_none_bytes=8192)
+    assert efficiency.moved((banded,)).endswith(
+        "all points up to 132,000, none from 240,000; 1,024 of 4,096 bytes of extra memory, no points from 8,192"
+    )
+
+
+def test_what_alone_is_limited_is_told_with_the_case() -> None:
+    stored = dataclasses.replace(
+        samples.counted(10000),
+        model_bytes=-1,
+        allowed_bytes=-1,
+        unique_stored_bytes=40_000,
+        stored_allowed_bytes=44_000,
+        stored_none_bytes=80_000,
+    )
+    assert efficiency.moved((stored,)) == (
+        "stored 40,000 different bytes for N=10000, float32, all points up to 44,000, none from 80,000"
+    )
+
+
 def test_the_longest_time_on_the_first_gpu_is_told() -> None:
     predictions = samples.on_paper().checks[2].predictions
     assert efficiency.predicted(predictions) == "predicted on an H200: 734 µs at N=2^28, float32 (memory-bound)"
@@ -96,6 +117,18 @@ def test_beside_trouble_elsewhere_a_part_without_any_tells_no_counts() -> None:
     assert "predicted" not in terminal.render(record)
 
 
+def test_some_of_the_points_are_told_with_what_was_moved_whatever_else_there_is() -> None:
+    failed = samples.check("product.tail", "Right for tails", "fail", reason="No.")
+    banded = dataclasses.replace(samples.counted(10000, factor=1.5), none_bytes=240_000)
+    partly = samples.check("vector_add.traffic", "Moves few", points=1.2, most=2, work=(banded,))
+    record = samples.record((failed, partly), (samples.PRODUCT, samples.VECTOR_ADD))
+    text = flat(terminal.render(record))
+
+    assert "◐ partly passed Moves few 1.2/2 moved 180,000 bytes" in text
+    assert "all points up to 132,000, none from 240,000" in text
+    assert "N=10000, float32 120,000 60,000 180,000 120,000 132,000 240,000 136% 1" in Page(html.render(record)).text
+
+
 def test_on_a_gpu_the_terminal_tells_how_far_off_the_prediction_is() -> None:
     assert "Prediction: off by 5% in the median: N=2^20 -20%" in flat(terminal.render(samples.foretold()))
 
@@ -107,10 +140,10 @@ def test_the_card_holds_every_counted_case_the_memory_and_every_named_gpu() -> N
     text = Page(html.render(samples.on_paper())).text
 
     for words in (
-        "case loaded stored together model allowed share launches",
-        "N=10000, float32 80,000 40,000 120,000 120,000 132,000 91% 1",
-        "N=10000, float16 42,000 21,000 63,000 60,000 66,000 95% 1",
-        "case taken allowed N=10000, float32 0 4,096 N=10000, float16 4,000 4,096",
+        "case loaded stored together model allowed no points from share launches",
+        "N=10000, float32 80,000 40,000 120,000 120,000 132,000 – 91% 1",
+        "N=10000, float16 42,000 21,000 63,000 60,000 66,000 – 95% 1",
+        "case taken allowed no points from N=10000, float32 0 4,096 – N=10000, float16 4,000 4,096 –",
         "size H200 B200",
         "N=2^20, float32 7.85 µs launch 6.78 µs launch",
         "N=2^28, float32 734 µs memory 460 µs memory",

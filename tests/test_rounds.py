@@ -195,7 +195,7 @@ def stage(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Stage:
         monkeypatch.setattr(rounds, "_CHANCE", random.Random(chance))
         track = Track()
         ours, theirs = Replayer(track, **(replayer or {})), Baselines(track, **(anchor or {}))
-        told: Any = SimpleNamespace(message={"a": "trace"})
+        told: Any = SimpleNamespace(message={"a": "trace"}, untried=frozenset())
         timed = TimedCase(part, case, method, 1 << 12, (told,))
         running = Rounds(
             timed=timed,

@@ -140,7 +140,7 @@ TOLD = [
     ("ex_15", "global_sum_never_cleared", "not_cleared"),
     ("ex_15", "global_sum_overwrites", "stores_collide"),
     ("ex_15", "row_softmax_ignores_stride", "strides_ignored"),
-    ("ex_15", "row_softmax_two_passes", "read_again"),
+    ("ex_15", "row_softmax_three_passes", "read_again"),
     ("ex_15", "vector_add_clamped", "clamped"),
     ("ex_15", "vector_add_floor_grid", "remainder_skipped"),
     ("ex_16", "fused_no_bias", "bias_missing"),

@@ -16,6 +16,7 @@ import triton
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.dlpack import DLDeviceType
+from triton.runtime.autotuner import Autotuner
 
 from grader.child.cutecompiling import on_gpu
 from grader.gpus import Architecture
@@ -69,8 +70,29 @@ def pretend(target: Architecture) -> None:
         setattr(torch.cuda, name, answer)
     # Models of a kernel's speed, by which configurations are chosen, ask the driver's own tool.
     triton.testing.nvsmi = _tool_for(target)
+    # Others ask libraries that only drivers bring.
+    Autotuner.prune_configs = _without_models_that_fail(Autotuner.prune_configs)
     # It refuses what is no stream of CUDA's before anybody else hears of it.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pruning that keeps what a model of a kernel's speed would judge, where the model cannot be asked."""
+
+    def pruned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        model = tuner.perf_model
+        try:
+            return prune(tuner, *args, **kwargs)
+        except Exception:
+            if model is None:
+                raise
+        tuner.perf_model = None
+        try:
+            return prune(tuner, *args, **kwargs)
+        finally:
+            tuner.perf_model = model
+
+    return pruned
 
 
 def _tool_for(target: Architecture) -> Callable[[list[str]], list[int]]:

@@ -228,7 +228,7 @@ class Worker:
             arguments = cutedsl.handed_over(arguments)
         try:
             with nullcontext() if call.on_cpu else self._pretending():
-                recording, result = self._recorder.record(lambda: self._called(function, arguments), given)
+                recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
             # No kernel has run: whatever wrote there is none.
             for name in placed.disturbed(call.mutates)[0]:
                 recording.did(f"a write to {name}")
@@ -246,7 +246,7 @@ class Worker:
             arguments = cutedsl.handed_over(arguments)
         try:
             with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch() as seen:
-                result = self._called(function, arguments)
+                result = self._called(function, call.given(arguments))
                 self._synchronise()
             if call.chooses:
                 result = place_of(result, values[call.arguments.index(call.chooses)])

@@ -33,7 +33,7 @@ from grader.speed.lock import GpuLock
 # A part that ran out of time this often is not waited for again.
 _MOST_TIMEOUTS = 2
 # What a work check finds out; anything else that goes wrong there is the business of other checks.
-_COUNTED = frozenset({"traffic", "memory", "out_of_bounds", "race"})
+_COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race"})
 
 
 class Answers:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
+from time import monotonic
 
 from grader.plan import Plan, PlannedCase, PlannedCheck
 from grader.protocol.configurations import lightest, likeness
@@ -20,6 +21,8 @@ from grader.sandbox.session import Session
 
 # One kernel; compiling itself is not counted.
 _COMPILE_S = 60.0
+# What is found compiled takes less. Another process takes part with every kernel that takes more.
+_FOUND_S = 0.3
 
 
 @contextmanager
@@ -48,6 +51,8 @@ class _Prefetch:
         self._plan = plan
         self._stopped = Event()
         self._waiting: SimpleQueue[Told | None] = SimpleQueue()
+        # A process takes a while to start, and has nothing to do where kernels were compiled by an earlier grading.
+        self._wanted = Semaphore(1)
 
     def run(self) -> None:
         """Record and compile until all is done, or `stop` is called."""
@@ -58,6 +63,7 @@ class _Prefetch:
                 self._record()
             for _ in self._compilers:
                 self._waiting.put(None)
+                self._wanted.release()
 
     def stop(self) -> None:
         """End it all, compilations on the way included."""
@@ -82,10 +88,15 @@ class _Prefetch:
                 self._waiting.put(told)
 
     def _compile(self, compiler: Session) -> None:
+        self._wanted.acquire()
         while (told := self._waiting.get()) is not None and not self._stopped.is_set():
             wanted = Precompile(told.call, told.message, lightest(told.trace))
             with suppress(Exception):
+                compiler.wake()
+                started = monotonic()
                 compiler.precompile(wanted, _COMPILE_S)
+                if monotonic() - started > _FOUND_S:
+                    self._wanted.release()
 
 
 def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:

@@ -10,7 +10,7 @@ from grader.grading.smallest import smallest
 from grader.judge.bench import Bench
 from grader.judge.causes import Failure
 from grader.judge.rules import failure_of, shrinkable
-from grader.model.cases import Case
+from grader.model.cases import Case, Space
 from grader.plan import PlannedCase, PlannedCheck, ReplayToken
 from grader.record import Counterexample
 
@@ -42,7 +42,7 @@ class Shrinking:
             return again is not None and again.status == failure.status
 
         with bench.aside():
-            least = smallest(planned.space, failing.case, fails, budget_s)
+            least = smallest(_around(planned, failing.case) or planned.space, failing.case, fails, budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)
         self._left_s -= monotonic() - started
@@ -55,3 +55,8 @@ class Shrinking:
     def _plain(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._exercise, planned.id, one.case, one.seed)
         return Counterexample(dict(one.case), one.case.words(), str(token))
+
+
+def _around(planned: PlannedCheck, case: Case) -> Space | None:
+    """The space that a planned case was drawn from."""
+    return planned.check.cases.around(case) if planned.check.cases else None

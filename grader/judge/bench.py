@@ -6,6 +6,7 @@ request -> recorded on decoys -> seed -> replayed on the true inputs -> compared
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from grader.judge.compare import compare, tensor_of
 from grader.judge.contrast import Tried
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import unlike, whole_numbers
-from grader.model.cases import Case
+from grader.model.cases import Case, Value
 from grader.model.exercise import Part
 from grader.protocol.configurations import Configurations, configurations_in
 from grader.protocol.messages import COMPUTED, NEEDS_GPU, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
@@ -335,6 +336,7 @@ class Bench:
             on_cpu=part.on == "cpu",
             tensors=part.tensors,
             chooses=part.chooses,
+            defaults=left_out(part, recipe),
         )
 
     def _expecting(self, request: Request, recipe: Recipe) -> Call:
@@ -365,6 +367,9 @@ class Bench:
             raise NotRunHere(_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0))
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
+        if failure and (names := self._left_out(call)):
+            rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
+            failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
         if failure and isinstance(outcome, Finished):
             failure = self._seen(failure, Seen(recipe, outcome, expected))
         elif part is self.part:
@@ -405,7 +410,8 @@ class Bench:
     def _passing_over(self, told: Told, call: Call, outcome: Outcome, expected: tuple[Expected, ...]) -> Outcome:
         """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
         part, count = call.recipe.part, told.configurations
-        if count < 2 or self._is_right(outcome, expected, call):
+        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, COMPUTED, UNTOLD)
+        if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
         if isinstance(outcome, Finished) and (part, count, outcome.answer.configuration) in self._taken:
             return outcome
@@ -424,6 +430,11 @@ class Bench:
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
         return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
+
+    def _left_out(self, call: Call) -> str:
+        """Return in words which arguments a call leaves out."""
+        count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
+        return " and ".join(call.arguments[count:])
 
     def _replayed(
         self, told: Told, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
@@ -499,6 +510,18 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
     """Return the recipe with the seeds that count."""
     patch = None if recipe.patch_seed is None else seed(recipe.patch_seed)
     return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
+
+
+def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
+    """Return which of the last arguments a call leaves out if they have these values: none, one, …, all; the case says.
+
+    Not the seed: the same case is called in the same way again.
+    """
+    if not part.defaults:
+        return {}
+    words = Case(recipe.case).words()
+    count = zlib.crc32(f"{part.name}: {words}".encode()) % (len(part.defaults) + 1)
+    return dict([*part.defaults.items()][len(part.defaults) - count :])
 
 
 def _words(name: str, line: int) -> str:

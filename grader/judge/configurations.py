@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 
-from grader.judge.bench import Bench, Request, Trial
+from grader.judge.bench import Bench, NotRunHere, Request, Trial
 from grader.judge.causes import Failure
 from grader.plan import PlannedCase
 from grader.protocol.configurations import Configurations
@@ -59,8 +58,10 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial) -> Found:
         return Found()
     interpreted = bench.interpreted()
     if interpreted is not bench:
-        with closing(interpreted.tries([Request(one.case, one.seed)])) as tries:
-            usual = next(tries)
+        try:
+            usual = interpreted.try_case(one.case, one.seed)
+        except NotRunHere:
+            return Found(known=usual.configurations)
         if usual.failure or usual.configurations < 2:
             return Found(known=usual.configurations)
     found = Found(known=usual.configurations)
@@ -70,7 +71,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial) -> Found:
             if interpreted.pair.worked_s - before > _MOST_S:
                 break
             places = range(first, min(first + _AT_A_TIME, found.known))
-            for place, trial in zip(places, _tries(interpreted, one, places), strict=False):
+            for place, trial in _tries(interpreted, one, places):
                 wrong = trial.failure
                 why = interpreted.why_refused(trial.told, place, trial.outcome) if wrong and trial.told else ""
                 if why:
@@ -95,11 +96,24 @@ def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
         for first in range(0, len(places), 2):
             if bench.pair.worked_s - before > _MOST_S:
                 return
-            yield from (other for other in _tries(bench, one, places[first : first + 2]) if not other.failure)
+            tried = _tries(bench, one, places[first : first + 2])
+            yield from (other for _, other in tried if not other.failure)
 
 
-def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[Trial]:
-    return bench.tries([Request(one.case, one.seed, configurations=(place,)) for place in places])
+def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tuple[int, Trial]]:
+    """Run a case in these configurations, and yield each that can be run here."""
+    waiting = list(places)
+    while waiting:
+        done = 0
+        try:
+            requests = [Request(one.case, one.seed, configurations=(place,)) for place in waiting]
+            for place, trial in zip(waiting, bench.tries(requests), strict=False):
+                done += 1
+                yield place, trial
+        except NotRunHere:
+            waiting = waiting[done + 1 :]
+        else:
+            return
 
 
 def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
@@ -111,7 +125,7 @@ def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
         places = [place for place in range(usual.configurations) if _words(usual.tuning, place) == words]
         return any(
             trial.failure and not (trial.told and bench.why_refused(trial.told, places[0], trial.outcome))
-            for trial in _tries(bench, one, places[:1])
+            for _, trial in _tries(bench, one, places[:1])
         )
 
 

@@ -23,6 +23,8 @@ from grader.sandbox.outcome import Finished
 
 # Failing cases that are looked at closely: what is behind them may not show in the largest one, or not alone.
 _MOST_EXPLAINED = 4
+# Calls after which results are still looked for in earlier ones' memory: more than a ring of buffers is long.
+_MORE = 8
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
@@ -63,7 +65,7 @@ def _ruled(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one
         case Stateful() as rule:
             return stateful(bench, planned.cases, rule)
         case Fresh():
-            return _first_failure(planned.cases, lambda one: fresh(bench, one))
+            return _first_failure(planned.cases, lambda one: fresh(bench, one, more=_MORE * (one is planned.cases[0])))
         case UsesKernels(allowed_operators=allowed, operations=operations):
             return uses_kernels(bench, planned.cases, allowed, operations)
         case Launches(most=most):
@@ -178,11 +180,12 @@ def _first_failure(cases: Sequence[PlannedCase], judge: Callable[[PlannedCase], 
 # -- fresh -----------------------------------------------------------------------------------------------------------
 
 
-def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
-    """Four calls that a remembered answer cannot survive.
+def fresh(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
+    """Four calls that a remembered answer cannot survive, and `more` that show whether results are memory of their own.
 
     1. some bytes; 2. other bytes behind the same pointers and version counters; 3. the same again with only the
     middle changed, which a fingerprint of the ends does not see; 4. the first bytes again, elsewhere in memory.
+    Then others, until whatever hands out a few buffers in turns comes to the first one again.
     """
     other = _other_seed(one.seed)
     requests = [
@@ -190,6 +193,7 @@ def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
         Request(one.case, other, storage="same"),
         Request(one.case, other, patch_seed=one.seed, storage="same"),
         Request(one.case, one.seed),
+        *(Request(one.case, one.seed + place) for place in range(1, more + 1)),
     ]
     trials = list(bench.tries(requests, chained=True))
     first = trials[0]
@@ -198,7 +202,7 @@ def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
     if len(trials) < len(requests):
         # The last one says why there are no more.
         return trials[-1].failure
-    _, second, third, fourth = trials
+    _, second, third, fourth, *others = trials
     for trial, earlier, what in (
         (second, first, "the bytes behind the same pointers had changed"),
         (third, second, "the middle of the inputs had changed"),
@@ -209,7 +213,8 @@ def fresh(bench: Bench, one: PlannedCase) -> Failure | None:
         if trial.failure:
             seen = f"The first call was right. In this one {what}, and the answer is wrong."
             return replace(trial.failure, clues=(*trial.failure.clues, Clue("remembered_input", 0.7, seen)))
-    return _alias(first, second, third, fourth) or _repeats(bench, first, fourth)
+    wrong = next((trial.failure for trial in others if trial.failure), None)
+    return _alias(*trials) or wrong or _repeats(bench, first, fourth)
 
 
 def _other_seed(seed: int) -> int:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import floor
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from grader.judge.bench import Bench, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.configurations import others, words_of
 from grader.judge.ruling import Ruling
-from grader.model.exercise import WorkModel
+from grader.model.exercise import Allowance, WorkModel
 from grader.model.formula import evaluate
 from grader.plan import PlannedCase
 from grader.protocol.messages import Launch, Traffic
@@ -36,52 +36,91 @@ _NO_KERNEL = Failure(
 )
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """One call beside the model: what it used, the share of the points that this earns, and why it is not all of them.
+
+    advice: where most bytes went that were not needed; empty where all points are earned. failure: where none are.
+    """
+
+    work: Work
+    share: float
+    advice: str = ""
+    failure: Failure | None = None
+
+
 def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
-    """No call moves more bytes, or takes more memory, than the model allows."""
-    found: list[Work] = []
+    """Count what a call of every case uses; the worst share of the points counts."""
+    found: list[Weighed] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
+        kept = tuple(each.work for each in found)
         if trial.failure:
-            return Ruling(trial.failure, one, work=tuple(found))
+            return Ruling(trial.failure, one, work=kept)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if not trial.launches:
-            return Ruling(_NO_KERNEL, one, work=tuple(found))
-        work, failure = _weighed(bench, one, model, trial)
-        if failure:
-            # An autotuner would not have chosen a configuration that moves more than another one.
-            work, failure = _least(
-                (work, failure), (_weighed(bench, one, model, each) for each in others(bench, one, trial))
-            )
-        if isinstance(work, str):
-            return Ruling(None, one, work=tuple(found), undecided=work)
-        found.append(work)
-        if failure:
-            return Ruling(failure, one, metrics=_metrics(found), work=tuple(found))
-    return Ruling(None, metrics=_metrics(found), work=tuple(found))
+            return Ruling(_NO_KERNEL, one, work=kept)
+        weighed = _lightest(bench, one, model, trial)
+        if isinstance(weighed, str):
+            return Ruling(None, one, work=kept, undecided=weighed)
+        found.append(weighed)
+        if weighed.failure:
+            return Ruling(weighed.failure, one, metrics=_metrics(found), work=(*kept, weighed.work), share=0.0)
+    worst = min(found, key=lambda each: each.share)
+    evidence = {"more than needed": f"{worst.work.words}: {worst.advice}"} if worst.advice else {}
+    work = tuple(each.work for each in found)
+    return Ruling(None, evidence=evidence, metrics=_metrics(found), work=work, share=worst.share)
 
 
-def _weighed(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> tuple[Work | str, Failure | None]:
-    """What a call moved and what is wrong with that; or why it is not known."""
-    launches = [_plausible(launch) for launch in trial.launches]
-    work = _counted(trial, launches, one, model, len(bench.part.outputs))
-    if isinstance(work, str):
-        return work, None
-    return work, _too_much(work, model, launches, sum(output.nbytes for output in trial.expected))
+def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> Weighed | str:
+    """Hold a call against the model; where it does not earn all points, in every configuration of its kernels.
 
-
-def _least(
-    first: tuple[Work | str, Failure | None], rest: Iterator[tuple[Work | str, Failure | None]]
-) -> tuple[Work | str, Failure | None]:
-    """The call with which nothing is wrong, or the one that moves least."""
-    best = first
-    for each in rest:
-        work, failure = each
-        if isinstance(work, Work) and isinstance(best[0], Work) and work.moved_bytes < best[0].moved_bytes:
-            best = each
-        if isinstance(work, Work) and failure is None:
-            return each
+    An autotuner would not have chosen a configuration that moves more than another one.
+    """
+    returned = len(bench.part.outputs)
+    best = weigh(trial, one, model, returned)
+    if isinstance(best, str) or best.share == 1:
+        return best
+    for other in others(bench, one, trial):
+        weighed = weigh(other, one, model, returned)
+        if isinstance(weighed, str):
+            continue
+        if (weighed.share, -weighed.work.moved_bytes) > (best.share, -best.work.moved_bytes):
+            best = weighed
+        if best.share == 1:
+            break
     return best
+
+
+def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> Weighed | str:
+    """Hold one call that launched kernels against the model; or say why what it used is not known.
+
+    returned: how many of the expected tensors are new ones.
+    """
+    launches = [_plausible(launch) for launch in trial.launches]
+    traffic = [launch.traffic for launch in launches if launch.traffic is not None]
+    if len(traffic) < len(launches):
+        return f"not all that was moved for {one.case.words()} could be followed"
+    work = _counted(trial, traffic, one, model, returned)
+    limits = tuple(_limits(work, model))
+    share = min(limit.share(one) for limit in limits)
+    if share == 1:
+        return Weighed(work, share)
+    tightest = next(limit for limit in limits if limit.share(one) == share)
+    if tightest.kind == "stores" and work.unique_stored_bytes < 0:
+        return f"not all that was stored for {one.case.words()} could be followed"
+    results = sum(output.nbytes for output in trial.expected)
+    wastes = _wastes(work, traffic, results)
+    advice = _HELP.get(tightest.kind) or _advice(work, wastes)
+    if share > 0:
+        return Weighed(work, share, advice)
+    clues: tuple[Clue, ...] = ()
+    if tightest.kind == "traffic":
+        clues = tuple(_clues(work, wastes, results))
+    elif tightest.kind == "stores":
+        clues = (Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results)),)
+    return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice), clues))
 
 
 def _plausible(launch: Launch) -> Launch:
@@ -92,16 +131,12 @@ def _plausible(launch: Launch) -> Launch:
     return replace(launch, traffic=Traffic(**{**counts, "complete": launch.traffic.complete}))
 
 
-def _counted(trial: Trial, launches: Sequence[Launch], one: PlannedCase, model: WorkModel, returned: int) -> Work | str:
-    """What the call moved, or why that is not known; the first `returned` of what is expected are new tensors."""
+def _counted(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
     assert isinstance(trial.outcome, Finished)
-    traffic = [launch.traffic for launch in launches if launch.traffic is not None]
-    if len(traffic) < len(launches):
-        return f"not all that was moved for {one.case.words()} could be followed"
-    needed = evaluate(model.bytes, one.case)
     # What is changed in place is expected as well, but nobody allocates it.
     results = sum(output.nbytes for output in trial.expected[:returned])
     followed = all(each.complete for each in traffic)
+    moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
     return Work(
         case=dict(one.case),
         words=one.case.words(),
@@ -110,50 +145,89 @@ def _counted(trial: Trial, launches: Sequence[Launch], one: PlannedCase, model: 
         unique_bytes=sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic) if followed else 0,
         launches=len(traffic),
         flops=sum(each.dot_flops for each in traffic),
-        model_bytes=round(needed),
-        allowed_bytes=floor(model.slack * needed),
+        model_bytes=round(evaluate(model.moved.bytes, one.case)) if model.moved else -1,
+        allowed_bytes=moved[0],
         extra_bytes=min(max(trial.outcome.answer.allocated_bytes - results, 0), _MOST),
-        extra_allowed_bytes=floor(evaluate(model.extra_bytes, one.case)) if model.extra_bytes else -1,
+        extra_allowed_bytes=extra[0],
+        none_bytes=moved[1],
+        extra_none_bytes=extra[1],
+        unique_stored_bytes=sum(each.unique_stored_bytes for each in traffic) if followed else -1,
+        stored_allowed_bytes=stored[0],
+        stored_none_bytes=stored[1],
         configuration=words_of(trial),
     )
 
 
-def _metrics(found: Sequence[Work]) -> dict[str, Number]:
-    worst = max(found, key=lambda work: work.moved_bytes / max(work.allowed_bytes, 1))
-    return {"cases": len(found), "bytes_moved": worst.moved_bytes, "bytes_allowed": worst.allowed_bytes}
+def _bounds(allowance: Allowance | None, one: PlannedCase) -> tuple[int, int]:
+    return allowance.bounds(one.case) if allowance else (-1, -1)
 
 
-def _too_much(work: Work, model: WorkModel, launches: Sequence[Launch], going: int) -> Failure | None:
-    """`going`: the bytes of the results."""
-    if 0 <= work.extra_allowed_bytes < work.extra_bytes:
-        return Failure(
-            "fail",
-            Cause(
-                "memory",
-                "Takes too much memory",
-                f"For {work.words}: tensors of your own take up {_bytes(work.extra_bytes)} at one time, beside inputs "
-                f"and results; {_bytes(work.extra_allowed_bytes)} are allowed ({model.extra_bytes}).",
-                "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
-                f"at most {_bytes(work.extra_allowed_bytes)}",
-                _bytes(work.extra_bytes),
-            ),
-        )
-    if work.moved_bytes <= work.allowed_bytes:
-        return None
-    slack = "" if model.slack == 1 else f"; {model.slack:g} times that is allowed"
-    return Failure(
-        "fail",
-        Cause(
-            "traffic",
-            "Moves more bytes than needed",
-            f"For {work.words}: {_bytes(work.moved_bytes)} are loaded and stored, {_times(work)} times the "
-            f"{_bytes(work.model_bytes)} that this part needs ({model.bytes}){slack}. {_each(launches)}",
-            _why(work, [launch.traffic for launch in launches if launch.traffic]),
-            f"at most {_bytes(work.allowed_bytes)}",
-            _bytes(work.moved_bytes),
-        ),
-        tuple(_clues(work, [launch.traffic for launch in launches if launch.traffic], going)),
+def _metrics(found: Sequence[Weighed]) -> dict[str, Number]:
+    works = [each.work for each in found]
+    if any(work.allowed_bytes >= 0 for work in works):
+        worst = max(works, key=lambda work: work.moved_bytes / max(work.allowed_bytes, 1))
+        return {"cases": len(works), "bytes_moved": worst.moved_bytes, "bytes_allowed": worst.allowed_bytes}
+    return {"cases": len(works)}
+
+
+# -- the limits ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """One count beside its allowance. kind: that of the cause, where the count earns no points."""
+
+    kind: Literal["memory", "stores", "traffic"]
+    used: int
+    allowance: Allowance
+
+    def share(self, one: PlannedCase) -> float:
+        return self.allowance.share(self.used, one.case)
+
+
+def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
+    """What the model limits, what decides first where two are as bad."""
+    if model.extra:
+        yield _Limit("memory", work.extra_bytes, model.extra)
+    if model.stored:
+        # What could not be followed is at most all that was stored.
+        unique = work.unique_stored_bytes
+        yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
+    if model.moved:
+        yield _Limit("traffic", work.moved_bytes, model.moved)
+
+
+def _cause(limit: _Limit, work: Work, launches: Sequence[Launch], advice: str) -> Cause:
+    """What a call uses too much of, with both bounds."""
+    formula = limit.allowance.bytes
+    match limit.kind:
+        case "memory":
+            title, full, none = "Takes too much memory", work.extra_allowed_bytes, work.extra_none_bytes
+            used = f"tensors of your own take up {_bytes(limit.used)} at one time, beside inputs and results."
+            needed = f" ({formula})"
+        case "stores":
+            title, full, none = "Stores more bytes than needed", work.stored_allowed_bytes, work.stored_none_bytes
+            used = f"{_bytes(limit.used)} are stored, each counted once."
+            needed = f" ({limit.allowance.full:g} times {formula})"
+        case "traffic":
+            title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
+            used = f"{_bytes(limit.used)} are loaded and stored, {_times(work)} times the {_bytes(work.model_bytes)} "
+            used += f"that this part needs ({formula})."
+            needed = ""
+    each = "" if limit.kind == "memory" else f" {_each(launches)}"
+    bounds = f"All points are earned up to {_bytes(full)}{needed}, and none from {_bytes(none)} on."
+    return Cause(
+        limit.kind,
+        title,
+        f"For {_call(work)}: {used} {bounds}{each}",
+        advice,
+        f"at most {_bytes(full)}",
+        _bytes(limit.used),
     )
+
+
+def _call(work: Work) -> str:
+    return f"{work.words}, with {work.configuration}" if work.configuration else work.words
 
 
 def _times(work: Work) -> str:
@@ -171,19 +245,68 @@ def _each(launches: Sequence[Launch]) -> str:
     return f"{'; '.join(told)}{more}."
 
 
-def _why(work: Work, traffic: Sequence[Traffic]) -> str:
-    loaded, loaded_once = work.loaded_bytes, sum(each.unique_loaded_bytes for each in traffic)
-    stored, stored_once = work.stored_bytes, sum(each.unique_stored_bytes for each in traffic)
-    followed = all(each.complete for each in traffic)
-    if followed and stored - stored_once > loaded - loaded_once and stored >= _AGAIN * stored_once:
+# -- where the bytes went --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Wastes:
+    """Bytes of one call that were not needed, by what they were spent on.
+
+    again: loaded once more by the launch that has loaded them, beyond what the model has room for. restored: stored
+    once more by the launch that has stored them. handed: stored beside the results, and loaded again.
+    loaded_times, stored_times: how often a launch loads and stores a byte on average.
+    """
+
+    again: int
+    restored: int
+    handed: int
+    loaded_times: float
+    stored_times: float
+
+    @property
+    def through(self) -> int:
+        """What goes through memory that could stay in registers."""
+        return self.restored + self.handed
+
+    @property
+    def is_read_again(self) -> bool:
+        """Whether reading again costs most."""
+        return self.again > self.through and self.loaded_times >= _AGAIN
+
+
+def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
+    loaded_once = sum(each.unique_loaded_bytes for each in traffic)
+    stored_once = sum(each.unique_stored_bytes for each in traffic)
+    if not all(each.complete for each in traffic):
+        # Without unique bytes, only what is stored beside the results can be told.
+        return _Wastes(0, 0, 2 * max(work.stored_bytes - results, 0), 1.0, 1.0)
+    room = max(work.model_bytes - loaded_once - stored_once, 0)
+    return _Wastes(
+        again=max(work.loaded_bytes - loaded_once - room, 0),
+        restored=work.stored_bytes - stored_once,
+        handed=2 * max(stored_once - results, 0),
+        loaded_times=work.loaded_bytes / max(loaded_once, 1),
+        stored_times=work.stored_bytes / max(stored_once, 1),
+    )
+
+
+_HELP = {
+    "memory": "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
+    "stores": "What is stored beside the results? Keep it in registers, tile by tile, and use it up there.",
+}
+
+
+def _advice(work: Work, wastes: _Wastes) -> str:
+    """What to do about what costs most bytes."""
+    if wastes.is_read_again:
         return (
-            f"What a launch stores is stored {stored / max(stored_once, 1):.1f} times on average: keep a value in "
-            "registers until it is final, and store it once."
+            f"What a launch loads is loaded {wastes.loaded_times:.1f} times on average: load it once, and use it for "
+            "more before letting go of it (larger tiles, or a row kept in registers)."
         )
-    if followed and loaded >= _AGAIN * loaded_once:
+    if wastes.restored > wastes.handed and wastes.stored_times >= _AGAIN:
         return (
-            f"What a launch loads is loaded {loaded / max(loaded_once, 1):.1f} times on average: load it once, and use "
-            "it for more before letting go of it (larger tiles, or a row kept in registers)."
+            f"What a launch stores is stored {wastes.stored_times:.1f} times on average: keep a value in registers "
+            "until it is final, and store it once."
         )
     if work.launches > 1:
         return (
@@ -196,34 +319,38 @@ def _why(work: Work, traffic: Sequence[Traffic]) -> str:
     )
 
 
-def _clues(work: Work, traffic: Sequence[Traffic], going: int) -> Iterator[Clue]:
-    """What moves the bytes: values that go through memory, inputs that are loaded again, bytes that nobody needs."""
-    stored, loaded = work.stored_bytes, work.loaded_bytes
-    stored_once = sum(each.unique_stored_bytes for each in traffic)
-    loaded_once = sum(each.unique_loaded_bytes for each in traffic)
-    followed = all(each.complete for each in traffic)
-    needed_once = followed and loaded_once + stored_once <= work.allowed_bytes and stored_once <= _AGAIN * going
-    if needed_once and stored >= _AGAIN * stored_once and loaded >= _AGAIN * loaded_once:
-        seen = f"Each byte is loaded {loaded / max(loaded_once, 1):.1f} times and stored "
-        yield Clue("done_again", 0.85, f"{seen}{stored / max(stored_once, 1):.1f} times, and none that is not needed.")
+def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
+    """Say what moves the bytes, what costs most first: values that go through memory, inputs that are loaded again,
+    bytes that nobody needs.
+    """
+    read = f"What is loaded is loaded {wastes.loaded_times:.1f} times on average."
+    needed_once = 0 <= work.unique_stored_bytes <= _AGAIN * results and work.unique_bytes <= work.allowed_bytes
+    if needed_once and min(wastes.loaded_times, wastes.stored_times) >= _AGAIN:
+        seen = f"Each byte is loaded {wastes.loaded_times:.1f} times and stored "
+        yield Clue("done_again", 0.85, f"{seen}{wastes.stored_times:.1f} times, and none that is not needed.")
         yield Clue("read_again", 0.4)
-    elif stored > _AGAIN * going:
-        seen = f"{_bytes(stored)} are stored, and the results are {_bytes(going)}."
-        yield Clue("through_memory", 0.8, seen)
+    elif wastes.is_read_again:
+        yield Clue("read_again", 0.85, read)
+        if work.stored_bytes > _AGAIN * results:
+            yield Clue("through_memory", 0.5, _stored_beside(work.stored_bytes, results))
+    elif work.stored_bytes > _AGAIN * results:
+        yield Clue("through_memory", 0.8, _stored_beside(work.stored_bytes, results))
+        if wastes.again and wastes.loaded_times >= _AGAIN:
+            yield Clue("read_again", 0.5, read)
         if work.launches > 1:
             yield Clue("several_launches", 0.5, f"{work.launches} launches hand their results on.")
-    elif followed and loaded >= _AGAIN * loaded_once:
-        yield Clue("read_again", 0.85, f"What is loaded is loaded {loaded / max(loaded_once, 1):.1f} times on average.")
-        if stored_once and stored >= _AGAIN * stored_once:
-            yield Clue("through_memory", 0.5, "What is stored is stored more than once.")
     elif work.launches > 1:
-        yield Clue("through_memory", 0.6, f"{_bytes(loaded)} are loaded by {work.launches} launches.")
+        yield Clue("through_memory", 0.6, f"{_bytes(work.loaded_bytes)} are loaded by {work.launches} launches.")
         yield Clue("several_launches", 0.55, f"{work.launches} launches hand their results on.")
     else:
         yield Clue(
             "reads_unneeded", 0.75, "No byte is loaded twice, and none but results is stored: some are not needed."
         )
         yield Clue("through_memory", 0.3, "")
+
+
+def _stored_beside(stored: int, results: int) -> str:
+    return f"{_bytes(stored)} are stored, and the results are {_bytes(results)}."
 
 
 def _bytes(count: int) -> str:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from grader.errors import require
+from grader.errors import SpecError, require
 
 Value = int | float | bool | str
 
@@ -191,10 +191,32 @@ class Space:
 
 
 @dataclass(frozen=True)
+class Star:
+    """At most `count` cases of a space, in each of which one length is far longer than the others (grader.star).
+
+    space: it has the axes of the check's own space, with lengths far beyond its bounds; its `where` says what one case
+    may cost.
+    """
+
+    count: int
+    space: Space
+
+    def __post_init__(self) -> None:
+        require(self.count >= 1, "Star.count", "be at least 1", self.count)
+        require(
+            any(isinstance(domain, Size) for domain in self.space.axes.values()),
+            "Star.space",
+            "have an axis that is a Size",
+            dict(self.space.axes),
+        )
+
+
+@dataclass(frozen=True)
 class Cases:
     """What a check runs: named canonical cases first, then `generated` ones drawn by Hypothesis from the space, then at
-    most `covering` ones in which as many pairs of values as possible meet (grader.covering); last, and on a GPU only,
-    named cases that are too `large` for an interpreter, and may lie beyond the space's bounds.
+    most `covering` ones in which as many pairs of values as possible meet (grader.covering), then those of a `star`,
+    whose lengths lie beyond the space's bounds; last, and on a GPU only, named cases that are too `large` for an
+    interpreter, and may lie beyond the bounds as well.
     """
 
     space: Space
@@ -202,6 +224,7 @@ class Cases:
     generated: int = 6
     large: tuple[Mapping[str, Value], ...] = ()
     covering: int = 0
+    star: Star | None = None
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
 
@@ -209,12 +232,31 @@ class Cases:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
         require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
-        held = self.generated + self.covering + len(self.canonical)
+        held = self.generated + self.covering + len(self.canonical) + (self.star.count if self.star else 0)
         require(held > 0, "Cases", "hold at least one case", held)
+        if self.star:
+            axes = (list(self.space.axes), list(self.star.space.axes))
+            require(axes[0] == axes[1], "Cases.star", f"have the axes {axes[0]}", axes[1])
         require(isinstance(self.large, tuple), "Cases.large", "be a tuple of mappings", self.large)
         object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
         beyond = self.space.without_bounds()
         object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
+
+    def case(self, values: Mapping[str, Value]) -> Case:
+        """A case of the space, of the star's, or a large one. Raises SpecError for any other."""
+        if Case(values) in self._large:
+            return Case(values)
+        try:
+            return self.space.case(**values)
+        except SpecError:
+            if self.star is None:
+                raise
+            return self.star.space.case(**values)
+
+    def around(self, case: Case) -> Space:
+        """The space that a case lies in: where smaller ones are looked for."""
+        inside = all(case[name] in domain for name, domain in self.space.axes.items()) and self.space.allows(case)
+        return self.space if inside or self.star is None else self.star.space
 
     @property
     def named(self) -> tuple[Case, ...]:

@@ -12,13 +12,14 @@ here imports torch: reading every specification takes milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import ceil, floor
 from typing import Literal
 
 from grader.errors import require
 from grader.gpus import ARCHITECTURES
-from grader.model.cases import Cases, Size
+from grader.model.cases import Case, Cases, Size, Value
 from grader.model.causes import Contrast, Kind
 from grader.model.formula import evaluate
 
@@ -123,24 +124,52 @@ class Launches:
 
 
 @dataclass(frozen=True)
-class WorkModel:
-    """Passes when no call moves more bytes, or takes more memory, than the part needs: counted in the interpreter.
+class Allowance:
+    """Bytes that a call may use, and what more of them costs.
 
-    bytes: a formula (grader.model.formula) for what a good kernel loads and stores together, each access counted;
-    `slack` times that is allowed. extra_bytes: a formula for the most memory that tensors may take up at one time
-    beyond inputs and results; empty where that is not limited.
+    bytes: a formula (grader.model.formula) for what a good kernel uses. All points up to `full` times that, none from
+    `none` times on, linear in between.
+    """
+
+    bytes: str
+    full: float = 1.1
+    none: float = 2.0
+
+    def __post_init__(self) -> None:
+        require(self.full >= 1, "Allowance.full", "be at least 1", self.full)
+        require(self.full < self.none, "Allowance.full", f"lie in 1 … none ({self.none})", self.full)
+
+    def bounds(self, case: Case) -> tuple[int, int]:
+        """The most bytes that earn all points of the case, and the fewest that earn none."""
+        needed = evaluate(self.bytes, case)
+        return floor(self.full * needed), max(ceil(self.none * needed), floor(self.full * needed) + 1)
+
+    def share(self, used: int, case: Case) -> float:
+        """The share of the points that so many bytes earn."""
+        full, none = self.bounds(case)
+        return min(max((none - used) / (none - full), 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class WorkModel:
+    """Bytes that calls move, store and take up, each within an allowance: counted in the interpreter.
+
+    moved: what is loaded and stored together, each access counted. stored: the different bytes that are stored; storing
+    again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
+    beyond inputs and results. What has no allowance is not judged. The worst share of all counts and cases decides.
     """
 
     cases: Cases
-    bytes: str
-    slack: float = 1.1
-    extra_bytes: str = ""
+    moved: Allowance | None = None
+    stored: Allowance | None = None
+    extra: Allowance | None = None
 
     def __post_init__(self) -> None:
-        require(self.slack >= 1, "WorkModel.slack", "be at least 1", self.slack)
-        for name in ("bytes", "extra_bytes"):
-            for case in self.cases.named if getattr(self, name) or name == "bytes" else ():
-                least = evaluate(getattr(self, name), case)
+        limits = {"moved": self.moved, "stored": self.stored, "extra": self.extra}
+        require(any(limits.values()), "WorkModel", "allow something", None)
+        for name, limit in limits.items():
+            for case in self.cases.named if limit else ():
+                least = evaluate(limit.bytes, case) if limit else 0.0
                 require(least >= 0, f"WorkModel.{name}", f"be at least 0 for {case.words()}", least)
 
 
@@ -300,7 +329,8 @@ class Part:
     after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
     the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
     CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
-    it returns one. `needs` are packages that an installation may lack.
+    it returns one. `needs` are packages that an installation may lack. `defaults` are the values of the last arguments
+    that a caller may leave out, by name; some cases do.
     """
 
     name: str
@@ -316,6 +346,7 @@ class Part:
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
     needs: tuple[Package, ...] = ()
+    defaults: Mapping[str, Value | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
@@ -329,6 +360,8 @@ class Part:
             "name at least one output",
             self.outputs,
         )
+        last = self.arguments[len(self.arguments) - len(self.defaults) :]
+        require(last == tuple(self.defaults), f"Part {self.name}: defaults", "name the last arguments", self.defaults)
         chosen_from = ("", *self.arguments)
         require(self.chooses in chosen_from, f"Part {self.name}: chooses", "name an argument", self.chooses)
         require(set(self.mutates) <= set(self.arguments), f"Part {self.name}: mutates", "name arguments", self.mutates)

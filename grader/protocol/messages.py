@@ -18,9 +18,9 @@ child copies the raw bytes of the outputs into the slots that the call names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from grader.protocol.decode import Bounds, DecodeError, decode
 
@@ -28,6 +28,8 @@ from grader.protocol.decode import Bounds, DecodeError, decode
 # counts are bytes, elements and lines. Times are microseconds and seconds, and these are thirty years.
 _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 
+
+T = TypeVar("T")
 
 # The memory that travels with Start: there a child says which kernel it compiles.
 NOTICE_BYTES = 256
@@ -113,7 +115,8 @@ class Call:
     carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
     on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
     function is given. chooses: the argument that holds the things of which the function returns one; its output is
-    then that thing's place, -1 for something else.
+    then that thing's place, -1 for something else. defaults: which of the last arguments are left out, by name, each if
+    it has this value and those after it are left out as well.
     """
 
     recipe: Recipe
@@ -125,7 +128,17 @@ class Call:
     on_cpu: bool = False
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""
+    defaults: dict[str, int | float | bool | str | None] = field(default_factory=dict)
     op: Literal["call"] = "call"
+
+    def given(self, values: Sequence[T]) -> list[T]:
+        """Return the arguments that the function is called with, of all of them."""
+        count = len(values)
+        while (
+            count and (name := self.arguments[count - 1]) in self.defaults and values[count - 1] == self.defaults[name]
+        ):
+            count -= 1
+        return [*values[:count]]
 
 
 @dataclass(frozen=True)
@@ -149,13 +162,14 @@ class Replay:
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
-    fewer counts on from its first. Without any: all, in their own order.
+    fewer counts on from its first. Without any: all, in their own order. cleared: what is allocated empty holds zeros.
     """
 
     call: Call
     trace: Mapping[str, Any]
     memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
+    cleared: bool = False
     configurations: tuple[int, ...] = ()
     op: Literal["replay"] = "replay"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-ALLOCATING = frozenset(
-    {
-        *("empty", "empty_like", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"),
-        *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "empty_permuted"),
-    }
+# What these allocate holds nothing yet.
+EMPTY = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
+
+ALLOCATING = EMPTY | frozenset(
+    {"full", "full_like", "ones", "ones_like", "zeros", "zeros_like", "new_full", "new_ones", "new_zeros"}
 )
 
 # With views, which are no steps of a trace, these are all that torch may do beside kernels.

@@ -194,7 +194,7 @@ class Replayer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
-        run = Run(self, trace, launches="run" if replay.launches else "none")
+        run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
         def done() -> Answer:
             self._place(call, trace)

@@ -13,7 +13,7 @@ from grader.child import launches
 from grader.child.modes import tensors_in
 from grader.child.tuning import is_passed_over
 from grader.protocol import messages
-from grader.protocol.operators import NUMBERING
+from grader.protocol.operators import EMPTY, NUMBERING
 from grader.protocol.trace import (
     Choose,
     Constant,
@@ -98,17 +98,24 @@ class Run:
     """The run of one trace.
 
     launches: whether they are run, or compiled, or left out. notes: whether launches are noted in `launched`, and
-    tensors followed (what holds whole numbers, what an operator computes). line: of the submission, where it asked for
-    what is running now.
+    tensors followed (what holds whole numbers, what an operator computes). cleared: whether what is allocated empty
+    holds zeros. line: of the submission, where it asked for what is running now.
     """
 
     def __init__(
-        self, place: Place, trace: Trace, *, launches: Literal["run", "compile", "none"] = "run", notes: bool = True
+        self,
+        place: Place,
+        trace: Trace,
+        *,
+        launches: Literal["run", "compile", "none"] = "run",
+        notes: bool = True,
+        cleared: bool = False,
     ) -> None:
         self._place = place
         self._trace = trace
         self._launches = launches
         self._notes = notes
+        self._cleared = cleared
         self._values = Values(self._tensor, self._kernel, place.device)
         self.line = 0
         self.launched: list[messages.Launch] = []
@@ -154,6 +161,8 @@ class Run:
             made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
             if made != (window.dtype, window.shape, window.strides):
                 raise Unreplayable(f"{step.name} must make {window}, got {made}")
+            if self._cleared and name in EMPTY:
+                result.zero_()
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
             if not whole:

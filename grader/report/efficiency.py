@@ -21,7 +21,7 @@ _BOUND = {"memory": "memory-bound", "compute": "compute-bound", "launch": "launc
 
 @dataclass(frozen=True)
 class WorkRow:
-    """What one call moved, every number in words. over: more than allowed."""
+    """What one call moved, every number in words. allowed: what earns all points; none: from where none are earned."""
 
     words: str
     loaded: str
@@ -29,18 +29,20 @@ class WorkRow:
     moved: str
     model: str
     allowed: str
+    none: str
     share: str
     launches: str
     over: bool
 
 
 @dataclass(frozen=True)
-class MemoryRow:
-    """What one call took up beside inputs and results. over: more than allowed."""
+class LimitRow:
+    """What one call took up or stored. allowed: what earns all points; none: from where none are earned."""
 
     words: str
-    taken: str
+    used: str
     allowed: str
+    none: str
     over: bool
 
 
@@ -69,7 +71,8 @@ class EfficiencyView:
 
     sentence: str
     work: tuple[WorkRow, ...]
-    memory: tuple[MemoryRow, ...]
+    stored: tuple[LimitRow, ...]
+    memory: tuple[LimitRow, ...]
     gpus: tuple[str, ...]
     times: tuple[TimeRow, ...]
     compared: tuple[ComparedRow, ...]
@@ -82,20 +85,21 @@ def efficiency_view(check: CheckResult) -> EfficiencyView | None:
     if not check.work and not check.predictions:
         return None
     counted = check.work[:MOST_ROWS]
+    named = list(zip(counted, timing.length_words(counted), strict=True))
     published = [one for one in check.predictions if one.ceilings == "published"]
     gpus = tuple(dict.fromkeys(one.gpu for one in published))[:MOST_GPUS]
     compared = _beside_measured(check)
     return EfficiencyView(
         sentence=sentence(check),
-        work=tuple(_work_row(one, words) for one, words in zip(counted, timing.length_words(counted), strict=True)),
+        work=tuple(_work_row(one, words) for one, words in named),
+        stored=tuple(
+            _limit_row(words, one.unique_stored_bytes, one.stored_allowed_bytes, one.stored_none_bytes)
+            for one, words in named
+            if one.stored_allowed_bytes >= 0
+        ),
         memory=tuple(
-            MemoryRow(
-                words,
-                amount(one.extra_bytes),
-                amount(one.extra_allowed_bytes),
-                one.extra_bytes > one.extra_allowed_bytes,
-            )
-            for one, words in zip(counted, timing.length_words(counted), strict=True)
+            _limit_row(words, one.extra_bytes, one.extra_allowed_bytes, one.extra_none_bytes)
+            for one, words in named
             if one.extra_allowed_bytes >= 0
         ),
         gpus=tuple(view.line(gpu, 40) for gpu in gpus),
@@ -115,16 +119,27 @@ def sentence(check: CheckResult) -> str:
 
 
 def moved(counted: Sequence[Work]) -> str:
-    """Of the call that came nearest to its limit: the bytes beside the model's; the memory where that is limited."""
+    """Of the call that came nearest to a limit: each count that is limited, beside its bounds."""
     if not counted:
         return ""
-    place = max(range(len(counted)), key=lambda i: _share(counted[i]))
+    place = max(range(len(counted)), key=lambda i: max(map(_used, _limits(counted[i]))))
     work, words = counted[place], timing.length_words(counted)[place]
-    text = f"moved {amount(work.moved_bytes)} bytes for {words}; the model says {amount(work.model_bytes)}, "
-    text += f"allowed {amount(work.allowed_bytes)}"
+    called, told = _call(work, words), []
+    if work.allowed_bytes >= 0:
+        told.append(
+            f"moved {amount(work.moved_bytes)} bytes for {called}; the model says {amount(work.model_bytes)}, "
+            f"{_bounds(work.allowed_bytes, work.none_bytes)}"
+        )
+    if work.stored_allowed_bytes >= 0:
+        where = "" if told else f" for {called}"
+        bounds = _bounds(work.stored_allowed_bytes, work.stored_none_bytes)
+        told.append(f"stored {amount(work.unique_stored_bytes)} different bytes{where}, {bounds}")
     if work.extra_allowed_bytes >= 0:
-        text += f"; {amount(work.extra_bytes)} of {amount(work.extra_allowed_bytes)} bytes of extra memory"
-    return text
+        where = "" if told else f" for {called}"
+        end = f", no points from {amount(work.extra_none_bytes)}" if work.extra_none_bytes >= 0 else ""
+        taken = f"{amount(work.extra_bytes)} of {amount(work.extra_allowed_bytes)}"
+        told.append(f"{taken} bytes of extra memory{where}{end}")
+    return "; ".join(told)
 
 
 def predicted(predictions: Sequence[Prediction]) -> str:
@@ -162,23 +177,52 @@ def amount(count: int) -> str:
     return view.line(f"{count:,}", 40) if count >= 0 else timing.NONE
 
 
-def _share(work: Work) -> float:
+def _bounds(allowed: int, none: int) -> str:
+    """Where all points are earned, and where none are; older records know of no band."""
+    return (
+        f"all points up to {amount(allowed)}, none from {amount(none)}" if none >= 0 else f"allowed {amount(allowed)}"
+    )
+
+
+def _limits(work: Work) -> tuple[tuple[int, int], ...]:
+    """Every count and the most that earns all points, -1 without a limit."""
+    return (
+        (work.moved_bytes, work.allowed_bytes),
+        (work.unique_stored_bytes, work.stored_allowed_bytes),
+        (work.extra_bytes, work.extra_allowed_bytes),
+    )
+
+
+def _used(limit: tuple[int, int]) -> float:
+    """The count over its limit; 0 without one."""
+    used, allowed = limit
     # A file may hold integers that are too large for a float.
-    return min(work.moved_bytes, _MOST) / min(max(work.allowed_bytes, 1), _MOST)
+    return min(used, _MOST) / min(max(allowed, 1), _MOST) if allowed >= 0 else 0.0
+
+
+def _call(work: Work, words: str) -> str:
+    """A call in words, with the configuration of its autotuned kernels."""
+    return f"{words}, with {view.line(work.configuration, 200)}" if work.configuration else words
 
 
 def _work_row(work: Work, words: str) -> WorkRow:
+    limited = work.allowed_bytes >= 0
     return WorkRow(
-        words=words,
+        words=_call(work, words),
         loaded=amount(work.loaded_bytes),
         stored=amount(work.stored_bytes),
         moved=amount(work.moved_bytes),
         model=amount(work.model_bytes),
         allowed=amount(work.allowed_bytes),
-        share=timing.percent(_share(work)),
+        none=amount(work.none_bytes),
+        share=timing.percent(_used((work.moved_bytes, work.allowed_bytes))) if limited else timing.NONE,
         launches=amount(work.launches),
-        over=work.moved_bytes > work.allowed_bytes,
+        over=limited and work.moved_bytes > work.allowed_bytes,
     )
+
+
+def _limit_row(words: str, used: int, allowed: int, none: int) -> LimitRow:
+    return LimitRow(words, amount(used), amount(allowed), amount(none), used > allowed)
 
 
 def _time_rows(published: Sequence[Prediction], gpus: Sequence[str]) -> tuple[TimeRow, ...]:

@@ -40,14 +40,28 @@ def section(ink: Ink, one: Section) -> RenderableType:
     blocks: list[RenderableType] = [ink(one.title, "bold underline")]
     view = one.view
     if view is not None and view.work:
-        heads = ("moved in the interpreter, bytes", "loaded", "stored", "together", "model", "allowed", "launches")
+        heads = (
+            "moved in the interpreter, bytes",
+            "loaded",
+            "stored",
+            "together",
+            "model",
+            "all points",
+            "none",
+            "launches",
+        )
         rows = [
-            (row.words, row.loaded, row.stored, row.moved, row.model, row.allowed, row.launches) for row in view.work
+            (row.words, row.loaded, row.stored, row.moved, row.model, row.allowed, row.none, row.launches)
+            for row in view.work
         ]
         blocks.append(_table(ink, heads, rows))
-    if view is not None and view.memory:
-        memory = [(row.words, row.taken, row.allowed) for row in view.memory]
-        blocks.append(_table(ink, ("extra memory, bytes", "taken", "allowed"), memory))
+    for head, used, limited in (
+        ("different bytes stored", "stored", view.stored if view else ()),
+        ("extra memory, bytes", "taken", view.memory if view else ()),
+    ):
+        if limited:
+            cells = [(row.words, row.used, row.allowed, row.none) for row in limited]
+            blocks.append(_table(ink, (head, used, "allowed", "no points"), cells))
     if view is not None and view.times:
         times = [(row.words, *(f"{time}\n{bound}" for time, bound in row.times)) for row in view.times]
         blocks.append(_table(ink, ("predicted", *view.gpus), times))

@@ -189,8 +189,13 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
     rows.add(symbol, word, title, ink(points))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
-    # A card tells what was counted in its own words.
-    if counted and len(group) == 1 and not _has_card(check) and (said := efficiency.sentence(check)):
+    # A card tells what was counted in its own words; a check that passes in part says it whatever else there is.
+    if (
+        (counted or in_part(check))
+        and len(group) == 1
+        and not _has_card(check)
+        and (said := efficiency.sentence(check))
+    ):
         rows.add(Text(), Text(), ink(said, "dim"), Text())
 
 

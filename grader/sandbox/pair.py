@@ -168,7 +168,8 @@ class Pair:
 
     def precompile(self, calls: Sequence[Told]) -> list[Told]:
         """Compile what calls launch, in all replayers side by side; return them with what was not ready in time."""
-        untried = precompile([*self._replayers, *self.compilers], calls)
+        tunes = any(told.configurations > 1 for told in calls)
+        untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
         return [replace(told, untried=places) for told, places in zip(calls, untried, strict=True)]
 
     def end_all_but_one(self) -> Session:
@@ -217,12 +218,19 @@ class Pair:
             together.begin(place, lambda: Replay(call_of(), told.message, "alone", configurations=configurations))
 
     def depends_on_kernels(self, told: Told, call: Call) -> bool:
-        """Tell whether what a replay returns is something else when no kernel is launched in it."""
+        """Tell whether what a replay returns is something else when no kernel is launched in it.
+
+        A kernel that computes NaN leaves what empty memory holds; one that computes zeros leaves what cleared memory
+        holds. So both are tried.
+        """
+        self._gone |= told.storages
+        return any(self._differs_without_kernels(told, call, cleared=cleared) for cleared in (False, True))
+
+    def _differs_without_kernels(self, told: Told, call: Call, *, cleared: bool) -> bool:
         with_kernels, without = (
-            self._replayers[0].replay(Replay(call, told.message, "alone", launches=launches))
+            self._replayers[0].replay(Replay(call, told.message, "alone", launches=launches, cleared=cleared))
             for launches in (True, False)
         )
-        self._gone |= told.storages
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
         return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 

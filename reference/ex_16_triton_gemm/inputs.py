@@ -64,7 +64,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     return a, (b / scale).to(dtype)
 
 
-A_FAMILIES = ("large", "tiny", "constant", "one_hot", "shifted")
+A_FAMILIES = ("large", "tiny", "constant", "one_hot", "shifted", "stretch")
 
 
 def _overflowing(

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, starting_at, values
+from grader.tensors import dtype_of, starting_at, stretch_of, values
 
 # Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
 PEAK = 1e4
 CLIMB = 12.0
+# How far a "stretch" of keys lies from the others.
+AWAY = 100.0
 # What a "swamped" sum begins with, between 512 and 1024; and what 64 further numbers add to it together, in units of
 # its last place. A sum of 16 bits does not change by that, or is rounded up; a thousand numbers come to several units.
 HEAVY = 600.0
@@ -64,7 +66,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     logit is larger than that of the key before, but for noise, so that no maximum lasts. constant: all keys are equal,
     and so are all weights. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean.
     swamped: all weights are equal, and every sum, of o and of the gradients, begins with a number beside which what a
-    further tile adds is lost, unless float32 adds it up.
+    further tile adds is lost, unless float32 adds it up. stretch: the keys of one stretch, anywhere, are far below all
+    others, or far above them, or 0, or all equal, as chance says for each head.
     """
     batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
     queries = (batch, int(case["Hq"]), int(case["Sq"]), width)
@@ -90,11 +93,28 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             q = torch.where(in_q, q.abs() + 1, 0.0)
             k = torch.where(in_q, 0.0, _swamping(k, dtype, keys[2]))
             v = _swamping(v, dtype)
+        case "stretch":
+            q[..., 0] = 4.0
+            k = _with_stretch(k, generator)
         case "normal":
             pass
         case unknown:
             raise ValueError(f"a family of values must be one of those above, got {unknown!r}")
     return tuple(laid_out(one.to(dtype), layout) for one, layout in zip((q, k, v), _layouts(case), strict=False))
+
+
+def _with_stretch(k: Tensor, generator: Generator) -> Tensor:
+    """[B, H, S, D] with one stretch of each head's keys that chance puts at -100, at 100, at 0 or makes equal.
+
+    A query whose first number is 4 has logits ±100 there, at the default scale.
+    """
+    inside = stretch_of(k.shape[:3], generator)[..., None]
+    kind = torch.randint(4, (*k.shape[:2], 1, 1), generator=generator, device=k.device)
+    lead = torch.zeros_like(k)
+    lead[..., 0] = AWAY * math.sqrt(k.shape[-1]) / 4
+    for place, other in enumerate((k - lead, k + lead, torch.zeros_like(k), k[:, :, :1].expand_as(k))):
+        k = torch.where(inside & (kind == place), other, k)
+    return k
 
 
 def _swamping(noise: Tensor, dtype: torch.dtype, times: float = 1.0) -> Tensor:

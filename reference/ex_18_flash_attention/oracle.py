@@ -25,6 +25,9 @@ FLOAT32_EPS = torch.finfo(torch.float32).eps
 WEIGHT_ROUNDINGS = 8
 # Tensor cores cut off the last bit of the running sum in every step of 16: up to 4.5 eps of a logit at D = 128.
 LOGIT_ROUNDINGS = 5
+# Scaled queries or keys may be rounded where the products that a logit adds up are no larger than this, as the root of
+# the sum of their squares: normal numbers at D = 128, not scaled, reach 18. Logits of 10⁴ would be off by units.
+LARGEST_ROUNDED = 24.0
 
 
 class Some(NamedTuple):
@@ -134,7 +137,8 @@ def attention_forward_honest(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Online softmax in float32, with weights rounded to the inputs' dtype for the second product; and at worst, which
-    alone is computed for many pairs.
+    alone is computed for many pairs, and stands for the other designs: weights divided before they are rounded, scaled
+    queries or keys that are.
     """
     o, lse = _forward_at_worst(q, k, v, causal, _scale(q, scale))
     if q.shape[:3].numel() * k.shape[2] > FEW_PAIRS:
@@ -175,21 +179,38 @@ def _online(
 
 
 def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-    """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the weights of a
-    row usually does: their errors are as large as can be, and independent of each other.
+    """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the operands of both
+    products usually does: errors of weights, divided or not, and of scaled queries or keys are independent of each
+    other.
     """
     half_ulp = torch.finfo(q.dtype).eps / 2
+    half_subnormal = half_ulp * torch.finfo(q.dtype).tiny
     q, k, v = q.double(), k.double(), v.double()
-    o, lse = attention_forward(q, k, v, causal, scale)
+    o, lse = torch.empty_like(q), q.new_empty(q.shape[:3])
     for some in _pieces(q, k, causal):
-        keys, seen = v[some.head], lse[some.rows].masked_fill(lse[some.rows] == -math.inf, 0.0)
-        weights = _weights(scale * q[some.rows] @ k[some.head].T, lse[some.rows], some.visible)
-        sizes = abs(scale) * q[some.rows].abs() @ k[some.head].abs().T
-        roundings = WEIGHT_ROUNDINGS + LOGIT_ROUNDINGS * sizes.amax(-1) + seen.abs()
-        lse[some.rows] += FLOAT32_EPS * roundings
-        o[some.rows] += FLOAT32_EPS * roundings[:, None] * (weights @ keys.abs())
-        o[some.rows] += half_ulp * (weights.square() @ keys.square()).sqrt()
+        q_rows, keys, values = q[some.rows], k[some.head], v[some.head]
+        logits = scale * q_rows @ keys.T
+        sums = logits.masked_fill(~some.visible, -math.inf).logsumexp(-1)
+        weights = _weights(logits, sums, some.visible)
+        sizes = abs(scale) * q_rows.abs() @ keys.abs().T
+        roundings = WEIGHT_ROUNDINGS + LOGIT_ROUNDINGS * sizes.amax(-1) + sums.masked_fill(sums == -math.inf, 0.0).abs()
+        # The squares of the usual errors of a row's weights, by their own rounding and by that of their logits.
+        moved = weights.square() * _rounded_logits(q_rows, keys, scale, half_ulp)
+        rounded = (half_ulp * weights).maximum(weights.clamp(max=half_subnormal)).square()
+        truth, total = weights @ values, moved.sum(-1, keepdim=True)
+        # Logits move the sum that is divided by as well: what counts is how far a value lies from the mean.
+        square = (rounded + moved) @ values.square() - 2 * truth * (moved @ values) + truth.square() * total
+        o[some.rows] = truth + FLOAT32_EPS * roundings[:, None] * (weights @ values.abs()) + square.clamp(min=0).sqrt()
+        # An element of a scaled query moves all logits of its row.
+        shared = (half_ulp * scale * q_rows * (weights @ keys)).square().sum(-1).where(total[:, 0] > 0, 0.0)
+        lse[some.rows] = sums + FLOAT32_EPS * roundings + (total[:, 0] + shared).sqrt()
     return o, lse.float()
+
+
+def _rounded_logits(q_rows: Tensor, keys: Tensor, scale: float, half_ulp: float) -> Tensor:
+    """The squares of what rounding scaled queries or keys usually does to logits; 0 in rows that are too large."""
+    squares = (scale * q_rows).square() @ keys.square().T
+    return half_ulp**2 * squares.where(squares.amax(-1, keepdim=True) <= LARGEST_ROUNDED**2, 0.0)
 
 
 def attention_backward_honest(
@@ -249,15 +270,18 @@ def _backward_at_worst(
         dweights = do_rows @ v[some.head].T - delta
         size = do_rows.abs() @ v[some.head].abs().T + (o[some.rows] * do_rows).abs().sum(-1, keepdim=True)
         off = weights_off * dweights.abs() + FLOAT32_EPS * LOGIT_ROUNDINGS * weights * size
-        square = (weights * dweights).square()
         dv[some.head] += weights_off.T @ do_rows.abs()
         dk[some.head] += abs(scale) * off.T @ q_rows.abs()
         dq[some.rows] += abs(scale) * off @ keys.abs()
-        dv_square[some.head] += weights.square().T @ do_rows.square()
+        # Of p and ds themselves, by their logits, and in the product with ds of a scaled query or key.
+        moved = _rounded_logits(q_rows, keys, scale, half_ulp)
+        once = half_ulp**2 + moved
+        square = (weights * dweights).square() * (once + half_ulp**2 * (moved > 0))
+        dv_square[some.head] += (weights.square() * once).T @ do_rows.square()
         dk_square[some.head] += square.T @ q_rows.square()
-        dq[some.rows] += half_ulp * abs(scale) * (square @ keys.square()).sqrt()
-    dk += half_ulp * abs(scale) * dk_square.sqrt()
-    dv += half_ulp * dv_square.sqrt()
+        dq[some.rows] += abs(scale) * (square @ keys.square()).sqrt()
+    dk += abs(scale) * dk_square.sqrt()
+    dv += dv_square.sqrt()
     return dq, dk, dv
 
 

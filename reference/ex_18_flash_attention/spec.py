@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from grader import (
     Agrees,
+    Allowance,
     Case,
     Cases,
     Check,
@@ -26,6 +27,7 @@ from grader import (
     Size,
     Space,
     SpeedBand,
+    Star,
     Tolerance,
     UsesKernels,
     Value,
@@ -41,7 +43,7 @@ SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
 # Where the scale is 0 nothing else shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded", "mixed")
-FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped")
+FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "stretch")
 
 RAGGED = Size(1, 160)
 # What usual tiles divide.
@@ -63,23 +65,31 @@ def little_work(case: Case) -> bool:
     return heads_fit(case) and pairs <= 1 << 15
 
 
+def one_far_end(case: Case) -> bool:
+    """Leaves room for one length, or one number of heads, far beyond any tile, where the others are small."""
+    return little_work(case) and int(case["B"]) * int(case["Hq"]) <= 160
+
+
 def problems(
     *,
     lengths: Size = RAGGED,
-    heads: Choice = ONE_HEAD,
-    batches: Choice = ONE_HEAD,
+    heads: Choice | Size = ONE_HEAD,
+    batches: Choice | Size = ONE_HEAD,
+    kv_heads: Choice | Size | None = None,
     causal: tuple[int, ...] = (0,),
     scales: tuple[Value, ...] = ("default",),
     values: tuple[str, ...] = ("normal",),
     layouts: tuple[str, ...] = ("bhsd",),
     where: Callable[[Case], bool] = heads_fit,
 ) -> Space:
-    """Attention problems: one head of normal values, contiguous, unless more is said."""
+    """Attention problems: one head of normal values, contiguous, unless more is said; as many kv heads as `heads`
+    unless `kv_heads` are given.
+    """
     return Space(
         {
             "B": batches,
             "Hq": heads,
-            "Hkv": heads,
+            "Hkv": kv_heads or heads,
             "Sq": lengths,
             "Skv": lengths,
             "D": Choice((16, 32, 64, 128)),
@@ -165,7 +175,7 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
     """The correctness checks of a part; `points` in their order. `long_sums` are this part's."""
     few = Choice((1, 2, 3))
     many = Choice((1, 2, 3, 4, 6))
-    small = sized(36, 50, 32, Hq=2, Hkv=1)
+    small = sized(36, 40, 32, Hq=2, Hkv=1)
     full = (sized(128, 128, 64), sized(256, 256, 16), sized(128, 128, 128, "bfloat16"))
     two_heads = problems(heads=Choice((1, 2)))
     return (
@@ -270,7 +280,21 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
                         where=little_work,
                     ),
                     generated=0,
-                    covering=16,
+                    covering=14,
+                    star=Star(
+                        8,
+                        problems(
+                            lengths=Size(1, 4000),
+                            batches=Size(1, 40),
+                            heads=Size(1, 80),
+                            kv_heads=Choice((1, 2)),
+                            causal=(0, 1),
+                            scales=TELLING_SCALES,
+                            values=FAMILIES,
+                            layouts=LAYOUTS,
+                            where=one_far_end,
+                        ),
+                    ),
                 )
             ),
         ),
@@ -279,7 +303,16 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
             "Computes anew at every call and returns memory of its own",
             points[8],
             IMPLEMENTS,
-            Fresh(Cases(two_heads, (small,), generated=0)),
+            Fresh(
+                Cases(
+                    problems(
+                        lengths=Size(1, 40), heads=Choice((1, 2)), causal=(0, 1), layouts=LAYOUTS, where=little_work
+                    ),
+                    (small,),
+                    generated=0,
+                    covering=3,
+                )
+            ),
         ),
         Check(
             "kernels",
@@ -294,16 +327,27 @@ def correctness(points: tuple[float, ...], long_sums: Named) -> tuple[Check, ...
 # All of q, k, v and o in float32, four times, and 1 MiB: partial results of split keys fit, and so do gradients of
 # every head, but not one number of 2 bytes for each pair of a query and a key.
 EXTRA_BYTES = "4 * 4 * 2 * B * D * (Hq * Sq + Hkv * Skv) + 1048576"
-
-
-def work(title: str, points: float, nbytes: str, sizes: Named) -> Check:
-    """The check that a part neither holds nor moves anything of Sq × Skv numbers."""
-    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
-    return Check("work", title, points, BANDWIDTH, WorkModel(cases, nbytes, extra_bytes=EXTRA_BYTES))
-
-
 # Long enough for one number per pair to outgrow what is allowed.
 OUTGROWING = sized(1100, 1100, 16)
+
+
+def pairs(title: str, points: float, stored: str) -> Check:
+    """The check that a part neither stores nor holds anything of Sq × Skv numbers, however often it reads its inputs.
+
+    Numbers of 2 bytes for all pairs are 1.1 times the memory that is allowed, and 1.5 times what may be stored.
+    """
+    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), (OUTGROWING,), generated=0)
+    model = WorkModel(cases, stored=Allowance(stored, full=1.0, none=1.5), extra=Allowance(EXTRA_BYTES, 1.0, 1.1))
+    return Check("work", title, points, BANDWIDTH, model)
+
+
+def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value]) -> Check:
+    """The check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
+
+    Of narrow heads, so that a number for every pair that goes through memory costs more than it spares.
+    """
+    cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
+    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0)))
 
 
 def suite(*sizes: dict[str, Value]) -> Cases:
@@ -336,19 +380,24 @@ ATTENTION_FORWARD = Part(
     name="attention_forward",
     title="Attention, forward",
     arguments=("q", "k", "v", "causal", "scale"),
+    defaults={"causal": False, "scale": None},
     outputs=("o", "lse"),
     tolerance=Tolerance(factor=2.0, result_ulps=1.0),
     checks=(
         *correctness((4, 6, 5, 5, 6, 2, 2, 1, 1, 2), LONG_O),
-        work(
-            "Neither holds nor moves a number for every pair of query and key",
-            8,
-            # q and o once, k and v once for every 32 queries, and lse; and for four splits of the keys, if somebody
-            # joins them, a float32 o and lse to write and read.
-            "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 32)) + 4 * B * Hq * Sq "
-            "+ 4 * 8 * B * Hq * Sq * (D + 2)",
-            # A usual width, and more keys than such splits could excuse.
-            (OUTGROWING, sized(64, 1024, 64)),
+        pairs(
+            "Neither stores nor holds a number for every pair of query and key",
+            5,
+            # o and lse, and both in float32 for 16 splits of the keys.
+            "itemsize * B * Hq * Sq * D + 4 * B * Hq * Sq + 4 * 16 * B * Hq * Sq * (D + 2)",
+        ),
+        rereads(
+            "Reads keys and values no more often than tiles of 16 queries would",
+            3,
+            # q and o once, k and v once for every 16 queries, and lse.
+            "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 16)) + 4 * B * Hq * Sq",
+            # So many keys that float32 results of 16 splits are half of what tiles of 32 queries spare.
+            sized(64, 2048, 16),
         ),
         Check(
             "speed",
@@ -387,20 +436,27 @@ ATTENTION_BACKWARD = Part(
     name="attention_backward",
     title="Attention, backward",
     arguments=("do", "q", "k", "v", "o", "lse", "causal", "scale"),
+    defaults={"causal": False, "scale": None},
     outputs=("dq", "dk", "dv"),
     tolerance=Tolerance(factor=2.0, result_ulps=1.0),
     # Contributions to dq may meet by atomic additions, whose order differs from call to call.
     deterministic=False,
     checks=(
         *correctness((4, 4, 4, 4, 4, 1, 1, 1, 1, 2), LONG_GRADIENTS),
-        work(
-            "Computes the weights anew instead of holding or moving them",
-            7,
-            # q, do and dq once with k and v for every 32 queries; k, v, dk and dv once with q, do, lse and delta for
-            # every 32 keys; o, do, lse and delta for delta.
-            "itemsize * D * B * (3 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 32) + 4 * Hkv * Skv "
-            "+ 2 * Hq * Sq * ceil(Skv / 32) + 2 * Hq * Sq) + 4 * B * Hq * Sq * (2 * ceil(Skv / 32) + 4)",
-            (OUTGROWING, sized(128, 192, 64)),
+        pairs(
+            "Computes the weights anew instead of storing or holding them",
+            4,
+            # The gradients, and as much in float32 as 16 splits of dq: gradients of every query head fit, and delta.
+            "itemsize * D * B * (Hq * Sq + 2 * Hkv * Skv) + 4 * 16 * B * Hq * Sq * (D + 2)",
+        ),
+        rereads(
+            "Reads its inputs no more often than tiles of 16 queries and 16 keys would",
+            3,
+            # q, do and dq once with k and v for every 16 queries; k, v, dk and dv once with q, do, lse and delta for
+            # every 16 keys; o, do, lse and delta for delta.
+            "itemsize * D * B * (3 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 16) + 4 * Hkv * Skv "
+            "+ 2 * Hq * Sq * ceil(Skv / 16) + 2 * Hq * Sq) + 4 * B * Hq * Sq * (2 * ceil(Skv / 16) + 4)",
+            sized(192, 256, 16),
         ),
         Check(
             "speed",

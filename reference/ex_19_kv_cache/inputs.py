@@ -13,10 +13,12 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, starting_at, values
+from grader.tensors import dtype_of, starting_at, stretch_of, values
 
 # Where "peaked" logits lie.
 PEAK = 1e4
+# How far a "stretch" of keys lies from the others.
+AWAY = 100.0
 # A read past the length does not stay unnoticed where it finds a number either.
 STALE = 30.0
 # What stretches keys whose products with the query cancel.
@@ -112,7 +114,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     cancelling: equal weights of values around 200 in the first half of the slots and around -200 in the second: partial
     sums are large, and o is not. sinking: logits around -300, so far below 0 that no exp of them is anything but 0, and
     nor is any of the logarithms of their sums. balanced: long keys at right angles to the (first) query that reads
-    them, so that large products cancel to a logit near 0, and every bit of q counts.
+    them, so that large products cancel to a logit near 0, and every bit of q counts. stretch: the keys of one stretch,
+    anywhere, are far below all others, or far above them, or 0, or all equal, as chance says for each head.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -144,6 +147,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "balanced":
             k, lead = k * LONG_KEY, q[:, ::group, None]
             k = k - (k * lead).sum(-1, keepdim=True) / lead.square().sum(-1, keepdim=True) * lead
+        case "stretch":
+            q[..., 0] = 4.0
+            k = _with_stretch(k, generator)
         case "fading":
             q, v = q / 5, 1.75 + v / 20
             drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))
@@ -155,11 +161,26 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
 
+def _with_stretch(k: Tensor, generator: Generator) -> Tensor:
+    """[B, H, S, D] with one stretch of each head's keys that chance puts at -100, at 100, at 0 or makes equal.
+
+    A query whose first number is 4 has logits ±100 there, at the default scale.
+    """
+    inside = stretch_of(k.shape[:3], generator)[..., None]
+    kind = torch.randint(4, (*k.shape[:2], 1, 1), generator=generator, device=k.device)
+    lead = torch.zeros_like(k)
+    lead[..., 0] = AWAY * math.sqrt(k.shape[-1]) / 4
+    for place, other in enumerate((k - lead, k + lead, torch.zeros_like(k), k[:, :, :1].expand_as(k))):
+        k = torch.where(inside & (kind == place), other, k)
+    return k
+
+
 def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Tensor:
     """[B], int32, each 0 … most.
 
     equal: most - unused. stairs: from most - 2 · unused to `most` in equal steps, in an order of their own; so the mean
-    is most - unused here as well. ragged: `most`, 0 and 1 as far as there are sequences, the others anywhere; shuffled.
+    is most - unused here as well. ragged: `most`, 0 and 1 as far as there are sequences, the others anywhere, every
+    second of them at a multiple of 16; shuffled.
     """
     batch, device = int(case["B"]), generator.device
     match str(case["lengths"]):
@@ -170,6 +191,8 @@ def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Ten
             found = (most - rest)[torch.randperm(batch, generator=generator, device=device)]
         case "ragged":
             found = torch.randint(0, most + 1, (batch,), generator=generator, device=device)
+            # Where a tile ends.
+            found[1::2] -= found[1::2] % 16
             fixed = torch.tensor((most, 0, min(1, most)), device=device)[:batch]
             found[: len(fixed)] = fixed
             found = found[torch.randperm(batch, generator=generator, device=device)]

@@ -28,6 +28,9 @@ FLOAT32_EPS = torch.finfo(torch.float32).eps
 WEIGHT_ROUNDINGS = 10
 # Tensor cores cut off the last bit of the running sum in every step of 16: up to 4.5 eps of a logit at D = 128.
 LOGIT_ROUNDINGS = 5
+# Scaled queries or keys may be rounded where the products that a logit adds up are no larger than this, as the root of
+# the sum of their squares: normal numbers at D = 128, not scaled, reach 18. Logits of 10⁴ would be off by units.
+LARGEST_ROUNDED = 24.0
 
 
 def append_kv(k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,19 +207,33 @@ def _online(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded
 
 
 def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the weights of a
-    row usually does: their errors are as large as can be, and independent of each other.
+    """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the operands of both
+    products usually does: errors of weights, divided or not, and of scaled queries or keys are independent of each
+    other.
     """
     if k.shape[2] == 0:
         return torch.zeros_like(q)
     half_ulp = torch.finfo(q.dtype).eps / 2
+    half_subnormal = half_ulp * torch.finfo(q.dtype).tiny
     wide_q, wide_k, wide_v = q.double(), k.double(), v.double()
     weights = torch.softmax(_logits(wide_q, wide_k, scale), dim=-1)
     sizes = abs(scale) * _grouped(wide_q, wide_k).abs() @ wide_k.abs().mT
     roundings = WEIGHT_ROUNDINGS + LOGIT_ROUNDINGS * sizes.amax(-1, keepdim=True)
-    o = weights @ wide_v + FLOAT32_EPS * roundings * (weights @ wide_v.abs())
-    o = o + half_ulp * (weights.square() @ wide_v.square()).sqrt()
+    # The squares of the usual errors of a row's weights, by their own rounding and by that of their logits.
+    moved = weights.square() * _rounded_by_product(wide_q, wide_k, scale, half_ulp)
+    rounded = (half_ulp * weights).maximum(weights.clamp(max=half_subnormal)).square()
+    truth = weights @ wide_v
+    # Logits move the sum that is divided by as well: what counts is how far a value lies from the mean.
+    square = (rounded + moved) @ wide_v.square() - 2 * truth * (moved @ wide_v)
+    square = square + truth.square() * moved.sum(-1, keepdim=True)
+    o = truth + FLOAT32_EPS * roundings * (weights @ wide_v.abs()) + square.clamp(min=0).sqrt()
     return o.to(q.dtype).reshape(q.shape)
+
+
+def _rounded_by_product(q: Tensor, k: Tensor, scale: float, half_ulp: float) -> Tensor:
+    """The squares of what rounding scaled queries or keys usually does to logits; 0 in rows that are too large."""
+    squares = (scale * _grouped(q, k)).square() @ k.square().mT
+    return half_ulp**2 * squares.where(squares.amax(-1, keepdim=True) <= LARGEST_ROUNDED**2, 0.0)
 
 
 # -- usual mistakes --------------------------------------------------------------------------------------------------

@@ -1,7 +1,4 @@
-"""row_softmax.traffic fail: every row is loaded for its maximum and its sum, and loaded again for the quotient.
-
-Cause: read_again
-"""
+"""row_softmax.traffic partly: every row is loaded for its maximum and its sum, and loaded again for the quotient."""
 
 import torch
 import triton

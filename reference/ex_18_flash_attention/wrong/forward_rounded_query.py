@@ -1,4 +1,4 @@
-"""attention_forward.full_tiles fail: the scale is multiplied into q, which is then rounded to float16 again.
+"""attention_forward.values fail: scale · q is rounded to float16 again, which moves logits of 10⁴ by several units.
 
 Cause: rounded_intermediate
 """

@@ -1,18 +1,15 @@
-"""attention_forward.work fail: tiles of 16 queries read all keys and values twice as often as tiles of 32.
-
-Cause: read_again
-"""
+"""The keys are cut into 16 splits whatever their number; a second kernel joins the partial results, all at once."""
 
 import torch
 import triton
 import triton.language as tl
 
-BLOCK_M, BLOCK_N = 16, 256
+SPLITS, BLOCK_M, BLOCK_N = 16, 64, 64
 STRIDES = [f"stride_{tensor}{axis}" for tensor in "qkv" for axis in "bhs"]
 
 
 # One kernel for all shapes: specialised ones would be faster, and each would be compiled.
-@triton.jit(do_not_specialize=["group", "Sq", "Skv", "scale", *STRIDES])
+@triton.jit(do_not_specialize=["group", "splits", "Sq", "Skv", "scale", *STRIDES])
 def forward_kernel(
     q_ptr,
     k_ptr,
@@ -20,6 +17,7 @@ def forward_kernel(
     o_ptr,
     lse_ptr,
     group,
+    splits,
     Sq,
     Skv,
     scale,
@@ -37,7 +35,8 @@ def forward_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    h, b = tl.program_id(1), tl.program_id(2)
+    h, b = tl.program_id(1) // splits, tl.program_id(2)
+    split = tl.program_id(1) % splits
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     keys, dims = tl.arange(0, BLOCK_N), tl.arange(0, D)[None, :]
     row_mask = rows[:, None] < Sq
@@ -48,10 +47,11 @@ def forward_kernel(
     top = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     total = tl.full((BLOCK_M,), 0.0, tl.float32)
     acc = tl.full((BLOCK_M, D), 0.0, tl.float32)
-    last = Skv
-    if CAUSAL:
-        last = tl.minimum(tl.maximum((tl.program_id(0) + 1) * BLOCK_M + Skv - Sq, 0), Skv)
-    for start in range(0, last, BLOCK_N):
+    steps = tl.cdiv(tl.cdiv(Skv, BLOCK_N), splits)
+    first = split * steps * BLOCK_N
+    k_ptrs += first * stride_ks
+    v_ptrs += first * stride_vs
+    for start in range(first, tl.minimum(first + steps * BLOCK_N, Skv), BLOCK_N):
         inside = keys < Skv - start
         k = tl.load(k_ptrs, mask=inside[:, None], other=0.0)
         s = tl.dot(q, tl.trans(k)) * scale
@@ -70,9 +70,26 @@ def forward_kernel(
         k_ptrs += BLOCK_N * stride_ks
         v_ptrs += BLOCK_N * stride_vs
     o = acc / tl.where(total == 0.0, 1.0, total)[:, None]
-    head = b * tl.num_programs(1) + h
-    tl.store(o_ptr + (head * Sq + rows[:, None]) * D + dims, o.to(q.dtype), mask=row_mask)
+    # A split that sees nothing leaves zeros and an lse of -inf.
+    head = b * tl.num_programs(1) + tl.program_id(1)
+    tl.store(o_ptr + (head * Sq + rows[:, None]) * D + dims, o, mask=row_mask)
     tl.store(lse_ptr + head * Sq + rows, top + tl.log(total), mask=rows < Sq)
+
+
+@triton.jit(do_not_specialize=["Sq"])
+def join_kernel(part_ptr, part_lse_ptr, o_ptr, lse_ptr, Sq, D: tl.constexpr, SPLITS: tl.constexpr):
+    """Weigh the splits of one query by their share of all exponentials."""
+    row, head = tl.program_id(0), tl.program_id(1)
+    places = (head * SPLITS + tl.arange(0, SPLITS)) * Sq + row
+    lses = tl.load(part_lse_ptr + places)
+    top = tl.max(lses, 0)
+    shares = tl.exp(lses - tl.where(top == float("-inf"), 0.0, top))
+    total = tl.sum(shares, 0)
+    dims = tl.arange(0, D)
+    parts = tl.load(part_ptr + places[:, None] * D + dims[None, :])
+    o = tl.sum(shares[:, None] * parts, 0) / tl.where(total == 0.0, 1.0, total)
+    tl.store(o_ptr + (head * Sq + row) * D + dims, o.to(o_ptr.dtype.element_ty))
+    tl.store(lse_ptr + head * Sq + row, top + tl.log(total))
 
 
 def attention_forward(
@@ -81,8 +98,12 @@ def attention_forward(
     (B, Hq, Sq, D), (Hkv, Skv) = q.shape, k.shape[1:3]
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    part = torch.empty((B, Hq, SPLITS, Sq, D), dtype=torch.float32, device=q.device)
+    part_lse = torch.empty((B, Hq, SPLITS, Sq), dtype=torch.float32, device=q.device)
     scale = D**-0.5 if scale is None else scale
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3])
-    grid = (triton.cdiv(Sq, BLOCK_M), Hq, B)
-    forward_kernel[grid](q, k, v, o, lse, Hq // Hkv, Sq, Skv, scale, *strides, D, causal, BLOCK_M, BLOCK_N)
+    sizes = (Hq // Hkv, SPLITS, Sq, Skv, scale, *strides, D, causal, BLOCK_M, BLOCK_N)
+    tiles = triton.cdiv(Sq, BLOCK_M)
+    forward_kernel[(tiles, Hq * SPLITS, B)](q, k, v, part, part_lse, *sizes)
+    join_kernel[(Sq, B * Hq)](part, part_lse, o, lse, Sq, D, SPLITS)
     return o, lse

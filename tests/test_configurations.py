@@ -1,0 +1,202 @@
+"""Autotuned kernels: every configuration is run once, a wrong one is named, and the lightest one is weighed.
+
+The kernels stand in submissions/tuning/. A file with a wrong configuration says in its first line which one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.catalogue import Entry, resolve
+from grader.judge.bench import Bench, Request
+from grader.judge.configurations import Found, every_configuration
+from grader.judge.rules import decide
+from grader.judge.ruling import Ruling
+from grader.judge.work import works
+from grader.model.cases import Case
+from grader.model.exercise import Agrees, WorkModel
+from grader.plan import PlannedCase, default_seed, draw
+from grader.sandbox.refusing import refusals
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+from tests.claims import ROOT, SUBMISSIONS
+
+FOLDER = SUBMISSIONS / "tuning"
+# No block size divides it.
+ONE = PlannedCase(Case({"N": 4097, "dtype": "float32", "values": "normal", "offset": 0}), 3)
+
+
+def found_in(bench: Bench) -> Found:
+    """What comes of every configuration of a case that is right as it is usually run."""
+    usual = bench.try_case(ONE.case, ONE.seed)
+    assert usual.failure is None
+    return every_configuration(bench, ONE, usual)
+
+
+def found_in_file(server: ForkServer, entry: Entry, name: str) -> Found:
+    path = FOLDER / f"{name}.py"
+    start = entry.start(path.read_text(encoding="utf-8"))
+    with (
+        bench_of(server, entry, path) as bench,
+        refusals(lambda: server.beside("compile"), start, entry.exercise.limits) as refusal,
+    ):
+        return found_in(replace(bench, refusal=refusal))
+
+
+def test_a_wrong_configuration_is_found_and_named(server: ForkServer, ex_15: Entry) -> None:
+    found = found_in_file(server, ex_15, "wrong_seventh")
+    assert found.failure is not None
+    assert "BLOCK=512, PER_PROGRAM=5, num_warps=8, WHOLE=True" in found.failure.cause.title
+    assert "add_kernel (line 14, launched in line 27)" in found.failure.cause.rationale
+    assert found.metrics == {"configurations": 8, "configurations_run": 7, "configurations_passed_over": 0}
+
+
+def test_the_ragged_check_of_a_part_fails_with_it(server: ForkServer, ex_15: Entry) -> None:
+    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    planned = next(one for one in plan.checks if one.id == "vector_add.tail")
+    with bench_of(server, ex_15, FOLDER / "wrong_seventh.py") as bench:
+        ruling = decide(bench, planned)
+    assert ruling.failure is not None
+    assert ruling.failing is not None
+    assert ruling.failing.case["N"] == 4097
+    assert "num_warps=8" in ruling.failure.cause.title
+
+
+def test_what_fails_a_static_assertion_is_passed_over_and_named(server: ForkServer, ex_15: Entry) -> None:
+    with bench_of(server, ex_15, FOLDER / "failing_static_assert.py") as bench:
+        found = found_in(bench)
+    assert found.failure is None
+    assert (found.known, found.run) == (4, 2)
+    assert [one.partition(":")[0] for one in found.refused] == ["BLOCK=32", "BLOCK=16"]
+    assert "BLOCK=16" in found.evidence["passed_over"]
+
+
+def test_what_crashes_and_would_not_compile_is_passed_over(server: ForkServer, ex_15: Entry) -> None:
+    found = found_in_file(server, ex_15, "crashing_where_no_compiler_goes")
+    assert found.failure is None
+    assert (found.known, found.run) == (2, 1)
+    (refused,) = found.refused
+    assert refused.startswith("OTHER=128: CompilationError")
+
+
+def test_what_crashes_and_would_compile_counts(server: ForkServer, ex_15: Entry) -> None:
+    # Without a compiler to ask, nothing is known against it.
+    with bench_of(server, ex_15, FOLDER / "crashing_where_no_compiler_goes.py") as bench:
+        trial = bench.try_case(ONE.case, ONE.seed)
+    assert trial.failure is not None
+    assert trial.failure.status == "crash"
+
+
+def test_a_call_may_try_some_configurations_in_an_order(server: ForkServer, ex_15: Entry) -> None:
+    with bench_of(server, ex_15, FOLDER / "failing_static_assert.py") as bench:
+        orders = [(1, 2, 0), (0,), (6,)]
+        trials = list(bench.tries([Request(ONE.case, ONE.seed, configurations=order) for order in orders]))
+    # The second fails its assertion; a number beyond the last counts on from the first.
+    assert [trial.configuration for trial in trials] == [2, 0, 2]
+
+
+def judged_work(server: ForkServer, entry: Entry, source: str | Path) -> Ruling:
+    part = entry.exercise.part("vector_add")
+    assert part is not None
+    model = next(check.rule for check in part.checks if isinstance(check.rule, WorkModel))
+    with bench_of(server, entry, source) as bench:
+        return works(bench, [ONE], model)
+
+
+def test_bytes_are_those_of_the_configuration_that_moves_least(server: ForkServer, ex_15: Entry) -> None:
+    ruling = judged_work(server, ex_15, FOLDER / "first_reads_twice.py")
+    assert ruling.failure is None
+    assert ruling.work[0].configuration == "TIMES=1, num_warps=8"
+
+
+def test_where_all_read_too_often_the_best_of_them_is_told(server: ForkServer, ex_15: Entry) -> None:
+    source = (
+        (FOLDER / "first_reads_twice.py").read_text(encoding="utf-8").replace("((2, 4), (1, 8))", "((3, 4), (2, 8))")
+    )
+    ruling = judged_work(server, ex_15, source)
+    assert ruling.failure is not None
+    assert ruling.failure.cause.kind == "traffic"
+    assert "TIMES=2, num_warps=8" in ruling.failure.cause.rationale
+    assert ruling.work[0].configuration == "TIMES=2, num_warps=8"
+
+
+MODELS = """
+def model(**named):
+    import pynvml
+    pynvml.nvmlInit()
+    return pynvml.nvmlDeviceGetCount()
+
+def clocks(**named):
+    from triton.testing import get_dram_gbps
+    return get_dram_gbps() / named["BLOCK"]
+
+def first_two(configs, named, **others):
+    yield from configs[:2]
+
+def none(configs, named, **others):
+    return iter(())
+"""
+
+
+@pytest.mark.parametrize(
+    ("pruning", "left"),
+    [
+        ("'perf_model': model, 'top_k': 1", 3),
+        ("'perf_model': clocks, 'top_k': 2", 2),
+        ("'early_config_prune': first_two, 'perf_model': model, 'top_k': 1", 2),
+        ("'early_config_prune': first_two", 2),
+    ],
+    ids=["a model that asks a driver", "a model that asks Triton", "after other pruning", "a generator"],
+)
+def test_pruning_without_a_gpu_keeps_what_only_a_gpu_could_judge(
+    server: ForkServer, ex_15: Entry, pruning: str, left: int
+) -> None:
+    source = tuned_with(f"prune_configs_by={{{pruning}}}")
+    with bench_of(server, ex_15, source) as bench:
+        found = found_in(bench)
+    assert (found.known, found.run, found.failure) == (left, left, None)
+
+
+def test_a_pruner_that_leaves_nothing_is_the_learner_s_mistake(server: ForkServer, ex_15: Entry) -> None:
+    source = tuned_with("prune_configs_by={'early_config_prune': none}")
+    with bench_of(server, ex_15, source) as bench:
+        trial = bench.try_case(ONE.case, ONE.seed)
+    assert trial.failure is not None
+    assert "must leave a configuration" in trial.failure.cause.rationale
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "reset_to_zero=['z_ptr']",
+        "restore_value=['z_ptr']",
+        "use_cuda_graph=True",
+        "cache_results=True",
+        "do_bench=print",
+    ],
+)
+def test_options_that_only_tuning_needs_change_nothing(server: ForkServer, ex_15: Entry, option: str) -> None:
+    with bench_of(server, ex_15, tuned_with(option)) as bench:
+        found = found_in(bench)
+    assert (found.known, found.run, found.failure) == (3, 3, None)
+
+
+def tuned_with(option: str) -> str:
+    """An autotuned addition of three configurations, one of which has every option that a configuration may have."""
+    text = (FOLDER / "failing_static_assert.py").read_text(encoding="utf-8")
+    configs = "CONFIGS = [triton.Config({'BLOCK': 64 * size}, num_warps=size) for size in (1, 2)]\n"
+    configs += "CONFIGS.append(triton.Config({'BLOCK': 512}, num_warps=8, num_stages=2, num_ctas=1, maxnreg=64))\n"
+    head, _, rest = text.partition("CONFIGS = ")
+    kept = rest.partition("\n")[2].replace('key=["n"]', f'key=["n"], {option}')
+    return f"{head}{MODELS}{configs}{kept}"
+
+
+@pytest.mark.parametrize("exercise", ["ex_15", "ex_16", "ex_18", "ex_19"])
+def test_every_part_with_kernels_has_a_case_for_it(exercise: str) -> None:
+    entry, _ = resolve(ROOT, exercise)
+    for part in entry.exercise.parts:
+        rules = [check.rule for check in part.checks if isinstance(check.rule, Agrees)]
+        assert sum(rule.every_configuration for rule in rules) == part.is_replayed, part.name

@@ -1,0 +1,81 @@
+"""From small cases one length at a time goes to its far end, and meets the other choices there."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.errors import SpecError
+from grader.model.cases import Case, Cases, Choice, Size, Space, Star
+from grader.model.exercise import Agrees, Check, Exercise, Part, Tolerance
+from grader.plan import ReplayToken, draw, replay_plan
+from grader.star import star
+
+DTYPES = ("float32", "float16", "bfloat16")
+FAMILIES = ("normal", "masked")
+
+
+def few_elements(case: Case) -> bool:
+    return int(case["M"]) * int(case["N"]) <= 5000
+
+
+NEAR = Space({"M": Size(1, 20), "N": Size(1, 100), "dtype": Choice(DTYPES), "values": Choice(FAMILIES)})
+FAR = Space(
+    {"M": Size(1, 1000), "N": Size(1, 1 << 16), "dtype": Choice(DTYPES), "values": Choice(FAMILIES)}, few_elements
+)
+
+
+def exercise(cases: Cases) -> Exercise:
+    check = Check("far", "Right", 100, "copies", Agrees(cases))
+    return Exercise("Copying", "1", (Part("copy", "Copy", ("x",), ("y",), Tolerance(), (check,), ("a", "b", "c")),))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_length_comes_to_the_last_part_of_what_is_allowed_while_the_others_are_short(seed: int) -> None:
+    rows, columns = (star(FAR, 8, seed)[first::2] for first in (0, 1))
+    assert len(rows) == len(columns) == 4
+    assert all(int(case["M"]) >= 7 / 8 * min(1000, 5000 // int(case["N"])) - 1 and case["N"] <= 9 for case in rows)
+    assert all(int(case["N"]) >= 7 / 8 * (5000 // int(case["M"])) - 1 and case["M"] <= 9 for case in columns)
+
+
+def test_no_case_costs_more_than_the_space_allows() -> None:
+    assert all(few_elements(case) for seed in range(10) for case in star(FAR, 8, seed))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_far_end_of_every_length_meets_every_other_choice(seed: int) -> None:
+    cases = star(FAR, 12, seed)
+    for first in (0, 1):
+        arm = cases[first::2]
+        assert {(case["dtype"], case["values"]) for case in arm} == {(d, f) for d in DTYPES for f in FAMILIES}
+
+
+def test_the_same_seed_gives_the_same_cases_and_another_others() -> None:
+    assert star(FAR, 6, 3) == star(FAR, 6, 3) != star(FAR, 6, 4)
+
+
+def test_lengths_keep_to_their_multiples() -> None:
+    space = Space({"K": Size(8, 4096, multiple_of=8), "M": Size(8, 64, multiple_of=8)})
+    assert all(case in [space.case(**case)] for case in star(space, 6, 1))
+
+
+def test_a_space_without_a_length_has_no_star() -> None:
+    assert star(Space({"dtype": Choice(DTYPES)}), 4, 1) == []
+    with pytest.raises(SpecError):
+        Star(4, Space({"dtype": Choice(DTYPES)}))
+
+
+def test_a_star_has_the_axes_of_its_check() -> None:
+    with pytest.raises(SpecError, match="Cases.star"):
+        Cases(NEAR, star=Star(2, Space({"M": Size(1, 1000)})))
+
+
+def test_a_plan_ends_with_the_star_and_its_cases_are_replayed_by_token_and_shrink_in_its_space() -> None:
+    cases = Cases(NEAR, ({"M": 3},), generated=0, star=Star(4, FAR))
+    planned = draw(exercise(cases), 5, gpu=False).checks[0]
+    assert len(planned.cases) == 5
+    for one in planned.cases[1:]:
+        assert max(int(one.case["M"]) / 20, int(one.case["N"]) / 100) > 1
+        token = ReplayToken("ex_90", "copy.far", one.case, one.seed)
+        assert replay_plan(exercise(cases), token, gpu=False).checks[0].cases == (one,)
+        assert cases.around(one.case) is FAR
+    assert cases.around(planned.cases[0].case) is NEAR
