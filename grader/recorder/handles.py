@@ -74,9 +74,7 @@ class Handle:
         compiled = object.__getattribute__(self, "__dict__").get("_compiled")
         if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()
-            held = getattr(compiled, name)
-            # Launch code divides by it, and a program takes up shared memory of its own in any case.
-            return held._replace(shared=held.shared or 1) if name == "metadata" else held
+            return getattr(compiled, name)
         return object.__getattribute__(self, name)
 
     def _init_handles(self) -> None:
