@@ -52,7 +52,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
 @pytest.mark.parametrize(
     ("room", "only"),
     [
-        ("grader.protocol", ("grader.protocol",)),
+        ("grader.protocol", ("grader.protocol", "grader.cleaning")),
         (
             "grader.child",
             (
@@ -71,13 +71,19 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
                 ),
             ),
         ),
-        ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors")),
+        ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors", "grader.gpus")),
         ("grader.covering", ("grader.model",)),
         ("grader.star", ("grader.model",)),
         ("grader.speed.estimate", ()),
         ("grader.replay.clock", ("grader.protocol.messages",)),
         ("grader.timeline", ()),
-        ("grader.speed.tuned", ("grader.protocol.messages", "grader.protocol.trace", "grader.record")),
+        (
+            "grader.speed.tuned",
+            (
+                *("grader.protocol.configurations", "grader.protocol.messages", "grader.protocol.trace"),
+                "grader.record",
+            ),
+        ),
         ("grader.speed.roofline", ("grader.protocol.messages",)),
         ("grader.speed.prediction", ("grader.model", "grader.errors", "grader.record", "grader.gpus")),
         ("grader.speed.lock", ("grader.errors",)),

@@ -6,7 +6,7 @@ comes of it are compiled kernels in the folder that the replayers share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
@@ -26,22 +26,23 @@ _FOUND_S = 0.3
 
 
 @contextmanager
-def prefetching(session: Session, compilers: Sequence[Session], plan: Plan) -> Iterator[None]:
+def prefetching(submission: Callable[[], Session], compilers: Sequence[Session], plan: Plan) -> Iterator[None]:
     """While the block runs, compile what the plan's cases launch. All of these processes have ended after it.
 
-    session: of the submission. Without compilers nothing happens.
+    submission: makes the session that records. Without compilers nothing happens.
     """
     if not compilers:
         yield
         return
-    prefetch = _Prefetch(session, compilers, plan)
-    thread = Thread(target=prefetch.run, name="prefetch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        prefetch.stop()
-        thread.join()
+    with submission() as session:
+        prefetch = _Prefetch(session, compilers, plan)
+        thread = Thread(target=prefetch.run, name="prefetch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            prefetch.stop()
+            thread.join()
 
 
 class _Prefetch:

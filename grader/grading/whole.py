@@ -117,7 +117,7 @@ def grade(
 
         if compilation.is_asked:
             send_compiler()
-        with prefetching(Session(server, start, limits), pair.compilers, job.plan):
+        with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan):
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
                     tell(judged(part, planned))
