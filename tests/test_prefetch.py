@@ -1,0 +1,89 @@
+"""What is compiled ahead: what later checks launch, each kind once, and by no more processes than there is work for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from grader.protocol.messages import Call, Precompile, Precompiled, Raised, Recipe
+from grader.protocol.trace import Choose, KernelText, Launch, TensorValue, Trace, Window
+from grader.sandbox.outcome import TimedOut
+from grader.sandbox.precompiling import precompile
+
+CALL = Call(Recipe("add", {}, 0), ("x",), (), ())
+
+
+def launch(size: int, block: int) -> Launch:
+    return Launch(0, (1,), (TensorValue(0), size), {"BLOCK": block}, {}, 3)
+
+
+def told(size: int, *blocks: int) -> Any:
+    """A call on so many elements; tuned where there are several blocks."""
+    steps = tuple((launch(size, block),) for block in blocks)
+    trace = Trace(
+        arguments={"x": 0},
+        windows=(Window(0, "float32", 0, (size,), (1,)),),
+        kernels=(KernelText("kernel", 1, "jit", {}),),
+        steps=steps[0] if len(blocks) == 1 else (Choose(steps, 3),),
+        outputs=(),
+    )
+    return SimpleNamespace(call=CALL, trace=trace, message={"size": size})
+
+
+class Compiler:
+    """A process that is as slow as it is told to be."""
+
+    def __init__(self, *, too_slow: Sequence[int] = (), broken: Sequence[int] = ()) -> None:
+        self.too_slow, self.broken = too_slow, broken
+        self.asked: list[tuple[int, int]] = []
+        self.counted: list[bool] = []
+
+    def precompile(self, wanted: Precompile, limit_s: float, *, counted: bool = False) -> Any:
+        self.asked.append((cast("dict[str, int]", wanted.trace)["size"], wanted.configuration))
+        self.counted.append(counted)
+        if wanted.configuration in self.too_slow:
+            return TimedOut(limit_s)
+        if wanted.configuration in self.broken:
+            return Raised("raised", "crash", "CompilationError", "no", ())
+        return Precompiled("precompiled", 1)
+
+
+def test_what_is_not_tuned_is_compiled_however_long_it_takes() -> None:
+    one = Compiler(too_slow=[0])
+    assert precompile([one], [told(1000, 64), told(2000, 64)]) == (frozenset(), frozenset())
+    assert one.counted == [False, False]
+
+
+def test_the_lightest_configuration_comes_first_and_does_not_wait_for_the_clock() -> None:
+    one = Compiler()
+    assert precompile([one], [told(1000, 512, 64, 128)]) == (frozenset(),)
+    assert one.asked[0] == (1000, 1)
+    assert sorted(one.asked) == [(1000, 0), (1000, 1), (1000, 2)]
+    assert one.counted == [False, True, True]
+
+
+def test_what_is_not_ready_in_time_is_not_tried_at_any_size_that_compiles_to_the_same() -> None:
+    one = Compiler(too_slow=[0])
+    calls = [told(1024, 512, 64, 128), told(4096, 512, 64, 128), told(4097, 512, 64, 128)]
+    assert precompile([one], calls) == (frozenset({0}),) * 3
+    # Of two lengths that 16 divides the second one is not even begun; the odd one is code of its own.
+    assert [size for size, place in one.asked if place == 0] == [1024, 4097]
+
+
+def test_without_time_only_what_must_run_is_compiled() -> None:
+    one = Compiler()
+    assert precompile([one], [told(1000, 512, 64)], tuning_s=0.0) == (frozenset({0}),)
+    assert one.asked == [(1000, 1)]
+
+
+def test_a_configuration_that_does_not_compile_is_left_for_the_autotuner_to_pass_over() -> None:
+    assert precompile([Compiler(broken=[0])], [told(1000, 512, 64)]) == (frozenset(),)
+
+
+def test_several_processes_share_the_work() -> None:
+    some = [Compiler(), Compiler(), Compiler()]
+    calls = [told(size, 64, 128, 256) for size in (1001, 2001, 3001)]
+    assert precompile(some, calls) == (frozenset(),) * 3
+    asked = sorted(unit for one in some for unit in one.asked)
+    assert asked == sorted((size, place) for size in (1001, 2001, 3001) for place in range(3))
