@@ -234,14 +234,17 @@ class Bench:
         """
         waiting = list(requests)
         while waiting:
-            done = 0
+            done, stale = 0, False
             for trial in self._batch(waiting, chained=chained, known=known):
                 done += 1
+                told_anew = self.pair.told_anew
                 yield trial
-                if self._lost:
+                # Whoever asked for something else meanwhile may have had all memory told anew, under other numbers.
+                stale = self._lost or self.pair.told_anew != told_anew
+                if stale:
                     break
             # Where a replay could not be finished, what was recorded after it is recorded anew.
-            waiting = waiting[done:] if self._lost and not chained else []
+            waiting = waiting[done:] if stale and not chained else []
 
     def _batch(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Generator[Trial]:
         """Record the requests, and replay them for as long as that goes well."""

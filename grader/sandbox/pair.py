@@ -92,6 +92,8 @@ class Pair:
         self._apart = True
         # Of each storage, the digest of the trace that touched it last.
         self._touched: dict[int, bytes] = {}
+        # How often all memory was told anew: numbers of storages from before mean nothing then.
+        self.told_anew = 0
         # Storages that no replayer kept.
         self._gone: set[int] = set()
 
@@ -108,6 +110,7 @@ class Pair:
         self._replayers[0].wake()
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
+        self.told_anew += afresh
         answer = self.session.record(Record(call, afresh, bare=self._bare))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
