@@ -37,8 +37,9 @@ def test_a_part_shows_its_bytes_its_memory_its_times_and_the_roofs_behind_them()
     text = shown(sample())
 
     for words in (
-        "N=10000, float32 80,000 40,000 120,000 120,000 132,000 1",
-        "N=10000, float16 4,000 4,096",
+        "moved in the interpreter, bytes loaded stored together model all points none launches",
+        "N=10000, float32 80,000 40,000 120,000 120,000 132,000 – 1",
+        "N=10000, float16 4,000 4,096 –",
         # What fits into the L2 cache is marked.
         "N=2^20, float32 7.85 µs* 6.78 µs*",
         "N=2^28, float32 734 µs 460 µs",

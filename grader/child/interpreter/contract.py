@@ -32,6 +32,8 @@ PARAMETERS: Mapping[str, str] = {
     ),
     "InterpreterBuilder.create_dot": "self, a, b, d, input_precision, max_num_imprecise_acc",
     "InterpreterBuilder.create_fma": "self, x, y, z",
+    "InterpreterBuilder.create_assume": "self, condition",
+    "InterpreterBuilder.create_inline_asm": "self, inlineAsm, constraints, values, type, isPure, pack",
     "InterpreterBuilder.binary_op": "self, lhs, rhs, op",
     "InterpreterBuilder.unary_op": "self, arg, op",
     "InterpreterBuilder.create_ashr": "self, lhs, rhs",
