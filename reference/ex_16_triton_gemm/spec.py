@@ -215,7 +215,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                     products(families, sides=Size(1, 700), depth=Size(1, 2000), layouts=LAYOUTS, where=little_work),
                     generated=0,
                     covering=20,
-                    star=Star(6, products(families, sides=Size(1, 1 << 14), layouts=LAYOUTS, where=one_long_side)),
+                    star=Star(5, products(families, sides=Size(1, 6000), layouts=LAYOUTS, where=one_long_side)),
                 )
             ),
         ),
