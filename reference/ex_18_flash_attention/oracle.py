@@ -31,8 +31,8 @@ LARGEST_ROUNDED = 24.0
 
 
 class Some(NamedTuple):
-    """Some queries of some heads, one of each group: their place in [B, Hq, Sq], that of their kv heads in [B, Hkv], and
-    which keys each of them sees.
+    """Some queries of some heads, one of each group: their place in [B, Hq, Sq], that of their kv heads in
+    [B, Hkv], and which keys each of them sees.
     """
 
     rows: tuple[slice, slice, slice]
@@ -207,7 +207,9 @@ def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: floa
         truth, total = weights @ values, moved.sum(-1, keepdim=True)
         # Logits move the sum that is divided by as well: what counts is how far a value lies from the mean.
         square = (rounded + moved) @ values.square() - 2 * truth * (moved @ values) + truth.square() * total
-        o[some.rows] = truth + FLOAT32_EPS * roundings[..., None] * (weights @ values.abs()) + square.clamp(min=0).sqrt()
+        o[some.rows] = (
+            truth + FLOAT32_EPS * roundings[..., None] * (weights @ values.abs()) + square.clamp(min=0).sqrt()
+        )
         # An element of a scaled query moves all logits of its row.
         shared = (half_ulp * scale * q_rows * (weights @ keys)).square().sum(-1).where(total[..., 0] > 0, 0.0)
         lse[some.rows] = sums + FLOAT32_EPS * roundings + (total[..., 0] + shared).sqrt()
