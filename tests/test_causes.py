@@ -91,7 +91,7 @@ def judged(outcome: Outcome, expected: Expected = DOUBLED) -> Failure:
         (
             raised(verdict="invalid_submission", kind="SyntaxError", message="invalid syntax"),
             "invalid_submission",
-            "The file cannot be loaded",
+            "The file does not load",
             "SyntaxError (line 7): invalid syntax",
         ),
         (

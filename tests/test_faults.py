@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from grader.record import Status
+from grader.record import Status, exit_code
 from grader.sandbox.server import ForkServer
 from tests.canaries import children_left
 from tests.claims import claim, files, statuses
@@ -82,7 +82,16 @@ def test_a_file_that_does_not_load_gets_one_status_throughout(path: Path, graded
         assert statuses(record, part) == {status}
     assert record.verdict == status
     assert record.score == 0
+    assert exit_code(record) == (3 if status == "invalid_submission" else 1)
+    assert {check.cause.title for check in record.checks if check.cause} == {"The file does not load"}
     assert not children_left()
+
+
+def test_a_file_that_does_not_load_shows_the_line_and_the_error(graded: Grade) -> None:
+    cause = graded("import torch\n\nBLOCKS = [SIZE, 64]\n", "vector_add").checks[0].cause
+    assert cause is not None
+    assert cause.rationale == "NameError (line 3): name 'SIZE' is not defined"
+    assert "    BLOCKS = [SIZE, 64]" in cause.traceback.splitlines()
 
 
 def test_every_fault_says_in_its_first_line_what_it_must_get() -> None:

@@ -5,7 +5,7 @@ Recorder and watcher look through these same modes; what they make of it is thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from grader.protocol.operators import NUMBERING, SHAPING, SUPPORTING
 from grader.tensors import is_whole
 
 # Ways for values to leave a tensor without an operator of ATen.
-_ESCAPES = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
+_ESCAPES = frozenset({"cpu", "numpy", "tolist", "__array__", "__dlpack__"})
 # Namespaces of torch's own operators, but for those that compute nothing. The submission's, which come later, consist
 # of others, which are seen when they run.
 _COMPUTING = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()} - {
@@ -33,8 +33,8 @@ class Observer(Protocol):
     def is_on(self) -> bool:
         """Tell whether a call is being looked at."""
 
-    def did(self, name: str) -> None:
-        """Hear that something computed, or that values escaped."""
+    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+        """Hear that something computed with these tensors, or that their values escaped."""
 
     def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work. Returns its result."""
@@ -49,9 +49,14 @@ class Functions(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name in _ESCAPES and self._observer.is_on:
-            self._observer.did(f"Tensor.{name}")
+        if self._observer.is_on and (name in _ESCAPES or (name == "to" and _names_the_cpu(args, kwargs or {}))):
+            self._observer.did(f"Tensor.{'cpu' if name == 'to' else name}", tensors_in(args[:1]))
         return func(*args, **(kwargs or {}))
+
+
+def _names_the_cpu(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    given = (*args[1:2], kwargs.get("device"))
+    return any(str(one) == "cpu" for one in given if isinstance(one, str | torch.device))
 
 
 class LightMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -83,7 +88,7 @@ class Operators(LightMode):  # type: ignore[no-untyped-call]
         if namespace == "aten" and _is_no_work(name, args, given):
             return observer.operator(func, args, given)
         if namespace in _COMPUTING and not (namespace == "aten" and func.is_view):
-            observer.did(f"{namespace}.{name}")
+            observer.did(f"{namespace}.{name}", tensors_in((args, tuple(given.values()))))
         return func(*args, **given)
 
 

@@ -37,12 +37,18 @@ def copied_out(
 
 
 def items_of(result: object) -> tuple[object, ...]:
-    """Return what was returned, one after another. An iterator of the result's own could compute while it is asked."""
-    if isinstance(result, tuple):
-        return (*tuple.__iter__(result),)
-    if isinstance(result, list):
-        return (*list.__iter__(result),)
+    """Return what was returned, one after another. An iterator of the result's own could compute while it is asked.
+
+    A tuple or a list of one thing stays what it is: where one tensor is asked for, it is none.
+    """
+    if isinstance(result, tuple | list):
+        items = _items(result)
+        return (result,) if len(items) == 1 else items
     return () if result is None else (result,)
+
+
+def _items(several: tuple[object, ...] | list[object]) -> tuple[object, ...]:
+    return (*(tuple if isinstance(several, tuple) else list).__iter__(several),)  # type: ignore[arg-type]
 
 
 def place_of(chosen: object, things: Any) -> Tensor | object:
@@ -58,11 +64,19 @@ def _fits(form: Form, slot: Slot, device: str) -> bool:
     return form.kind == "tensor" and form.device == device and right_form
 
 
+def _kinds(items: Sequence[object]) -> str:
+    """Return what a few things are."""
+    return ", ".join([*(type(one).__name__[:20] for one in items[:2]), *["…"][: len(items) - 2]])
+
+
 def form_of(output: object, alias: str = "") -> Form:
     """Return what an output looks like; only exactly torch.Tensor is a tensor.
 
     A subclass, or a tensor with methods of its own, could compute only when it is looked at; a label could not.
     """
+    if isinstance(output, tuple | list):
+        items = _items(output)
+        return Form(f"a {type(output).__name__[:40]} of {len(items)} ({_kinds(items)})")
     if type(output) is not Tensor:
         return Form(type(output).__name__[:80])
     if any(type(value) not in _NOTES or hasattr(Tensor, name) for name, value in vars(output).items()):

@@ -97,13 +97,13 @@ def _cut(text: str) -> str:
 
 
 def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> Any:
-    if isinstance(raised, NotImplementedError) and from_submission and not loading:
-        return "not_implemented"
-    if loading and isinstance(raised, SyntaxError | ImportError):
-        return "invalid_submission"
     message = _message(raised)
     if isinstance(raised, MemoryError) or "out of memory" in message or "can't allocate memory" in message:
         return "oom"
+    if loading:
+        return "invalid_submission"
+    if isinstance(raised, NotImplementedError) and from_submission:
+        return "not_implemented"
     if any(kind.__name__ in _COMPILE_ERRORS for kind in type(raised).__mro__):
         return "compile_error"
     return "crash"

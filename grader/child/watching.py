@@ -7,7 +7,7 @@ their points are lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,9 +96,10 @@ class Watching:
         """Tell whether a call is being watched."""
         return self._is_on
 
-    def did(self, name: str) -> None:
+    def did(self, name: str, tensors: Sequence[torch.Tensor] = ()) -> None:  # noqa: ARG002
         """Note what computed; what a kernel's own launch reads of a tensor is its business."""
-        if not (self.running and name.startswith("Tensor.")):
+        # Where a tensor is on the CPU anyhow, nothing is read.
+        if not (self.running and name.startswith("Tensor.")) and name != "Tensor.cpu":
             self.seen.operators.setdefault(name)
 
     def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:

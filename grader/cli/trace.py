@@ -43,7 +43,7 @@ def trace(wanted: str, submission: str | None, part: str | None, case: str | Non
     if not isinstance(told, Told):
         failure = why_not_finished(told, str(path))
         say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
-        return 3 if failure.status == "not_implemented" else 1
+        return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
     for line in trace_lines(told.trace):
         say(line, sys.stdout)

@@ -187,7 +187,7 @@ class Compiling:
         if isinstance(answer, Raised) and answer.verdict == "not_implemented":
             return replace(outcome, why="not implemented yet", implemented=False)
         if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
-            return replace(outcome, why=f"the file cannot be loaded: {_raised(answer)}", implemented=False)
+            return replace(outcome, why=f"the file does not load: {_raised(answer)}", implemented=False)
         return replace(outcome, why=_why_not(answer, _said(announced, 120)))
 
 

@@ -58,7 +58,7 @@ def _points(check: CheckResult, kept: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _invalid(record: Record) -> dict[str, Any]:
-    """The one row of a file that cannot be loaded."""
+    """The one row of a file that does not load."""
     score = {"score": 0, "max_score": record.judged_score, "status": "failed"}
     return {"name": "The file can be graded", **score, "output": messages.refusal(record), "visibility": "visible"}
 

@@ -19,7 +19,7 @@ from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
 from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
-from grader.judge.causes import Failure, missing_function, why_not_finished
+from grader.judge.causes import Failure, missing_function, why_not_loaded
 from grader.judge.rules import decide
 from grader.judge.truth import Truth
 from grader.model.exercise import Agrees, Compiles, Fresh, Part, UsesKernels, WorkModel, check_id
@@ -146,7 +146,7 @@ class Answers:
             if isinstance(loaded, Loaded):
                 return None if part.name in loaded.functions else missing_function(part.name, loaded.others)
             assert not isinstance(loaded, Finished)
-            self._load_failure = why_not_finished(loaded, self._job.path)
+            self._load_failure = why_not_loaded(loaded, self._job.path)
         return self._load_failure
 
     def _judged(self, bench: Bench, planned: PlannedCheck) -> CheckResult:

@@ -27,6 +27,7 @@ from grader.model.cases import Case, Value
 from grader.model.exercise import Part
 from grader.protocol.configurations import Configurations, configurations_in
 from grader.protocol.messages import COMPUTED, NEEDS_GPU, TOO_SLOW, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
@@ -124,7 +125,8 @@ class Trial:
 class Evidence:
     """What one call did: the kernels that it launched and the operations in them, what computed besides.
 
-    Names alone: that of all calls is kept, and the answers themselves may be as large as a frame.
+    reads: those that told Python values of a tensor. Names alone: that of all calls is kept, and the answers themselves
+    may be as large as a frame.
     """
 
     case: Case
@@ -133,6 +135,7 @@ class Evidence:
     operators: tuple[str, ...]
     untold: tuple[str, ...] = ()
     is_replayed: bool = False
+    reads: tuple[Deed, ...] = ()
 
 
 def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -154,7 +157,15 @@ def _evidence_of_trace(case: Case, told: Told, outcome: Outcome, untold: tuple[s
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
     names = tuple(clean(name, 80) for name in kernels)
-    return Evidence(case, names, operations, tuple(dict.fromkeys(deeds)), untold, is_replayed)
+    return Evidence(case, names, operations, tuple(dict.fromkeys(deeds)), untold, is_replayed, _reads(told.deeds))
+
+
+def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
+    """Return what told Python values, each with the arguments that its line looked at."""
+    of_line: dict[int, dict[str, None]] = {}
+    for deed in deeds:
+        of_line.setdefault(deed.line, {}).update(dict.fromkeys(deed.of))
+    return tuple(replace(deed, of=deed.of or (*of_line[deed.line],)) for deed in deeds if deed.name in READING)
 
 
 def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:

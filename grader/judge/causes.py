@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -117,6 +118,16 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
             )
 
 
+def why_not_loaded(outcome: Raised | Unanswered, path: str) -> Failure:
+    """The failure of a file that could not be executed to its end."""
+    failure = why_not_finished(outcome, path)
+    if isinstance(outcome, Raised):
+        return failure
+    rationale = f"While the file was loaded, before any call: {failure.cause.rationale}"
+    help_text = "What stands outside of functions runs when the file is loaded: leave definitions alone there."
+    return replace(failure, cause=replace(failure.cause, title=_UNLOADED, rationale=rationale, help=help_text))
+
+
 def _stopped(status: Status, title: str, rationale: str, help_text: str) -> Failure:
     return Failure(status, Cause(status, title, rationale, help_text))
 
@@ -125,9 +136,13 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
+_UNLOADED = "The file does not load"
 _RAISED_TITLES: dict[str, tuple[str, str]] = {
     "not_implemented": ("Not implemented yet", "Replace the `raise NotImplementedError` by your own code."),
-    "invalid_submission": ("The file cannot be loaded", "Nothing could be judged; this costs no attempt."),
+    "invalid_submission": (
+        _UNLOADED,
+        "Mend this line first: nothing else could be judged. This costs no attempt.",
+    ),
     "compile_error": ("The kernel does not compile", "The line below is where the compiler stopped."),
     "oom": ("Out of memory", "Which temporary is larger than the inputs and outputs together?"),
     "crash": ("Your code raised an exception", ""),
@@ -153,6 +168,7 @@ def _raised(raised: Raised, path: str) -> Failure:
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
 
 
+_NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
 # What torch says where it is asked for a GPU that is not there.
 _INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
 
@@ -161,6 +177,8 @@ def _advice(message: str, last: Frame | None) -> str:
     """Return what to do about an exception that says little by itself, or an empty string."""
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
+    if found := _NO_MODULE.search(message):
+        return f"{found[1]} is not installed where this is graded: copy what you need of it into the file."
     return ""
 
 
@@ -207,14 +225,18 @@ def examine(
 def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
     if len(forms) != len(expected):
         wanted = ", ".join(output.name for output in expected)
-        return _wrong_form("count", f"{len(expected)} ({wanted})", f"{len(forms)}", "number of outputs")
+        got = f"{len(forms)} ({_word(forms[0])})" if len(forms) == 1 else f"{len(forms)}"
+        help_text = f"Return a tuple of {len(expected)} tensors, in this order." if len(expected) > 1 else ""
+        return _wrong_form("count", f"{len(expected)} ({wanted})", got, "number of outputs", help_text)
     found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))
     return next((failure for failure in found if failure), None)
 
 
 def _check_form(form: Form, output: Expected) -> Failure | None:
     if form.kind != "tensor":
-        return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}")
+        holds = form.kind.startswith(("a tuple of", "a list of"))
+        help_text = f"Return the tensor itself: `{output.name}`, without brackets or a comma after it." if holds else ""
+        return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}", help_text)
     wanted_shape, wanted_dtype = list(output.value.shape), str(output.dtype).removeprefix("torch.")
     if list(form.shape) != wanted_shape:
         return _wrong_form("shape", str(wanted_shape), clean(str(list(form.shape)), 200), f"the shape of {output.name}")
@@ -232,10 +254,14 @@ def check_device(outcome: Outcome, device: str) -> Failure | None:
     return None
 
 
-def _wrong_form(kind: str, expected: str, actual: str, what: str) -> Failure:
+def _word(form: Form) -> str:
+    return "one tensor" if form.kind == "tensor" else clean(form.kind, 80)
+
+
+def _wrong_form(kind: str, expected: str, actual: str, what: str, help_text: str = "") -> Failure:
     title = "Nothing was returned" if kind == "count" and actual == "0" else f"Wrong {kind}"
     rationale = f"{what[0].upper()}{what[1:]} must be {expected}, got {actual}."
-    return Failure("fail", Cause(f"wrong_{kind}", title, rationale, "", expected, actual))
+    return Failure("fail", Cause(f"wrong_{kind}", title, rationale, help_text, expected, actual))
 
 
 def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[object], outcome: Finished) -> Failure:

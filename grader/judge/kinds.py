@@ -194,6 +194,11 @@ _KINDS = (
         "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'.",
     ),
     Kind(
+        "values_read",
+        "launch code that waits for values of a tensor",
+        "Which value does Python ask for, and which shape bounds it? A kernel can load the value itself.",
+    ),
+    Kind(
         "other_means",
         "a right answer by other means than this part is about",
         "Which operations does the statement ask for, and where do they stand in your code?",

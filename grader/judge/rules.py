@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 
 from grader.judge.bench import Bench, Evidence, NotRunHere, Request, Trial
 from grader.judge.causes import Failure
@@ -18,6 +19,7 @@ from grader.judge.work import works
 from grader.model.exercise import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
+from grader.protocol.operators import READING
 from grader.record import Cause, Number, clean, number
 from grader.sandbox.outcome import Finished
 
@@ -37,7 +39,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     if ruling.failure is None and bench.part.is_replayed and not isinstance(planned.check.rule, UsesKernels):
         allowed = [name for check in bench.part.checks for name in _allowed(check.rule)]
         seen = bench.evidence[before:]
-        if failure := by_evidence(seen, allowed):
+        if failure := by_evidence(seen, allowed, bench.part.bounds):
             return replace(ruling, failure=_right_but(failure), failing=planned.cases[0])
         if untold := next((_why_untold(one) for one in seen if not one.is_replayed), ""):
             return replace(ruling, undecided=f"the values are right, but who computes them is not known: {untold}")
@@ -317,7 +319,7 @@ def uses_kernels(
         if failure is not None and failure.status != "fail":
             break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
-    found = by_evidence(bench.evidence, allowed) or _by_operations(bench.evidence, operations)
+    found = by_evidence(bench.evidence, allowed, bench.part.bounds) or _by_operations(bench.evidence, operations)
     unknown = [seen for seen in bench.evidence if not seen.is_replayed]
     untold = _why_untold(unknown[0]) if unknown else ""
     if untold and not found:
@@ -327,8 +329,13 @@ def uses_kernels(
     return Ruling(found or refused, evidence=evidence)
 
 
-def by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure | None:
-    """Return the first call in which no kernel was launched, or something else computed."""
+def by_evidence(
+    evidence: Sequence[Evidence], allowed: Sequence[str], bounds: Mapping[str, str] = MappingProxyType({})
+) -> Failure | None:
+    """Return the first call in which no kernel was launched, or something else computed, or Python read values.
+
+    bounds: what bounds the values of arguments, in words.
+    """
     for seen in evidence:
         if not (seen.kernels or seen.untold):
             return _policy(
@@ -337,14 +344,44 @@ def by_evidence(evidence: Sequence[Evidence], allowed: Sequence[str]) -> Failure
                 f"For {seen.case.words()} an answer came without any kernel of yours being launched.",
             )
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
+        if computing and seen.reads:
+            return _reading(seen, computing, bounds)
         if computing:
-            listed = ", ".join(clean(name, 60) for name in computing[:5])
             return _policy(
                 "library_call",
                 "Something besides your kernels computed",
-                f"For {seen.case.words()} these ran beside your kernels: {listed}.",
+                f"For {seen.case.words()} these ran beside your kernels: {_few(computing)}.",
             )
     return None
+
+
+def _reading(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]) -> Failure:
+    """Say which line tells Python values of which argument, and what to do without them."""
+    first = seen.reads[0]
+    others = [name for name in computing if name.partition(" ")[0] not in READING]
+    of = [clean(name, 40) for name in first.of]
+    where = f"line {first.line} of the file" if first.line else "a line of the file"
+    what = f" of {' and '.join(f'`{name}`' for name in of)}" if of else " of a tensor"
+    beside = f" These ran beside your kernels: {_few(others)}." if others else ""
+    how = READING[first.name]
+    said = f"{where} reads values{what} into Python by `{how}`"
+    if how == ".item()":
+        said += ", which int(t), float(t), bool(t), `if t` and range(t) do as well"
+    rule = "Launch code may use shapes, strides and dtypes, and no values: for them the CPU would wait for the GPU."
+    known = [bounds[name] for name in of if name in bounds]
+    by = f"Size grids, loops and buffers by shapes: {'; '.join(known)}." if known else "Size grids and loops by shapes."
+    name = of[0] if of else "x"
+    cause = Cause(
+        "value_read",
+        "Launch code reads the values of a tensor",
+        f"For {seen.case.words()}: {said}. {rule}{beside}",
+        f"{by} Load the value in the kernel: tl.load({name}_ptr + …).",
+    )
+    return Failure("policy", cause)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(clean(name, 60) for name in names[:5])
 
 
 def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:

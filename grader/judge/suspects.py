@@ -50,6 +50,7 @@ _BY_SYMPTOM = {
     "alias": "reused_output",
     "no_kernel": "work_outside_kernels",
     "library_call": "work_outside_kernels",
+    "value_read": "values_read",
     "decoy_kernel": "work_outside_kernels",
     "outside_kernels": "work_outside_kernels",
     "other_means": "other_means",

@@ -330,7 +330,8 @@ class Part:
     the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
     CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
     it returns one. `needs` are packages that an installation may lack. `defaults` are the values of the last arguments
-    that a caller may leave out, by name; some cases do.
+    that a caller may leave out, by name; some cases do. `bounds` says in words of shapes what bounds the values of
+    arguments, by name: what launch code may use in their place.
     """
 
     name: str
@@ -347,6 +348,7 @@ class Part:
     chooses: str = ""
     needs: tuple[Package, ...] = ()
     defaults: Mapping[str, Value | None] = field(default_factory=dict)
+    bounds: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)
@@ -365,6 +367,7 @@ class Part:
         chosen_from = ("", *self.arguments)
         require(self.chooses in chosen_from, f"Part {self.name}: chooses", "name an argument", self.chooses)
         require(set(self.mutates) <= set(self.arguments), f"Part {self.name}: mutates", "name arguments", self.mutates)
+        require(set(self.bounds) <= set(self.arguments), f"Part {self.name}: bounds", "name arguments", self.bounds)
         require(len(self.hints) == 3 and all(self.hints), f"Part {self.name}: hints", "be three sentences", self.hints)
         require(len(self.checks) > 0, f"Part {self.name}: checks", "hold at least one check", self.checks)
         names = [check.name for check in self.checks]

@@ -30,6 +30,22 @@ NUMBERING = frozenset(
     }
 )
 
+# Ways for Python to learn values of a tensor, and what a learner writes for each.
+READING = {
+    "aten._local_scalar_dense": ".item()",
+    "aten._to_copy": ".cpu()",
+    "aten._unique2": "torch.unique",
+    "aten.equal": "torch.equal",
+    "aten.is_nonzero": "bool()",
+    "aten.masked_select": "torch.masked_select",
+    "aten.nonzero": "torch.nonzero",
+    "Tensor.__array__": "numpy.asarray",
+    "Tensor.__dlpack__": "from_dlpack",
+    "Tensor.cpu": ".cpu()",
+    "Tensor.numpy": ".numpy()",
+    "Tensor.tolist": ".tolist()",
+}
+
 # What is kept in a trace, and may be asked for by one.
 RECORDED = SUPPORTING | NUMBERING
 

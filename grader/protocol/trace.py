@@ -268,10 +268,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that a call did and that no kernel of the submission's does, and the line that asked for it."""
+    """Something that a call did and that no kernel of the submission's does, and the line that asked for it.
+
+    of: the arguments that it looked at, by name, as far as they are known.
+    """
 
     name: str
     line: int
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
 
 _MOST_DEEDS = 64
+_MOST_ORIGINS = 16
 _MOST_CHARACTERS = 2 << 20
 
 
@@ -47,7 +48,9 @@ class Call:
         self._programs: dict[str, int] = {}
         self.programs: list[dict[str, Any]] = []
         self.steps: list[list[Any]] = [*_freed(storages)]
-        self.deeds: dict[tuple[str, int], None] = {}
+        self.deeds: dict[tuple[str, int, tuple[str, ...]], None] = {}
+        # Of storages that operators made: the arguments behind them.
+        self._origins: dict[int | None, tuple[str, ...]] = {}
         self.untold: dict[tuple[str, int], None] = {}
         self._count = 0
         self.texts = KernelTexts(path, lambda value: self.telling.value(value, tensors=False))
@@ -88,10 +91,19 @@ class Call:
         else:
             self.steps.append(step)
 
-    def did(self, name: str) -> None:
-        """Keep that something computed besides the kernels, and which line asked for it."""
-        if len(self.deeds) < _MOST_DEEDS:
-            self.deeds.setdefault((name[:80], self.line()))
+    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+        """Keep that something computed besides the kernels, of which arguments, and which line asked for it."""
+        known = self.origins(tensors)
+        # A copy to the CPU of what never left it is none.
+        if len(self.deeds) < _MOST_DEEDS and (known or name != "Tensor.cpu"):
+            self.deeds.setdefault((name[:80], self.line(), known))
+
+    def origins(self, tensors: Sequence[Tensor]) -> tuple[str, ...]:
+        """Return the arguments that the tensors are, or whose numbers made them, by name."""
+        numbers = {self._storages.number_of(one) for one in tensors if type(one) is Tensor}
+        given = [name for name, number in self.arguments.items() if number in numbers]
+        made = [name for number in numbers for name in self._origins.get(number, ())]
+        return tuple(sorted({*given, *made}))[:_MOST_ORIGINS]
 
     def cannot_tell(self, what: str) -> None:
         """Keep that something cannot be recorded."""
@@ -131,7 +143,7 @@ class Call:
         }
         if self.programs:
             trace["programs"] = self.programs
-        deeds, untold_ = (tuple(Deed(name, line) for name, line in some) for some in (self.deeds, self.untold))
+        deeds, untold_ = (tuple(Deed(*one) for one in some) for some in (self.deeds, self.untold))
         return Recorded("recorded", trace, deeds, untold_)
 
     # -- operators ---------------------------------------------------------------------------------------------------
@@ -147,6 +159,7 @@ class Call:
         result = func(*args, **kwargs)
         if name in RECORDED:
             self._keep_operator(name, func, told, tensors_in(result))
+            self._descend(known, tensors_in(result))
         for tensor in tensors_in(result) if name in SHAPING else ():
             before = sizes.get(tensor.untyped_storage()._cdata)
             if before is not None and tensor.untyped_storage().nbytes() > before:
@@ -164,6 +177,14 @@ class Call:
         if "out" in overload:
             self.cannot_tell(f"torch.{name}(…, out=…): write it without out=")
         self.keep(["operator", f"{name}.{overload}", *told, [self.window(one) for one in results], self.line()])
+
+    def _descend(self, known: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+        """Keep which arguments stand behind what an operator made."""
+        if origins := self.origins(known):
+            for one in results:
+                number = self._storages.number_of(one)
+                if number not in self.arguments.values():
+                    self._origins[number] = origins
 
     def _grown(self, tensor: Tensor, before: int) -> None:
         """Keep that a storage grew: new memory, into which the old bytes are copied."""
@@ -238,10 +259,10 @@ class Recorder:
 
     # -- what the modes ask for --------------------------------------------------------------------------------------
 
-    def did(self, name: str) -> None:
+    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Keep that something computed besides the kernels."""
         assert self.call is not None
-        self.call.did(name)
+        self.call.did(name, tensors)
 
     def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and keep it."""

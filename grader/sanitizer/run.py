@@ -16,7 +16,7 @@ from pathlib import Path
 from grader import __version__
 from grader.catalogue import Entry
 from grader.errors import GradeError, MissingEnvironment
-from grader.judge.causes import Failure, missing_function, why_not_finished
+from grader.judge.causes import Failure, missing_function, why_not_finished, why_not_loaded
 from grader.model.exercise import Part
 from grader.plan import Plan, PlannedCheck, ReplayToken
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Start
@@ -253,7 +253,7 @@ def _visits(subject: Subject, pair: Pair, own: Session, heard: Heard, lock: GpuL
         if blocked is None:
             loaded = session.load()
             if not isinstance(loaded, Loaded):
-                blocked = broken = why_not_finished(loaded, subject.path)
+                blocked = broken = why_not_loaded(loaded, subject.path)
             elif part.name not in loaded.functions:
                 blocked = missing_function(part.name, loaded.others)
         costly = 0

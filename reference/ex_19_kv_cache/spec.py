@@ -167,6 +167,7 @@ APPEND_KV = Part(
     name="append_kv",
     title="Append to the cache",
     arguments=("k_cache", "v_cache", "k_new", "v_new", "lengths"),
+    bounds={"lengths": "lengths[b] <= k_cache.shape[2] - k_new.shape[2]"},
     outputs=(),
     mutates=("k_cache", "v_cache"),
     # A copy rounds nothing.
@@ -630,6 +631,7 @@ DECODE_ATTENTION = Part(
     name="decode_attention",
     title="Decode attention",
     arguments=("q", "k_cache", "v_cache", "lengths", "scale"),
+    bounds={"lengths": "lengths[b] <= k_cache.shape[2]"},
     defaults={"scale": None},
     outputs=("o",),
     tolerance=DECODE_TOLERANCE,
@@ -694,6 +696,10 @@ PAGED_DECODE_ATTENTION = Part(
     name="paged_decode_attention",
     title="Decode attention from pages",
     arguments=("q", "k_pages", "v_pages", "block_table", "lengths", "scale"),
+    bounds={
+        "block_table": "block_table[b, i] < k_pages.shape[0]",
+        "lengths": "lengths[b] <= block_table.shape[1] * k_pages.shape[1]",
+    },
     defaults={"scale": None},
     outputs=("o",),
     tolerance=DECODE_TOLERANCE,

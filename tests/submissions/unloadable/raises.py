@@ -1,3 +1,3 @@
-"""crash: an exception while the file is loaded."""
+"""invalid_submission: an exception while the file is loaded."""
 
 raise RuntimeError("not today")

@@ -1,0 +1,3 @@
+"""invalid_submission: raises NotImplementedError outside of any function."""
+
+raise NotImplementedError
