@@ -428,6 +428,92 @@ def built_with_what_is_gone() -> Any:
     return Kernels(Text(UNUSED, PATH), told).kernel(0)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1, 0.5, None, "a text", TupleValue((1, 2)), TupleValue((ConstexprValue(1),))),
+        NamedValue("record", "R", ("first",), (1,)),
+        NamedValue("tuple", "R", ("first",), (1,)),
+    ],
+)
+def test_a_global_variable_that_is_no_constant_is_refused_with_what_to_write(value: Value) -> None:
+    refused = refusal("y = x * SCALE", names={"SCALE": value})
+    assert refused.python
+    assert refused.rule == (
+        "`SCALE` is a global variable, and a kernel reads constants alone: "
+        "write `SCALE = tl.constexpr(…)`, or pass it as an argument"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [ConstexprValue(2), DtypeValue("triton", "float16"), NamedValue("class", "R", ("first",), (None,))],
+)
+def test_constants_dtypes_and_kinds_of_named_tuples_may_be_global(value: Value) -> None:
+    built(body("y = f(SCALE)"), {"SCALE": value})
+
+
+BRANCHES = """@triton.jit
+def kernel(x, n, NEW: tl.constexpr):
+    y = tl.load(x)
+    if NEW == 1:
+        y = tl.of_the_future(y)
+        y += 1
+    elif NEW == 2:
+        y = y * SCALE
+        for i in range(3):
+            break
+    z = tl.of_the_future(y) if NEW == 3 else y
+    if n == 4:
+        z = z + 1 if NEW != 4 else z * SCALE
+    tl.store(x, z + 1)
+"""
+OF_BRANCHES = [(1, "of_the_future", 5), (2, "SCALE", 8), (3, "of_the_future", 11)]
+
+
+@interpreted_only
+def test_what_triton_refuses_may_stand_in_a_branch_that_is_left_out() -> None:
+    x = torch.ones(1)
+    kernel = built(BRANCHES, {"SCALE": 2})
+    kernel[(1,)](x, 1, NEW=0)
+    assert x.item() == 2
+    for new, words, line in OF_BRANCHES:
+        with pytest.raises(Exception, match=words) as caught:
+            kernel[(1,)](x, 1, NEW=new)
+        assert isinstance(caught.value.__cause__, Refused)
+        assert caught.value.__cause__.line == line
+
+
+@interpreted_only
+def test_of_a_condition_that_only_the_gpu_knows_both_branches_are_compiled() -> None:
+    kernel = built(body("if tl.load(x) > 5:", "    y = tl.of_the_future(x)", arguments="x"))
+    with pytest.raises(Exception, match="of_the_future"):
+        kernel[(1,)](torch.ones(1))
+    kernel = built(body("y = tl.of_the_future(x) if tl.load(x) > 5 else x", arguments="x"))
+    with pytest.raises(Exception, match="of_the_future"):
+        kernel[(1,)](torch.ones(1))
+
+
+@compiled_only
+def test_a_branch_that_is_left_out_compiles_and_another_does_not() -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    types = {"x": "*fp32", "n": "i32", "NEW": "constexpr"}
+    for new, words in [(0, ""), *((new, words) for new, words, _ in OF_BRANCHES)]:
+        made = ASTSource(built(BRANCHES, {"SCALE": 2}), types, {(2,): new})
+        with pytest.raises(Exception, match=words) if words else nullcontext():
+            assert "addf" in triton.compile(made, target=GPUTarget("cuda", 90, 32)).asm["ttir"]
+
+
+def test_what_a_branch_would_have_assigned_to_stays_a_variable() -> None:
+    kernel = built(body("if n:", "    load = open", "load(x)"), {"load": LanguageValue("triton.language.load")})
+    if INTERPRETED:
+        with pytest.raises(UnboundLocalError):
+            kernel.rewrite()(1, 0, 2)
+    assert refusal("if n:", "    y = what_is_this", "y = 1").python is False
+
+
 @interpreted_only
 def test_a_refused_function_behind_a_condition_that_does_not_hold_is_in_nobodys_way() -> None:
     x = torch.ones(1)
@@ -556,8 +642,8 @@ def test_what_triton_has_is_accepted(line: str) -> None:
     names: dict[str, Value] = {
         "helper": KernelValue(1),
         "math": LanguageValue("math"),
-        "config": NamedValue("record", "Config", ("block", "inner"), (16, inner)),
-        "pair": NamedValue("tuple", "Pair", ("first", "second"), (1, 2)),
+        "config": ConstexprValue(NamedValue("record", "Config", ("block", "inner"), (16, inner))),
+        "pair": ConstexprValue(NamedValue("tuple", "Pair", ("first", "second"), (1, 2))),
         "OP": ConstexprValue(KernelValue(1)),
         "exp2": LanguageValue("triton.language.math.exp2"),
         "load": LanguageValue("triton.language.core.load"),
@@ -872,7 +958,7 @@ def test_a_function_of_tritons_is_not_launched_by_another_name(line: str) -> Non
 def test_a_dictionary_that_programs_share_stays_as_it_is() -> None:
     names: dict[str, Value] = {"D": DictValue((("a", 1),)), "E": DictValue((("b", 2),))}
     kernel = built(
-        body("d = D", "d |= E", "tl.store(x + tl.program_id(0), len(D) + 10 * len(d))", arguments="x"), names
+        body("d = P", "d |= Q", "tl.store(x + tl.program_id(0), len(P) + 10 * len(d))", arguments="x, P=D, Q=E"), names
     )
     for _ in range(2):
         x = torch.zeros(3, dtype=torch.int32)
@@ -932,9 +1018,9 @@ def test_an_operator_in_place_leaves_numbers_as_they_were() -> None:
 @interpreted_only
 @pytest.mark.parametrize("name", ["load_tensor_descriptor", "store_tensor_descriptor"])
 def test_a_record_is_no_descriptor(name: str) -> None:
-    given = "R, (0,)" + (", 1" if "store" in name else "")
+    given = "r, (0,)" + (", 1" if "store" in name else "")
     names: dict[str, Value] = {"R": NamedValue("record", "R", ("rows",), (1,))}
-    kernel = built(body(f"f = tl.{name}", f"f({given})", arguments="x"), names)
+    kernel = built(body(f"f = tl.{name}", f"f({given})", arguments="x, r: tl.constexpr = R"), names)
     with pytest.raises(Exception, match="takes a tensor descriptor, not a Record"):
         kernel[(1,)](torch.zeros(1))
 
@@ -966,7 +1052,7 @@ def test_records_may_hold_functions_and_data_under_names_of_their_own() -> None:
         1,
         KernelValue(1),
     )
-    built(body("y = R.combine(x) + R.exp(x)"), {"R": NamedValue("record", "R", fields, items)})
+    built(body("y = R.combine(x) + R.exp(x)"), {"R": ConstexprValue(NamedValue("record", "R", fields, items))})
 
 
 @interpreted_only
@@ -985,7 +1071,7 @@ def test_prints_go_to_no_file_and_leave_numpys_as_they_were(capsys: pytest.Captu
 
 
 @interpreted_only
-@pytest.mark.parametrize("given", ["f", "(f, 1)", "K", "[K]", "R", "tl.load", "x.sum", "x.type", "C", "D"])
+@pytest.mark.parametrize("given", ["f", "(f, 1)", "K", "[K]", "r", "tl.load", "x.sum", "x.type", "C", "d"])
 def test_no_text_says_where_something_lies(given: str) -> None:
     names: dict[str, Value] = {
         "K": KernelValue(1),
@@ -995,7 +1081,7 @@ def test_no_text_says_where_something_lies(given: str) -> None:
         "look": KernelValue(1),
     }
     line = f"tl.static_assert(False, f'{{{given}}} {{{given}!r}} {{{given}!a}}')"
-    kernel = built(body("y = tl.load(x)", line, arguments="x, f"), names)
+    kernel = built(body("y = tl.load(x)", line, arguments="x, f, r=R, d=D"), names)
     with pytest.raises(Exception, match="StaticAssertFailed") as caught:
         kernel[(1,)](torch.ones(1), kernel)
     assert "0x" not in str(caught.value)

@@ -9,7 +9,7 @@ from grader.catalogue import Entry
 from grader.protocol.messages import Raised
 from grader.report.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer
-from tests.recordings import answer_in, recording
+from tests.recordings import HEAD, answer_in, recording
 
 STYLES = {
     "a plain launch": "vector_add = added",
@@ -242,3 +242,21 @@ def test_a_trace_is_told_in_words(server: ForkServer, ex_15: Entry) -> None:
         "     arguments: x [100] float32, y [100] float32, t1 [100] float32, 100, BLOCK=64",
         "     returns t1 [100] float32",
     ]
+
+
+@pytest.mark.parametrize(
+    ("switch", "works"), [("", False), ("triton.knobs.compilation.allow_non_constexpr_globals = True", True)]
+)
+def test_a_kernel_reads_global_variables_where_the_file_tells_triton_so(
+    server: ForkServer, ex_15: Entry, switch: str, works: bool
+) -> None:
+    head = HEAD.replace("tl.store(z_ptr + offsets, ", "tl.store(z_ptr + offsets, ONE * ")
+    source = f"{switch}\nONE = 1\n\ndef vector_add(x, y):\n    return added(x, y)\n"
+    with recording(server, ex_15, source, head=head) as one:
+        outcome = one.replay(one.record())
+        if works:
+            assert torch.equal(answer_in(outcome), one.wanted())
+        else:
+            assert isinstance(outcome, Raised)
+            assert outcome.verdict == "compile_error"
+            assert outcome.message.startswith("`ONE` is a global variable")

@@ -70,8 +70,14 @@ class KernelTexts:
             "options": {name: self._told(value) for name, value in _options(kernel) if value},
         }
         self.rows.append(row)
-        row["names"] = {name: self._told(value) for name, value in _names(function).items()}
+        row["names"] = {name: _constant(self._told(value)) for name, value in _names(function).items()}
         return place
+
+
+def _constant(told: Any) -> Any:
+    """Return a global as Triton takes it: all are constants where the file has switched the rule off."""
+    is_plain = isinstance(told, bool | int | float | str | None) or told[0] in ("float", "tuple", "list")
+    return ["constexpr", told] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else told
 
 
 def _options(kernel: Any) -> Iterator[tuple[str, Any]]:

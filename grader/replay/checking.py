@@ -162,15 +162,22 @@ def _unsafe_attributes() -> frozenset[str]:
 class Checked:
     """What a function of the text needs.
 
-    used: what its names lead to. fields: its attributes that only a record or a named tuple can have.
+    used: what its names lead to. fields: its attributes that only a record or a named tuple can have. refusals: what
+    was taken out of branches, by the name of what is called in its place. conditions: of those branches, each with the
+    name of its first refusal.
     """
 
     used: dict[str, Thing] = field(default_factory=dict)
     fields: list[ast.Attribute] = field(default_factory=list)
+    refusals: dict[str, Refused] = field(default_factory=dict)
+    conditions: dict[int, str] = field(default_factory=dict)
 
 
 def check(function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None]) -> Checked:
-    """Hold a function's tree, whose decorators, annotations and defaults are gone, to the list. Raises Refused."""
+    """Hold a function's tree, whose decorators, annotations and defaults are gone, to the list. Raises Refused.
+
+    What Triton refuses may stand in a branch that is never compiled. There, a call that refuses takes its place.
+    """
     checker = _Checker(function, mode, resolve)
     checker.body()
     return checker.found
@@ -240,6 +247,9 @@ class _Checker(ast.NodeVisitor):
                 self._python(node, f"has no {name}, which is Python's: {_instead(name)}")
             case None:
                 self._refuse(node, f"it is not known what `{name}` is: pass it as an argument", python=False)
+            case Data(value) if self._mode == "jit" and not _is_constant(value):
+                rule = f"`{name}` is a global variable, and a kernel reads constants alone: write "
+                self._refuse(node, f"{rule}`{name} = tl.constexpr(…)`, or pass it as an argument", python=True)
         self.found.used[name] = found
         return found
 
@@ -437,7 +447,12 @@ class _Checker(ast.NodeVisitor):
         self._visit_all((node.left, *node.comparators))
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
-        self._visit_all((node.test, node.body, node.orelse))
+        self._visit(node.test)
+        for name in ("body", "orelse"):
+            try:
+                self._visit(getattr(node, name))
+            except Refused as refused:
+                setattr(node, name, self._taken_out(refused, getattr(node, name), node))
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -543,7 +558,30 @@ class _Checker(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         self._visit(node.test)
-        self._visit_all((*node.body, *node.orelse))
+        for block in (node.body, node.orelse):
+            block[:] = [left for statement in block for left in self._left_of(statement, node)]
+
+    def _left_of(self, statement: ast.stmt, branching: ast.If) -> list[ast.stmt]:
+        """Return what is left of a statement in a branch; what it assigns to stays a variable."""
+        names = [one.id for one in _stored(statement)]
+        try:
+            self._visit(statement)
+        except Refused as refused:
+            call = self._taken_out(refused, statement, branching)
+            nothing = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in dict.fromkeys(names)]
+            left: list[ast.stmt] = [ast.Expr(call), *nothing]
+            return [ast.fix_missing_locations(ast.copy_location(one, statement)) for one in left]
+        return [statement]
+
+    def _taken_out(self, refused: Refused, node: ast.AST, branching: ast.If | ast.IfExp) -> ast.Call:
+        """Return the call that stands for what is refused. Raises the refusal where Triton might take it."""
+        if not refused.python:
+            raise refused
+        name = f"refusal {len(self.found.refusals)}"
+        self.found.refusals[name] = refused
+        self.found.conditions.setdefault(id(branching), name)
+        call = ast.Call(ast.Name(name, ast.Load()), [], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_While(self, node: ast.While) -> None:
         self._visit(node.test)
@@ -617,6 +655,12 @@ def _stored(node: ast.AST) -> Iterator[ast.Name]:
     else:
         for child in ast.iter_child_nodes(node):
             yield from _stored(child)
+
+
+def _is_constant(value: object) -> bool:
+    """Tell whether Triton lets a kernel read a global variable of this value."""
+    is_named_tuple = isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+    return is_named_tuple or isinstance(value, tl.constexpr | tl.dtype)
 
 
 def _is_text(node: ast.expr) -> bool:

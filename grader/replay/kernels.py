@@ -38,6 +38,7 @@ __all__ = ["Kernels", "Refused", "Text"]
 # No text can say these names.
 _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
 _TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
+_CONDITION = "condition that is known"
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 _OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
 _NEVER = (
@@ -109,6 +110,8 @@ class Kernels:
         if self._interpreted or told.kind == "constexpr":
             # What runs as Python asks for its fields through us; a compiler has to see them as they are.
             tree = _Fields(found).visit(tree)
+        if self._interpreted:
+            tree = _Conditions(found).visit(tree)
         namespace: dict[str, Any] = {
             _LANGUAGE: tl,
             _FIELD: _field_of,
@@ -116,6 +119,8 @@ class Kernels:
             _REMAINDER: _remainder,
             _SORTED: _sorted,
             _CONSTEXPR: tl.constexpr,
+            _CONDITION: _known,
+            **{name: _refusing(refused) for name, refused in found.refusals.items()},
             "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
             "__name__": "submission",
         }
@@ -389,6 +394,34 @@ class _Fields(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
+class _Conditions(ast.NodeTransformer):
+    """Asks of branches that hold what Triton refuses whether Triton would leave one of them out."""
+
+    def __init__(self, found: Checked) -> None:
+        self._conditions = found.conditions
+
+    def visit_If(self, node: ast.If) -> ast.stmt:
+        refusal = self._conditions.get(id(node))
+        self.generic_visit(node)
+        if refusal:
+            node.test = _asked(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        refusal = self._conditions.get(id(node))
+        self.generic_visit(node)
+        if refusal:
+            node.test = _asked(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
+        return node
+
+
+def _known(condition: Any, refuse: Callable[[], None]) -> Any:
+    """Return a condition that is known when a kernel is compiled. Of any other, both branches are compiled."""
+    if isinstance(condition, tl.tensor):
+        refuse()
+    return condition
+
+
 def _field_of(value: Any, name: str) -> object:
     """Return a field of a record or a named tuple."""
     known = fields_of(value.value if type(value) is tl.constexpr else value)
@@ -480,7 +513,7 @@ class _Maker:
 
     def _look_again(self, code: types.CodeType) -> None:
         """Hold what was compiled to the list once more, as far as byte code tells."""
-        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _TEXT, _REMAINDER, _SORTED, _CONSTEXPR}
+        known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _TEXT, _REMAINDER, _SORTED, _CONSTEXPR, _CONDITION}
         known |= {"interpreter_semantic"}
         language = offers()[_LANGUAGE]
         for one in (code, *_codes_in(code)):
