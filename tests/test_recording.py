@@ -157,7 +157,8 @@ def vector_add(x, y):
 """
     with recording(server, ex_15, source) as one:
         (untold,) = one.record().untold
-    assert untold.name.startswith("the kernel late of elsewhere")
+    copied = "copy the text of the function, and of what it calls, into the file"
+    assert untold.name == f"the kernel late of elsewhere.py: {copied}"
     assert untold.line > 20
 
 
