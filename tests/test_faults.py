@@ -98,3 +98,25 @@ def test_every_fault_says_in_its_first_line_what_it_must_get() -> None:
     for folder in ("attacks", "escapes", "faults", "gpu", "hostile", "unloadable"):
         for path in files(folder):
             assert claim(path)[0] in get_args(Status), path
+
+
+NOT_SHORT = f"""{HEAD}
+def vector_add(x, y):
+    if x.numel() == 8192:
+        raise NotImplementedError("no round lengths")
+    return added(x, y)
+
+def row_softmax(x):
+    raise NotImplementedError
+"""
+
+
+def test_a_part_that_answers_another_case_is_begun_and_leaves_the_first_one_out(graded: Grade) -> None:
+    checks = {check.id: check for check in graded(NOT_SHORT, "vector_add", "row_softmax").checks}
+    left_out = checks["vector_add.full_blocks"]
+    assert left_out.status == "crash"
+    assert left_out.cause is not None
+    assert left_out.cause.title == "Your code leaves this case out"
+    assert left_out.cause.rationale == "NotImplementedError (line 22): no round lengths"
+    assert checks["vector_add.tail"].status == "pass"
+    assert checks["row_softmax.tail"].status == "not_implemented"

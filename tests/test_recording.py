@@ -157,7 +157,8 @@ def vector_add(x, y):
 """
     with recording(server, ex_15, source) as one:
         (untold,) = one.record().untold
-    assert untold.name == "the kernel late of elsewhere.py"
+    copied = "copy the text of the function, and of what it calls, into the file"
+    assert untold.name == f"the kernel late of elsewhere.py: {copied}"
     assert untold.line > 20
 
 
@@ -260,3 +261,25 @@ def test_a_kernel_reads_global_variables_where_the_file_tells_triton_so(
             assert isinstance(outcome, Raised)
             assert outcome.verdict == "compile_error"
             assert outcome.message.startswith("`ONE` is a global variable")
+
+
+def test_a_constant_computes_with_tensors_on_either_side(server: ForkServer, ex_15: Entry) -> None:
+    stored = "tl.load(x_ptr + offsets, inside) + tl.load(y_ptr + offsets, inside)"
+    chosen = f"ONE * tl.where(TWO > tl.load(x_ptr + offsets, inside) * 0, {stored}, 0.0)"
+    head = HEAD.replace(stored, chosen)
+    source = "ONE, TWO = tl.constexpr(1), tl.constexpr(2)\n\ndef vector_add(x, y):\n    return added(x, y)\n"
+    with recording(server, ex_15, source, head=head) as one:
+        assert torch.equal(answer_in(one.replay(one.record())), one.wanted())
+
+
+@pytest.mark.parametrize("launches", [True, False])
+def test_a_kernel_of_a_package_is_named_with_what_to_do(server: ForkServer, ex_15: Entry, *, launches: bool) -> None:
+    """Torch brings kernels of its own."""
+    took = "from torch._inductor.runtime.triton_helpers import promote_to_tensor\n"
+    head = took + (HEAD if launches else HEAD.replace("tl.load(x_ptr", "promote_to_tensor(1) * tl.load(x_ptr"))
+    line = "    promote_to_tensor[(1,)](1)\n" if launches else ""
+    with recording(server, ex_15, f"def vector_add(x, y):\n{line}    return added(x, y)\n", head=head) as one:
+        told = one.record()
+        said = told.untold[0].name if launches else getattr(one.replay(told), "message", "")
+    package = "the kernel promote_to_tensor of torch._inductor.runtime.triton_helpers"
+    assert f"{package}: copy the text of the function, and of what it calls, into the file" in said

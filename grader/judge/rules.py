@@ -105,12 +105,15 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         if trial.failure:
             # Once: it would be the same for the others.
             judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
-            failed.append((one, _begun(judged) if run - 1 > len(failed) else judged))
-            if failed[-1][1].status != "fail":
+            failed.append((one, judged))
+            if failed[-1][1].status not in ("fail", "not_implemented"):
                 break
     trials.close()
     if left_out and not run:
         raise NotRunHere(next(iter(left_out.values())))
+    # Only what is left out everywhere is not begun.
+    if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
+        failed = [(one, _begun(failure)) for one, failure in failed]
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
     if left_out:
         metrics["cases_left_out"] = len(left_out)
@@ -135,10 +138,10 @@ def _extent(one: PlannedCase) -> int:
 
 
 def _begun(failure: Failure) -> Failure:
-    """The failure of a part that gave a right answer to another case: it is begun, whatever it raises now."""
+    """The failure of a part that answered another case: it is begun, whatever it raises for this one."""
     if failure.status != "not_implemented":
         return failure
-    help_text = "Other cases are answered rightly: write the code for this one."
+    help_text = "Other cases are answered: write the code for this one."
     cause = replace(failure.cause, kind="crash", title="Your code leaves this case out", help=help_text)
     return replace(failure, status="crash", cause=cause)
 

@@ -58,7 +58,9 @@ class KernelTexts:
         if not isinstance(function, types.FunctionType):
             raise Untold("a kernel that is no function")
         if function.__code__.co_filename != self._path:
-            raise Untold(f"{FROM_ELSEWHERE}{function.__name__} of {Path(function.__code__.co_filename).name}")
+            home = str(function.__module__ or Path(function.__code__.co_filename).name)
+            said = f"{FROM_ELSEWHERE}{function.__name__[:60]} of {home[:80]}"
+            raise Untold(f"{said}: copy the text of the function, and of what it calls, into the file")
         place = self._places[id(kernel)] = len(self.rows)
         # An id is a name only as long as its object lives.
         self._kept.append(kernel)

@@ -256,8 +256,11 @@ def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
     if isinstance(value, LanguageValue):
         return _imported(value.path)
     if isinstance(value, UnknownValue):
-        rule = f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"
-        return Unknown(rule[:300], python=not value.what.startswith(FROM_ELSEWHERE))
+        if value.what.startswith(FROM_ELSEWHERE):
+            return Unknown(value.what[:300])
+        return Unknown(
+            f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
+        )
     try:
         return Data(plain_value(value, kernel_of))
     except Refused as refused:

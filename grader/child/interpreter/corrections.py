@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import sys
 import textwrap
@@ -43,6 +44,7 @@ def apply_corrections() -> None:
     _find_definitions()
     _let_names_be_imported()
     _let_methods_compute()
+    _let_constants_stand_left()
     _let_kernels_launch_nothing()
     _print_without_traces()
     _take_descriptors_alone()
@@ -269,6 +271,26 @@ def _let_methods_compute() -> None:
             scope.set_attr(tensor, name, method)
 
     interpreter._patch_lang_tensor = patch_lang_tensor
+
+
+def _let_constants_stand_left() -> None:
+    """Leave `constant op tensor` to the tensor: tl.store and tl.where take no constant that holds a tensor."""
+    import triton.language as tl
+
+    operators = ("add", "sub", "mul", "mod", "truediv", "floordiv", "and", "or", "xor", "lshift", "rshift")
+    for name in (*operators, "eq", "ne", "lt", "le", "gt", "ge"):
+        special = f"__{name}__"
+        setattr(tl.core.constexpr, special, _of_constants(getattr(tl.core.constexpr, special)))
+
+
+def _of_constants(operate: Callable[..., Any]) -> Callable[..., Any]:
+    from triton.language import tensor
+
+    @functools.wraps(operate)
+    def operate_alone(constant: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, tensor) else operate(constant, other)
+
+    return operate_alone
 
 
 def _let_kernels_launch_nothing() -> None:
