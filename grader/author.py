@@ -225,7 +225,7 @@ def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[Finding]:
     elif trial.parts is None:
         yield _stub(record)
     else:
-        yield _all_pass(trial.path, trial.parts, record)
+        yield honest_finding(trial.path, trial.parts, record)
     if trial.path == entry.solution:
         yield _compiles(record)
 
@@ -253,9 +253,13 @@ def _stub(record: Record) -> Finding:
     return Finding("stub", not others, outcome)
 
 
-def _all_pass(path: Path, parts: frozenset[str], record: Record) -> Finding:
+def honest_finding(path: Path, parts: frozenset[str], record: Record) -> Finding:
+    """Find whether a right file passes all that this machine can judge; None where it can judge nothing."""
     judged = [result for result in record.checks if result.status not in UNJUDGED or result.status == "grader_error"]
     failed = [result for result in judged if result.status != "pass" or result.points < result.max_points]
+    lacking = next((result.reason for result in record.checks if result.status == "skipped_environment"), "")
+    if not judged and lacking:
+        return Finding(_named(path), None, f"nothing judged here: {lacking}")
     outcome = _sentence(failed) if failed else f"passes {len(judged)} checks of {', '.join(sorted(parts)) or 'no part'}"
     return Finding(_named(path), bool(judged) and not failed, outcome)
 

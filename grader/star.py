@@ -15,7 +15,7 @@ from grader.model.cases import Case, Choice, Size, Space, Value
 # So many points are drawn for each arm, of which those are taken in which most meets for the first time.
 CANDIDATES = 40
 # How many steps above its least value a length is where it is not the arm's own.
-NEAR = 8
+NEAR = 3
 # An arm ends in the last part of what is allowed: this share of it.
 LAST = 8
 

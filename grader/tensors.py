@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 
 import torch
 from torch import Generator, Tensor
@@ -194,11 +195,31 @@ def starting_at(tensor: Tensor, offset: int) -> Tensor:
     return view
 
 
+def differing(layouts: Sequence[str], count: int, case: Mapping[str, object]) -> tuple[str, ...]:
+    """Return so many of the layouts, no two alike; which ones, and in which order, follows from the sizes of the case.
+
+    A kernel that takes one tensor's strides for another's is right wherever both lie alike. Seeds do not matter:
+    decoys lie as the true inputs do.
+    """
+    orders = list(permutations(layouts, count))
+    sizes = [value for value in case.values() if isinstance(value, int)]
+    # Sizes that differ by one lead to orders that have nothing in common.
+    return orders[int(sum(size * 31**power for power, size in enumerate(sizes))) % len(orders)]
+
+
 def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
     """The same matrix [M, N], in memory whose rows lie N + gap elements apart."""
     rows, columns = matrix.shape
     view = matrix.new_empty(rows, columns + gap)[:, :columns]
     view.copy_(matrix)
+    return view
+
+
+def distinct(view: Tensor) -> Tensor:
+    """The view with every broadcast axis cut to one element: no two of what is left share memory."""
+    for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            view = view.narrow(axis, 0, 1)
     return view
 
 
@@ -209,10 +230,12 @@ def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, 
     """
     for tensor, source in zip(inputs, other, strict=True):
         if isinstance(tensor, Tensor) and isinstance(source, Tensor) and tensor.is_floating_point():
-            count = tensor.numel()
-            place = torch.arange(count, device=tensor.device).reshape(tensor.shape)
+            own = distinct(tensor)
+            others = source[tuple(slice(size) for size in own.shape)]
+            count = own.numel()
+            place = torch.arange(count, device=own.device).reshape(own.shape)
             middle = (place >= count // 3) & (place < max(count // 3 + 1, 2 * count // 3))
-            tensor.copy_(torch.where(middle, source, tensor))
+            own.copy_(torch.where(middle, others, own))
     return tuple(inputs)
 
 

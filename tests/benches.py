@@ -10,21 +10,24 @@ from grader.catalogue import Entry
 from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
 from grader.judge.truth import Truth
+from grader.model.exercise import Limits
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from tests.racing import session_of
 
 
 @contextmanager
-def bench_of(server: ForkServer, entry: Entry, source: str | Path, part: str = "vector_add") -> Iterator[Bench]:
-    """The bench of one part of a submission, whose file is loaded."""
+def bench_of(
+    server: ForkServer, entry: Entry, source: str | Path, part: str = "vector_add", limits: Limits | None = None
+) -> Iterator[Bench]:
+    """The bench of one part of a submission, whose file is loaded. limits: those of the exercise, or others."""
     found = entry.exercise.part(part)
     assert found is not None
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
     with (
         session_of(server, entry, text) as session,
-        paired(server, entry.start(text), entry.exercise.limits, session) as pair,
+        paired(server, entry.start(text), limits or entry.exercise.limits, session) as pair,
         Ahead(truth) as ahead,
     ):
         session.load()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from grader.author import repeatable_inputs
+from grader.author import honest_finding, repeatable_inputs
 from grader.catalogue import resolve
 from grader.judge.truth import Truth
 from grader.plan import Plan, draw
 from tests.conftest import ROOT
+from tests.records import samples
 
 ENTRY = resolve(ROOT, "ex_15")[0]
 DRAWN = draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
@@ -45,3 +47,19 @@ def test_inputs_that_depend_on_anything_else_are_found_with_their_case(builder: 
 
 def test_equal_nans_are_the_same_inputs() -> None:
     assert outcomes("return (torch.full((3,), float('nan')),)") == [(True, "repeatable")]
+
+
+HONEST = Path("honest/by_assembly.py")
+
+
+def test_an_honest_file_of_which_nothing_can_be_judged_on_this_machine_is_neither_sound_nor_bad() -> None:
+    record = samples.without_parts()
+    unjudged = replace(record, checks=record.checks[:2])
+    found = honest_finding(HONEST, frozenset({"f"}), unjudged)
+    assert (found.holds, found.outcome) == (None, f"nothing judged here: {samples.NO_DSL}")
+
+
+def test_an_honest_file_is_sound_by_what_was_judged_and_bad_where_it_has_no_part() -> None:
+    assert honest_finding(HONEST, frozenset({"h"}), samples.without_parts()).holds is True
+    empty = replace(samples.without_parts(), checks=())
+    assert honest_finding(HONEST, frozenset(), empty).holds is False

@@ -1,6 +1,8 @@
 """What launch code asks a launch's handle."""
 
+from collections import namedtuple
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,3 +50,12 @@ def test_a_field_of_old_releases_says_where_it_is_now(handle: Handle) -> None:
 
 def test_a_handle_launches_with_all_arguments(handle: Handle) -> None:
     assert handle[(4,)](1, 2) == ((1, 2), {"num_warps": 8}, (4,))
+
+
+def test_launch_code_may_divide_by_the_shared_memory_of_a_compiled_kernel_that_uses_none(handle: Handle) -> None:
+    Metadata = namedtuple("Metadata", ["num_warps", "shared"])
+    compiled = SimpleNamespace(_init_handles=lambda: None, metadata=Metadata(8, 0), n_regs=17)
+    handle._compiled = compiled
+    assert (handle.metadata.shared, handle.metadata.num_warps, handle.n_regs) == (1, 8, 17)
+    compiled.metadata = Metadata(8, 4096)
+    assert handle.metadata.shared == 4096

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from grader.protocol.messages import Call, Precompile, Precompiled, Raised, Recipe
 from grader.protocol.trace import Choose, KernelText, Launch, TensorValue, Trace, Window
+from grader.sandbox.joining import Joining
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.precompiling import precompile
 
@@ -38,6 +39,10 @@ class Compiler:
         self.too_slow, self.broken = too_slow, broken
         self.asked: list[tuple[int, int]] = []
         self.counted: list[bool] = []
+        self.woken = 0
+
+    def wake(self) -> None:
+        self.woken += 1
 
     def precompile(self, wanted: Precompile, limit_s: float, *, counted: bool = False) -> Any:
         self.asked.append((cast("dict[str, int]", wanted.trace)["size"], wanted.configuration))
@@ -79,6 +84,26 @@ def test_without_time_only_what_must_run_is_compiled() -> None:
 
 def test_a_configuration_that_does_not_compile_is_left_for_the_autotuner_to_pass_over() -> None:
     assert precompile([Compiler(broken=[0])], [told(1000, 512, 64)]) == (frozenset(),)
+
+
+def test_a_process_that_would_find_everything_compiled_is_never_started() -> None:
+    some = [Compiler(), Compiler(), Compiler(), Compiler()]
+    precompile(some, [told(size, 64, 128) for size in (1001, 2001, 3001)])
+    assert sum(one.woken for one in some) <= 2
+
+
+def test_one_more_joins_with_every_step_that_takes_long_and_all_are_let_go_at_the_end() -> None:
+    joining = Joining(first=1, long_s=0.0)
+    joining.join()
+    # The second one is let in while the first is still at it.
+    assert joining.step(lambda: joining.join() or "compiled") == "compiled"
+    assert (joining.steps, joining.has_long) == (1, True)
+    quick = Joining(first=1, long_s=60.0)
+    quick.step(lambda: None)
+    assert not quick.has_long
+    quick.open(3)
+    for _ in range(4):
+        quick.join()
 
 
 def test_several_processes_share_the_work() -> None:

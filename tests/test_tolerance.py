@@ -150,3 +150,11 @@ def test_a_small_row_is_not_judged_by_a_large_one() -> None:
     allowed = allowed_error(value, [honest], None, Tolerance(factor=4, result_ulps=1))
     assert float(allowed[0].min()) > 4
     assert float(allowed[1].max()) < 1e-9
+
+
+def test_a_sum_may_lack_what_atomic_additions_take_for_zero_and_nothing_else_may() -> None:
+    value = torch.tensor([1e-36]).double()
+    lost = torch.finfo(torch.float32).tiny
+    sums = allowed_error(value, [value.float()], value, tolerance(accumulation_ulps=1))
+    assert lost < sums.item() < 4 * lost
+    assert allowed_error(value, [value.float()], None, tolerance()).item() < lost

@@ -13,6 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from grader.tensors import distinct
+
 # A block that runs over an end stays inside.
 GUARD_BYTES = 1 << 16
 # Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
@@ -129,14 +131,6 @@ def _fill(placed: _Placed, value: Tensor, band: int) -> None:
     if band:
         placed.buffer.fill_(255)
     distinct(placed.writer).copy_(distinct(value))
-
-
-def distinct(view: Tensor) -> Tensor:
-    """The view with every broadcast axis cut to one element: no two of what is left share memory."""
-    for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
-        if stride == 0 and size > 1:
-            view = view.narrow(axis, 0, 1)
-    return view
 
 
 def _as_bytes(placed: _Placed, marks: Tensor) -> Tensor:

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
-from threading import Event, Semaphore, Thread
-from time import monotonic
+from threading import Event, Thread
 
 from grader.plan import Plan, PlannedCase, PlannedCheck
 from grader.protocol.configurations import lightest, likeness
 from grader.protocol.messages import Call, Precompile, Recipe
+from grader.sandbox.joining import Joining
 from grader.sandbox.pair import Pair, Told
 from grader.sandbox.session import Session
 
 # One kernel; compiling itself is not counted.
 _COMPILE_S = 60.0
-# What is found compiled takes less. Another process takes part with every kernel that takes more.
-_FOUND_S = 0.3
+# Where so many kernels were found compiled, an earlier grading compiled the others too.
+_ENOUGH = 4
 
 
 @contextmanager
@@ -52,8 +53,7 @@ class _Prefetch:
         self._plan = plan
         self._stopped = Event()
         self._waiting: SimpleQueue[Told | None] = SimpleQueue()
-        # A process takes a while to start, and has nothing to do where kernels were compiled by an earlier grading.
-        self._wanted = Semaphore(1)
+        self._joining = Joining()
 
     def run(self) -> None:
         """Record and compile until all is done, or `stop` is called."""
@@ -64,7 +64,7 @@ class _Prefetch:
                 self._record()
             for _ in self._compilers:
                 self._waiting.put(None)
-                self._wanted.release()
+            self._joining.open(len(self._compilers))
 
     def stop(self) -> None:
         """End it all, compilations on the way included."""
@@ -78,7 +78,7 @@ class _Prefetch:
         pair = Pair(self._session, self._compilers)
         seen: set[object] = set()
         for planned, one in _later(self._plan):
-            if self._stopped.is_set():
+            if self._stopped.is_set() or self._is_needless():
                 return
             told = pair.record(_call(planned, one))
             if not isinstance(told, Told) or not told.is_replayed:
@@ -88,16 +88,17 @@ class _Prefetch:
                 seen.add(kind)
                 self._waiting.put(told)
 
+    def _is_needless(self) -> bool:
+        """Whether all that was looked at was compiled by an earlier grading."""
+        return self._joining.steps >= _ENOUGH and not self._joining.has_long
+
     def _compile(self, compiler: Session) -> None:
-        self._wanted.acquire()
+        self._joining.join()
         while (told := self._waiting.get()) is not None and not self._stopped.is_set():
             wanted = Precompile(told.call, told.message, lightest(told.trace))
             with suppress(Exception):
                 compiler.wake()
-                started = monotonic()
-                compiler.precompile(wanted, _COMPILE_S)
-                if monotonic() - started > _FOUND_S:
-                    self._wanted.release()
+                self._joining.step(partial(compiler.precompile, wanted, _COMPILE_S))
 
 
 def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:

@@ -35,7 +35,7 @@ def result_of(
         max_points=planned.check.points,
         duration_s=round(duration_s, 4),
         reason=failure.cause.rationale if failure else reason,
-        notes=planned.notes,
+        notes=(*planned.notes, *(ruling.notes if ruling else ())),
         cause=failure.cause if failure else None,
         counterexample=counterexample,
         evidence=ruling.evidence if ruling else {},

@@ -26,7 +26,7 @@ from grader.judge.unlike import unlike, whole_numbers
 from grader.model.cases import Case, Value
 from grader.model.exercise import Part
 from grader.protocol.configurations import Configurations, configurations_in
-from grader.protocol.messages import COMPUTED, NEEDS_GPU, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.messages import COMPUTED, NEEDS_GPU, TOO_SLOW, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.record import clean
@@ -57,7 +57,8 @@ class Request:
     """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
 
     part: whose function is called; None: that of the bench. configurations: which ones of autotuned kernels are tried,
-    in this order, until one works; none: all that are not passed over.
+    in this order, until one works; none: all that are not passed over. may_be_left_out: whether a call that has too
+    many programs for the interpreter is no more than a trial that says so.
     """
 
     case: Case
@@ -67,6 +68,7 @@ class Request:
     carries: tuple[str, ...] = ()
     part: Part | None = None
     configurations: tuple[int, ...] = ()
+    may_be_left_out: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -88,7 +90,8 @@ class Trial:
     """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one.
 
     untold: what of it could not be recorded; its values are then those of a call in the submission's own process.
-    told: what was recorded of it. tuning: what its autotuned launches choose from.
+    told: what was recorded of it. tuning: what its autotuned launches choose from. left_out: why it was not run to its
+    end, where nothing is judged by it.
     """
 
     recipe: Recipe
@@ -99,6 +102,7 @@ class Trial:
     untold: tuple[str, ...] = ()
     told: Told | None = None
     tuning: tuple[Configurations, ...] = ()
+    left_out: str = ""
 
     @property
     def configuration(self) -> int:
@@ -209,6 +213,8 @@ class Bench:
     _refused: dict[tuple[str, int], dict[int, str]] = field(init=False, default_factory=dict)
     # Of the same, those that are wrong and that it does not refuse.
     _taken: set[tuple[str, int, int]] = field(init=False, default_factory=set)
+    # Why the latest call was given up that has too many programs for the interpreter.
+    _too_slow: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
@@ -379,8 +385,10 @@ class Bench:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = told
-        if self.device == "cpu" and isinstance(outcome, Raised) and outcome.kind == NEEDS_GPU:
-            raise NotRunHere(_words(outcome.message, outcome.frames[-1].line if outcome.frames else 0))
+        if words := self._not_run(outcome):
+            if request.may_be_left_out and words == self._too_slow:
+                return Trial(recipe, outcome, expected, None, 0.0, left_out=words)
+            raise NotRunHere(words)
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         if failure and (names := self._left_out(call)):
@@ -395,6 +403,18 @@ class Bench:
         tuning = configurations_in(told.trace) if isinstance(told, Told) and not untold else ()
         known = told if isinstance(told, Told) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, known, tuning)
+
+    def _not_run(self, outcome: Outcome) -> str:
+        """Say why only a GPU can run a call; an empty text where that is not so."""
+        if isinstance(outcome, OutOfTime):
+            # The time went into calls that a GPU makes in a moment.
+            return self._too_slow
+        if self.device != "cpu" or not isinstance(outcome, Raised) or outcome.kind not in (NEEDS_GPU, TOO_SLOW):
+            return ""
+        words = _words(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
+        if outcome.kind == TOO_SLOW:
+            self._too_slow = words
+        return words
 
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
@@ -426,7 +446,7 @@ class Bench:
     def _passing_over(self, told: Told, call: Call, outcome: Outcome, expected: tuple[Expected, ...]) -> Outcome:
         """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
         part, count = call.recipe.part, told.configurations
-        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, COMPUTED, UNTOLD)
+        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
         if isinstance(outcome, Finished) and (part, count, outcome.answer.configuration) in self._taken:

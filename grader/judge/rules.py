@@ -94,8 +94,12 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     tuned = _tuned_case(cases, rule)
     usual: Trial | None = None
     failed: list[tuple[PlannedCase, Failure]] = []
-    trials = bench.tries([Request(one.case, one.seed) for one in cases])
+    left_out: dict[PlannedCase, str] = {}
+    trials = bench.tries([Request(one.case, one.seed, may_be_left_out=True) for one in cases])
     for one, trial in zip(cases, trials, strict=False):
+        if trial.left_out:
+            left_out[one] = trial.left_out
+            continue
         worst, run = max(worst, trial.worst), run + 1
         usual = trial if one is tuned else usual
         if trial.failure:
@@ -105,17 +109,22 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             if failed[-1][1].status not in ("fail", "not_implemented"):
                 break
     trials.close()
+    if left_out and not run:
+        raise NotRunHere(next(iter(left_out.values())))
     # Only what is left out everywhere is not begun.
     if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
         failed = [(one, _begun(failure)) for one, failure in failed]
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
+    if left_out:
+        metrics["cases_left_out"] = len(left_out)
+    notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
         found = every_configuration(bench, tuned, usual) if tuned and usual else Found()
         failing = tuned if found.failure else None
-        return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics)
+        return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
-    return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]))
+    return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=notes)
 
 
 def _tuned_case(cases: Sequence[PlannedCase], rule: Agrees) -> PlannedCase | None:

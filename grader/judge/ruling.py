@@ -13,7 +13,7 @@ from grader.record import Number, Selection, Work
 class Ruling:
     """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay. `undecided` says why
     nothing could be decided, where that is so; `unfit` why this machine cannot. `share` is that of the points;
-    `alike` are failures of other cases, for whoever looks for what they have in common.
+    `alike` are failures of other cases, for whoever looks for what they have in common. `notes` say what was left out.
     """
 
     failure: Failure | None
@@ -26,3 +26,4 @@ class Ruling:
     selection: Selection | None = None
     share: float = 1.0
     alike: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()

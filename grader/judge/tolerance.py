@@ -9,6 +9,9 @@ from torch import Tensor
 
 from grader.model.exercise import Tolerance
 
+# A GPU's atomic addition takes subnormal terms and results for 0. Two of them may be met on the way to a sum.
+_FLUSHED = 2 * torch.finfo(torch.float32).tiny
+
 
 def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
     """The distance between neighbouring numbers of `dtype` at |value|, float64; at least the smallest subnormal."""
@@ -32,7 +35,7 @@ def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | N
     # Where the oracle or an honest result is not finite, no error is measured: such elements must match exactly.
     allowed = allowed + tolerance.factor * _group_maximum(errors.nan_to_num(0.0, 0.0, 0.0), tolerance.group)
     if magnitude is not None:
-        allowed = allowed + tolerance.accumulation_ulps * ulp(magnitude.expand(value.shape), torch.float32)
+        allowed = allowed + tolerance.accumulation_ulps * ulp(magnitude.expand(value.shape), torch.float32) + _FLUSHED
     return allowed
 
 

@@ -202,11 +202,13 @@ class Truth:
         """Compute what is expected. fresh: makes the inputs, new ones every time: a part may change them."""
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
-        values = _listed(oracle(*map(_wide, fresh())))
-        variants = [_listed(result) for result in honest(*fresh())]
+        inputs = fresh()
+        values = _listed(oracle(*map(_wide, inputs)))
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
-            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in fresh()]))
+            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in inputs]))
+        # Last, for honest code gets the inputs themselves, and a part may change them.
+        variants = [_listed(result) for result in honest(*inputs)]
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
             raise GradeError(

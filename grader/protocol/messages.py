@@ -39,6 +39,8 @@ UNTOLD = "Untold"
 COMPUTED = "Computed"
 # Of one that met what the interpreter cannot run: its message says what needs a GPU.
 NEEDS_GPU = "NeedsGpu"
+# Of one that has more programs than the interpreter runs in the time of a call.
+TOO_SLOW = "TooSlow"
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ class Replay:
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
     fewer counts on from its first. Without any: all, in their own order. cleared: what is allocated empty holds zeros.
+    patience_s: after so long a call of many programs is given up, where it is interpreted; 0: never.
     """
 
     call: Call
@@ -171,6 +174,7 @@ class Replay:
     launches: bool = True
     cleared: bool = False
     configurations: tuple[int, ...] = ()
+    patience_s: float = 0.0
     op: Literal["replay"] = "replay"
 
 

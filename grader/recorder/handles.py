@@ -74,7 +74,8 @@ class Handle:
         compiled = object.__getattribute__(self, "__dict__").get("_compiled")
         if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()
-            return getattr(compiled, name)
+            found = getattr(compiled, name)
+            return _dividable(found) if name == "metadata" else found
         return object.__getattribute__(self, name)
 
     def _init_handles(self) -> None:
@@ -108,3 +109,11 @@ class Handle:
 def _metadata(held: Mapping[str, Any]) -> Any:
     """Return a named tuple, as Triton does."""
     return namedtuple("KernelMetadata", sorted(held))(**held)
+
+
+def _dividable(metadata: Any) -> Any:
+    """Return the metadata of a kernel with at least one byte of shared memory.
+
+    Tiny blocks use none, and launch code divides by it to find how many programs fit: Triton's own tutorial does.
+    """
+    return metadata if metadata.shared else metadata._replace(shared=1)

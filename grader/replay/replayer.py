@@ -20,6 +20,7 @@ from grader.child.driver import stand_in
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
 from grader.child.interpreter.once import patch_language_once
+from grader.child.interpreter.patience import PATIENCE
 from grader.child.outputs import copied_out, form_of
 from grader.child.raising import Raising
 from grader.child.watching import fill_uninitialised_memory
@@ -198,6 +199,7 @@ class Replayer:
 
         def done() -> Answer:
             self._place(call, trace)
+            PATIENCE.begin(replay.patience_s)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":

@@ -7,8 +7,9 @@ there is time: what is not ready then is not tried, and the scorecard says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock
 from time import monotonic
@@ -17,12 +18,15 @@ from typing import Any, Protocol, TypeVar
 from grader.protocol.configurations import lightest, likeness
 from grader.protocol.messages import Call, Precompile, Precompiled, Raised
 from grader.protocol.trace import Trace, choices_in
+from grader.sandbox.joining import Joining
 from grader.sandbox.outcome import Unanswered
 
 # What must run, at one size; compiling itself is not counted.
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
+# So many processes begin together.
+_AT_ONCE = 2
 
 T = TypeVar("T")
 # A call's place among the calls, and that of a configuration of its autotuners.
@@ -31,6 +35,9 @@ Unit = tuple[int, int]
 
 class Compiles(Protocol):
     """A process that compiles."""
+
+    def wake(self) -> None:
+        """Start it, if it does not run."""
 
     def precompile(
         self, wanted: Precompile, limit_s: float, *, counted: bool = False
@@ -65,6 +72,11 @@ class _Work:
     ends_at: float = 0.0
     _lock: Lock = field(default_factory=Lock)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to take."""
+        return self.needed.empty() and self.groups.empty()
+
     def begin_tuning(self, tuning_s: float) -> None:
         """Start the clock of what need not be compiled, once."""
         with self._lock:
@@ -83,24 +95,36 @@ def precompile(
         work.needed.put(unit)
     for group in _groups(calls):
         work.groups.put(group)
+    joining = Joining(_AT_ONCE)
+    ended: list[Future[None]] = []
     with ThreadPoolExecutor(len(processes)) as pool:
-        for done in [pool.submit(_compile, one, work, tuning_s) for one in processes]:
-            done.result()
+        for done in [pool.submit(_compile, one, work, joining, tuning_s) for one in processes]:
+            # Where one has found nothing left to do, the others have nothing to wait for.
+            done.add_done_callback(lambda _: joining.open(len(processes)))
+            ended.append(done)
+    for done in ended:
+        done.result()
     return tuple(frozenset(place for call, place in work.untried if call == one) for one in range(len(calls)))
 
 
-def _compile(process: Compiles, work: _Work, tuning_s: float) -> None:
+def _compile(process: Compiles, work: _Work, joining: Joining, tuning_s: float) -> None:
     """Compile until nothing is left, or the time is up."""
+    joining.join()
+    if work.is_done:
+        return
+    process.wake()
     for place, configuration in _taken(work.needed):
         told = work.calls[place]
-        process.precompile(Precompile(told.call, told.message, configuration), _NEEDED_S)
+        wanted = Precompile(told.call, told.message, configuration)
+        joining.step(partial(process.precompile, wanted, _NEEDED_S))
     work.begin_tuning(tuning_s)
     for group in _taken(work.groups):
         for done, (place, configuration) in enumerate(group):
             told, left_s = work.calls[place], work.ends_at - monotonic()
             wanted = Precompile(told.call, told.message, configuration)
+            compiled = partial(process.precompile, wanted, left_s, counted=True)
             # What cannot be compiled is known as soon as what can.
-            if left_s <= 0 or not isinstance(process.precompile(wanted, left_s, counted=True), Precompiled | Raised):
+            if left_s <= 0 or not isinstance(joining.step(compiled), Precompiled | Raised):
                 work.untried += group[done:]
                 break
 

@@ -71,6 +71,8 @@ _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 _LOOK_S = 0.5
 # However busy the machine is, an answer is waited for so many times as long as it may take.
 _MOST_PATIENCE = 10.0
+# Of the time of a call, the share after which the interpreter gives up one of many programs.
+_PATIENCE = 0.75
 
 
 T = TypeVar("T", bound=Answer)
@@ -272,7 +274,8 @@ class Session:
             return loaded
         with self._memory_for(wanted.call) as memory_fd:
             with spent("replay"):
-                answer = self._exchange(wanted, Returned, self._limits.call_s, memory_fd)
+                patient = replace(wanted, patience_s=_PATIENCE * self._limits.call_s)
+                answer = self._exchange(patient, Returned, self._limits.call_s, memory_fd)
             if not isinstance(answer, Returned):
                 return answer
             return Finished(answer, _copied_slots(wanted.call, answer, memory_fd))

@@ -4,11 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import LifoQueue
+from queue import Empty, LifoQueue
+from threading import Lock
+from typing import Protocol
 
 from grader.protocol.messages import Replay
+from grader.sandbox.joining import FOUND_S
 from grader.sandbox.outcome import Outcome
-from grader.sandbox.session import Session
+
+
+class Replays(Protocol):
+    """A process that replays; it starts when it is first asked."""
+
+    @property
+    def pid(self) -> int | None:
+        """Return its number; None where it does not run."""
+
+    def replay(self, wanted: Replay) -> Outcome:
+        """Have one call replayed."""
+
+
+class Idle:
+    """The processes that have nothing to do. One that does not run is given where all others stay busy for a while.
+
+    Starting a process takes longer than most replays, and many that start at once are in each other's way.
+    """
+
+    def __init__(self, processes: Sequence[Replays], patience_s: float = FOUND_S) -> None:
+        # The one that was busy last is given first.
+        self._awake: LifoQueue[Replays] = LifoQueue()
+        self._asleep = [one for one in reversed(processes) if one.pid is None]
+        self._patience_s = patience_s
+        self._starting = Lock()
+        for one in reversed(processes):
+            if one.pid is not None:
+                self._awake.put(one)
+        if len(self._asleep) == len(processes):
+            self._awake.put(self._asleep.pop())
+
+    def take(self) -> Replays:
+        """Wait for one."""
+        with self._starting:
+            try:
+                return self._awake.get(timeout=self._patience_s if self._asleep else None)
+            except Empty:
+                return self._asleep.pop()
+
+    def give_back(self, process: Replays) -> None:
+        """Say that it is idle again."""
+        self._awake.put(process)
 
 
 class SideBySide:
@@ -17,11 +61,8 @@ class SideBySide:
     prepare: what each of its threads, which make the jobs' questions, calls first.
     """
 
-    def __init__(self, replayers: Sequence[Session], prepare: Callable[[], object]) -> None:
-        # The one that was busy last is asked first: a process that is never needed is never started.
-        self._idle: LifoQueue[Session] = LifoQueue()
-        for replayer in reversed(replayers):
-            self._idle.put(replayer)
+    def __init__(self, replayers: Sequence[Replays], prepare: Callable[[], object]) -> None:
+        self._idle = Idle(replayers)
         self._pool = ThreadPoolExecutor(len(replayers), "side by side", initializer=prepare)
         self._outcomes: dict[int, Future[Outcome]] = {}
 
@@ -41,8 +82,8 @@ class SideBySide:
     def _replay(self, job: Callable[[], Replay]) -> Outcome:
         # What is expected of a call takes its time, too; no process is kept from others meanwhile.
         question = job()
-        replayer = self._idle.get()
+        replayer = self._idle.take()
         try:
             return replayer.replay(question)
         finally:
-            self._idle.put(replayer)
+            self._idle.give_back(replayer)

@@ -85,8 +85,8 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
 
     rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
     unaligned: row after row, from the second element of a longer tensor. spread: every second row and every third
-    column of a larger matrix. repeated: all rows are the first one, in the same memory; only then are the values others
-    than the matrix's.
+    column of a larger matrix. repeated, repeated_columns: all rows, or columns, are the first one, in the same memory;
+    only then are the values others than the matrix's.
     """
     rows, columns = matrix.shape
     match str(layout):
@@ -104,6 +104,8 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
             view = matrix.new_empty(2 * rows, 3 * columns)[::2, ::3]
         case "repeated":
             return matrix[:1].clone().expand(rows, columns)
+        case "repeated_columns":
+            return matrix[:, :1].clone().expand(rows, columns)
         case unknown:
             raise ValueError(f"a layout must be one of those above, got {unknown!r}")
     view.copy_(matrix)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, starting_at, stretch_of, values
+from grader.tensors import differing, dtype_of, starting_at, stretch_of, values
 
 # Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
 PEAK = 1e4
@@ -20,9 +20,9 @@ AWAY = 100.0
 # its last place. A sum of 16 bits does not change by that, or is rounded up; a thousand numbers come to several units.
 HEAVY = 600.0
 PER_TILE = 0.3
-# The memory of q, k, v and do, o, where they do not all lie alike.
-MIXED = ("bshd", "sliced", "bhsd", "expanded", "sliced")
-UNIFORM = ("bhsd", "bshd", "sliced", "unaligned", "expanded")
+# No two of these have the same strides.
+APART = ("bhsd", "bshd", "sliced", "expanded")
+LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded")
 
 
 def attention_forward(
@@ -55,8 +55,9 @@ def _scale(case: Mapping[str, object]) -> float | None:
 
 
 def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
+    """Of q, k, v, do and o. mixed: no two of the first three have the same strides, nor have the last two."""
     layout = str(case["layout"])
-    return MIXED if layout == "mixed" else (layout,) * len(MIXED)
+    return (*differing(APART, 3, case), *differing(APART, 2, case)) if layout == "mixed" else (layout,) * 5
 
 
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,7 +150,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
         case "expanded":
             return tensor[:1].contiguous().expand(batch, -1, -1, -1)
         case unknown:
-            raise ValueError(f"a layout must be one of {', '.join(UNIFORM)}, got {unknown!r}")
+            raise ValueError(f"a layout must be one of {', '.join(LAYOUTS)}, got {unknown!r}")
     view.copy_(tensor)
     return view
 

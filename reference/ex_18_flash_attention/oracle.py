@@ -31,10 +31,12 @@ LARGEST_ROUNDED = 24.0
 
 
 class Some(NamedTuple):
-    """Some queries of one head: their place in [B, Hq, Sq], their kv head's place, and which keys each of them sees."""
+    """Some queries of some heads, one of each group: their place in [B, Hq, Sq], that of their kv heads in
+    [B, Hkv], and which keys each of them sees.
+    """
 
-    rows: tuple[int, int, slice]
-    head: tuple[int, int]
+    rows: tuple[slice, slice, slice]
+    head: tuple[slice, slice]
     visible: Tensor
 
 
@@ -45,7 +47,7 @@ def attention_forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: floa
     """
     o, lse = torch.empty_like(q), q.new_empty(q.shape[:3])
     for some in _pieces(q, k, causal):
-        logits = _scale(q, scale) * q[some.rows] @ k[some.head].T
+        logits = _scale(q, scale) * q[some.rows] @ k[some.head].mT
         lse[some.rows] = logits.masked_fill(~some.visible, -math.inf).logsumexp(-1)
         o[some.rows] = _weights(logits, lse[some.rows], some.visible) @ v[some.head]
     return o, lse
@@ -58,11 +60,11 @@ def attention_backward(
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for some in _pieces(q, k, causal):
         q_rows, do_rows = q[some.rows], do[some.rows]
-        weights = _weights(_scale(q, scale) * q_rows @ k[some.head].T, lse[some.rows], some.visible)
+        weights = _weights(_scale(q, scale) * q_rows @ k[some.head].mT, lse[some.rows], some.visible)
         delta = (o[some.rows] * do_rows).sum(-1, keepdim=True)
-        dlogits = weights * (do_rows @ v[some.head].T - delta)
-        dv[some.head] += weights.T @ do_rows
-        dk[some.head] += _scale(q, scale) * dlogits.T @ q_rows
+        dlogits = weights * (do_rows @ v[some.head].mT - delta)
+        dv[some.head] += weights.mT @ do_rows
+        dk[some.head] += _scale(q, scale) * dlogits.mT @ q_rows
         dq[some.rows] = _scale(q, scale) * dlogits @ k[some.head]
     return dq, dk, dv
 
@@ -72,18 +74,23 @@ def _scale(q: Tensor, scale: float | None) -> float:
 
 
 def _pieces(q: Tensor, k: Tensor, causal: bool) -> Iterator[Some]:
-    """All queries of all heads, as many of a head at a time as there is room for."""
-    queries, keys, group = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
-    most = max(1, MOST_PAIRS // keys)
+    """All queries of all heads: those of all kv heads together, or as many of one at a time as there is room for."""
+    (batch, _, queries, _), (heads, keys) = q.shape, k.shape[1:3]
+    group = q.shape[1] // heads
+    every = (slice(0, batch), slice(0, heads))
+    apart = [(slice(b, b + 1), slice(h, h + 1)) for b in range(batch) for h in range(heads)]
+    places = [every] if batch * heads * keys <= MOST_PAIRS else apart
+    most = max(1, MOST_PAIRS // (keys * (batch * heads if len(places) == 1 else 1)))
     j = torch.arange(keys, device=q.device)
-    for b in range(q.shape[0]):
-        for h in range(q.shape[1]):
+    for sequences, kv_heads in places:
+        for member in range(group):
+            own = slice(kv_heads.start * group + member, kv_heads.stop * group, group)
             for first in range(0, queries, most):
                 i = torch.arange(first, min(first + most, queries), device=q.device)
                 visible = (
                     j <= i[:, None] + keys - queries if causal else torch.ones(1, 1, dtype=torch.bool).to(q.device)
                 )
-                yield Some((b, h, slice(first, first + most)), (b, h // group), visible)
+                yield Some((sequences, own, slice(first, first + most)), (sequences, kv_heads), visible)
 
 
 def _weights(logits: Tensor, lse: Tensor, visible: Tensor) -> Tensor:
@@ -158,20 +165,20 @@ def _online(
     # A long row is cut into few tiles: their number costs time, and changes little.
     tile = max(tile, k.shape[2] // 64)
     for some in _pieces(q, k, causal):
-        logits = scale * (q[some.rows].float() @ k[some.head].float().T)
+        logits = scale * (q[some.rows].float() @ k[some.head].float().mT)
         logits = logits.masked_fill(~some.visible, -math.inf)
-        top = torch.full((len(logits), 1), -math.inf, device=q.device)
-        total, acc = torch.zeros_like(top), torch.zeros((len(logits), q.shape[3]), device=q.device)
+        top = torch.full((*logits.shape[:-1], 1), -math.inf, device=q.device)
+        total, acc = torch.zeros_like(top), torch.zeros((*logits.shape[:-1], q.shape[3]), device=q.device)
         starts = range(0, k.shape[2], tile)
         for start in reversed(starts) if backwards else starts:
-            part = logits[:, start : start + tile]
+            part = logits[..., start : start + tile]
             new_top = torch.maximum(top, part.amax(-1, keepdim=True))
             # Where nothing has been seen yet.
             shift = new_top.masked_fill(new_top == -math.inf, 0.0)
             weights, rescale = (part - shift).exp(), (top - shift).exp()
             rounded = weights.to(q.dtype).float()
             total = total * rescale + weights.sum(-1, keepdim=True)
-            acc = acc * rescale + rounded @ v[some.head][start : start + tile].float()
+            acc = acc * rescale + rounded @ v[some.head][..., start : start + tile, :].float()
             top = new_top
         o[some.rows] = (acc / total.masked_fill(total == 0, 1.0)).to(q.dtype)
         lse[some.rows] = (top + total.log()).squeeze(-1)
@@ -189,10 +196,10 @@ def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: floa
     o, lse = torch.empty_like(q), q.new_empty(q.shape[:3])
     for some in _pieces(q, k, causal):
         q_rows, keys, values = q[some.rows], k[some.head], v[some.head]
-        logits = scale * q_rows @ keys.T
+        logits = scale * q_rows @ keys.mT
         sums = logits.masked_fill(~some.visible, -math.inf).logsumexp(-1)
         weights = _weights(logits, sums, some.visible)
-        sizes = abs(scale) * q_rows.abs() @ keys.abs().T
+        sizes = abs(scale) * q_rows.abs() @ keys.abs().mT
         roundings = WEIGHT_ROUNDINGS + LOGIT_ROUNDINGS * sizes.amax(-1) + sums.masked_fill(sums == -math.inf, 0.0).abs()
         # The squares of the usual errors of a row's weights, by their own rounding and by that of their logits.
         moved = weights.square() * _rounded_logits(q_rows, keys, scale, half_ulp)
@@ -200,16 +207,18 @@ def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: floa
         truth, total = weights @ values, moved.sum(-1, keepdim=True)
         # Logits move the sum that is divided by as well: what counts is how far a value lies from the mean.
         square = (rounded + moved) @ values.square() - 2 * truth * (moved @ values) + truth.square() * total
-        o[some.rows] = truth + FLOAT32_EPS * roundings[:, None] * (weights @ values.abs()) + square.clamp(min=0).sqrt()
+        o[some.rows] = (
+            truth + FLOAT32_EPS * roundings[..., None] * (weights @ values.abs()) + square.clamp(min=0).sqrt()
+        )
         # An element of a scaled query moves all logits of its row.
-        shared = (half_ulp * scale * q_rows * (weights @ keys)).square().sum(-1).where(total[:, 0] > 0, 0.0)
-        lse[some.rows] = sums + FLOAT32_EPS * roundings + (total[:, 0] + shared).sqrt()
+        shared = (half_ulp * scale * q_rows * (weights @ keys)).square().sum(-1).where(total[..., 0] > 0, 0.0)
+        lse[some.rows] = sums + FLOAT32_EPS * roundings + (total[..., 0] + shared).sqrt()
     return o, lse.float()
 
 
 def _rounded_logits(q_rows: Tensor, keys: Tensor, scale: float, half_ulp: float) -> Tensor:
     """The squares of what rounding scaled queries or keys usually does to logits; 0 in rows that are too large."""
-    squares = (scale * q_rows).square() @ keys.square().T
+    squares = (scale * q_rows).square() @ keys.square().mT
     return half_ulp**2 * squares.where(squares.amax(-1, keepdim=True) <= LARGEST_ROUNDED**2, 0.0)
 
 
@@ -242,11 +251,11 @@ def _rounded_backward(
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for some in _pieces(q, k, causal):
         q_rows, do_rows = q[some.rows], do[some.rows]
-        weights = _weights(scale * (q_rows @ k[some.head].T), lse[some.rows], some.visible)
+        weights = _weights(scale * (q_rows @ k[some.head].mT), lse[some.rows], some.visible)
         delta = (o[some.rows] * do_rows).sum(-1, keepdim=True)
-        dlogits = (before * weights * (do_rows @ v[some.head].T - delta)).to(dtype).float()
-        dv[some.head] += weights.to(dtype).float().T @ do_rows
-        dk[some.head] += after * (dlogits.T @ q_rows)
+        dlogits = (before * weights * (do_rows @ v[some.head].mT - delta)).to(dtype).float()
+        dv[some.head] += weights.to(dtype).float().mT @ do_rows
+        dk[some.head] += after * (dlogits.mT @ q_rows)
         dq[some.rows] = after * (dlogits @ k[some.head])
     return dq.to(dtype), dk.to(dtype), dv.to(dtype)
 
@@ -262,23 +271,23 @@ def _backward_at_worst(
     dk_square, dv_square = torch.zeros_like(k), torch.zeros_like(v)
     for some in _pieces(q, k, causal):
         q_rows, do_rows, keys, seen = q[some.rows], do[some.rows], k[some.head], lse[some.rows]
-        weights = _weights(scale * q_rows @ keys.T, seen, some.visible)
-        sizes = abs(scale) * q_rows.abs() @ keys.abs().T
-        seen = seen.masked_fill(seen == -math.inf, 0.0)[:, None]
+        weights = _weights(scale * q_rows @ keys.mT, seen, some.visible)
+        sizes = abs(scale) * q_rows.abs() @ keys.abs().mT
+        seen = seen.masked_fill(seen == -math.inf, 0.0)[..., None]
         weights_off = FLOAT32_EPS * weights * (WEIGHT_ROUNDINGS + LOGIT_ROUNDINGS * sizes + 2 * seen.abs())
         delta = (o[some.rows] * do_rows).sum(-1, keepdim=True)
-        dweights = do_rows @ v[some.head].T - delta
-        size = do_rows.abs() @ v[some.head].abs().T + (o[some.rows] * do_rows).abs().sum(-1, keepdim=True)
+        dweights = do_rows @ v[some.head].mT - delta
+        size = do_rows.abs() @ v[some.head].abs().mT + (o[some.rows] * do_rows).abs().sum(-1, keepdim=True)
         off = weights_off * dweights.abs() + FLOAT32_EPS * LOGIT_ROUNDINGS * weights * size
-        dv[some.head] += weights_off.T @ do_rows.abs()
-        dk[some.head] += abs(scale) * off.T @ q_rows.abs()
+        dv[some.head] += weights_off.mT @ do_rows.abs()
+        dk[some.head] += abs(scale) * off.mT @ q_rows.abs()
         dq[some.rows] += abs(scale) * off @ keys.abs()
         # Of p and ds themselves, by their logits, and in the product with ds of a scaled query or key.
         moved = _rounded_logits(q_rows, keys, scale, half_ulp)
         once = half_ulp**2 + moved
         square = (weights * dweights).square() * (once + half_ulp**2 * (moved > 0))
-        dv_square[some.head] += (weights.square() * once).T @ do_rows.square()
-        dk_square[some.head] += square.T @ q_rows.square()
+        dv_square[some.head] += (weights.square() * once).mT @ do_rows.square()
+        dk_square[some.head] += square.mT @ q_rows.square()
         dq[some.rows] += abs(scale) * (square @ keys.square()).sqrt()
     dk += abs(scale) * dk_square.sqrt()
     dv += dv_square.sqrt()

@@ -13,8 +13,11 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, starting_at, stretch_of, values
+from grader.tensors import differing, dtype_of, starting_at, stretch_of, values
 
+LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
+# No two of these have the same strides.
+APART = ("bhsd", "bshd", "sliced")
 # Where "peaked" logits lie.
 PEAK = 1e4
 # How far a "stretch" of keys lies from the others.
@@ -37,8 +40,7 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         # On a GPU nothing is read that could be stale, and filling gigabytes takes longer than what is timed.
         caches = [_stale_past(one, lengths, case) for one in caches]
     new = [values("normal", (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
-    layouts = ("bshd", "sliced") * 2 if case["layout"] == "mixed" else (str(case["layout"]),) * 4
-    placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), layouts, strict=True)]
+    placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), _layouts(case, 2) * 2, strict=True)]
     return *placed, lengths
 
 
@@ -57,7 +59,7 @@ def decode_attention(
         longest = int(lengths.argmax())
         k, v = (one[longest : longest + 1].contiguous().expand(len(lengths), -1, -1, -1) for one in (k, v))
         return q, k, v, lengths, _scale(case)
-    layouts = ("sliced", "bshd", "bhsd") if layout == "mixed" else (layout,) * 3
+    layouts = _layouts(case, 3)
     q = laid_out(q[:, :, None], layouts[0])[:, :, 0]
     return q, laid_out(k, layouts[1]), laid_out(v, layouts[2]), lengths, _scale(case)
 
@@ -93,9 +95,8 @@ def paged_decode_attention(
         wider = torch.full((batch + 1, blocks + 3), -1, dtype=torch.int32, device=q.device)
         wider[1:, 2 : 2 + blocks] = table
         table = wider[1:, 2 : 2 + blocks]
-    layouts = ("bshd", "sliced") if layout == "mixed" else (layout,) * 2
     # [P, page, Hkv, D]: pages before heads or heads before pages.
-    k_pages, v_pages = (laid_out(one, each) for one, each in zip(pools, layouts, strict=True))
+    k_pages, v_pages = (laid_out(one, each) for one, each in zip(pools, _layouts(case, 2), strict=True))
     return q, k_pages, v_pages, table, lengths, _scale(case)
 
 
@@ -247,6 +248,12 @@ def _scattered(sequences: Tensor, table: Tensor, shape: tuple[int, ...]) -> Tens
     return pool
 
 
+def _layouts(case: Mapping[str, object], count: int) -> tuple[str, ...]:
+    """Of so many tensors. mixed: no two of them have the same strides."""
+    layout = str(case["layout"])
+    return differing(APART, count, case) if layout == "mixed" else (layout,) * count
+
+
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
     """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
 
@@ -265,7 +272,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
         case "unaligned":
             return starting_at(tensor, 1)
         case unknown:
-            raise ValueError(f"a layout must be bhsd, bshd, sliced or unaligned, got {unknown!r}")
+            raise ValueError(f"a layout must be one of {', '.join(LAYOUTS)}, got {unknown!r}")
     view.copy_(tensor)
     return view
 

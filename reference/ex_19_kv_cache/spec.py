@@ -88,7 +88,8 @@ def some_work(case: Case) -> bool:
 
 def one_far_end(case: Case) -> bool:
     """Leaves room for one length, or one number of heads or sequences, far beyond what tiles and splits are."""
-    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 5000
+    heads = int(case["B"]) * int(case["Hkv"])
+    return has_room(case) and heads <= 100 and heads * int(case["S"]) <= 5000
 
 
 def caches(

@@ -19,7 +19,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 
 from grader.child.disguise import pretend
 from grader.child.driver import stand_in
-from grader.child.interpreter import kind_of_kernels
+from grader.child.interpreter import kind_of_kernels, patience
 from grader.child.interpreter.beyond import say_what_needs_a_gpu
 from grader.child.interpreter.indices import WrapLoops, numbered
 from grader.child.interpreter.libdevice import provide_libdevice
@@ -52,6 +52,7 @@ def apply_corrections() -> None:
     _let_kernels_wait_for_none()
     _believe_assumptions()
     say_what_needs_a_gpu()
+    patience.install()
     correct_numerics()
     correct_reductions()
     provide_libdevice()

@@ -1,0 +1,96 @@
+"""Calls of too many programs for the interpreter: given up, and neither right nor wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.catalogue import Entry
+from grader.child.interpreter.patience import MANY, Patience, TooSlow
+from grader.judge.rules import decide
+from grader.model.exercise import Limits
+from grader.plan import default_seed, draw
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+
+# One element for each program: 70,000 of them at the far end of a star.
+ONE_BY_ONE = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr):
+    place = tl.program_id(0).to(tl.int64)
+    tl.store(z_ptr + place, tl.load(x_ptr + place) + tl.load(y_ptr + place))
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(x.numel(),)](x, y, z)
+    return z
+"""
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_call_of_many_programs_is_given_up_when_its_time_is_up() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    for place in range(MANY):
+        patience.program((place, 0, 0), (5000, 1, 1))
+    clock.now_s += 7.0
+    patience.program((MANY, 0, 0), (5000, 1, 1))
+    clock.now_s += 1.0
+    with pytest.raises(TooSlow, match=r"a grid of 5,000 began after 7\.5 s"):
+        patience.program((MANY + 1, 0, 0), (5000, 1, 1))
+
+
+def test_a_few_programs_that_take_long_are_left_to_the_limit_of_the_call() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    for place in range(MANY):
+        clock.now_s += 10.0
+        patience.program((place, 0, 0), (MANY, 1, 1))
+
+
+def test_every_call_has_the_whole_time() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    for _ in range(3):
+        patience.begin(5.0)
+        clock.now_s += 4.0
+        for place in range(2 * MANY):
+            patience.program((place, 0, 0), (5000, 1, 1))
+
+
+def test_cases_with_too_many_programs_are_left_out_and_the_others_judged(server: ForkServer, ex_15: Entry) -> None:
+    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    whole = next(one for one in plan.checks if one.id == "vector_add.combinations")
+    *_, longest = by_length = sorted(whole.cases, key=lambda one: int(one.case["N"]))
+    planned = replace(whole, cases=(longest, *by_length[:2]))
+    with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=2.0)) as bench:
+        ruling = decide(bench, planned)
+    assert (ruling.failure, ruling.unfit) == (None, "")
+    assert (ruling.metrics["cases"], ruling.metrics["cases_left_out"]) == (2, 1)
+    assert ruling.notes[0].startswith(f"not judged here: {longest.case.words()} (a GPU has to run so many programs")
+
+
+def test_a_check_whose_every_case_has_too_many_programs_is_not_judged(server: ForkServer, ex_15: Entry) -> None:
+    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    whole = next(one for one in plan.checks if one.id == "vector_add.combinations")
+    longest = max(whole.cases, key=lambda one: int(one.case["N"]))
+    with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=2.0)) as bench:
+        ruling = decide(bench, replace(whole, cases=(longest,)))
+    assert ruling.failure is None
+    assert ruling.unfit.startswith("a GPU has to run this: so many programs")
