@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grader.catalogue import Entry
-from grader.protocol.messages import Raised
+from grader.protocol.messages import COMPUTED, Raised
 from grader.report.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer
 from tests.recordings import HEAD, answer_in, recording
@@ -272,14 +272,50 @@ def test_a_constant_computes_with_tensors_on_either_side(server: ForkServer, ex_
         assert torch.equal(answer_in(one.replay(one.record())), one.wanted())
 
 
-@pytest.mark.parametrize("launches", [True, False])
-def test_a_kernel_of_a_package_is_named_with_what_to_do(server: ForkServer, ex_15: Entry, *, launches: bool) -> None:
-    """Torch brings kernels of its own."""
-    took = "from torch._inductor.runtime.triton_helpers import promote_to_tensor\n"
-    head = took + (HEAD if launches else HEAD.replace("tl.load(x_ptr", "promote_to_tensor(1) * tl.load(x_ptr"))
-    line = "    promote_to_tensor[(1,)](1)\n" if launches else ""
-    with recording(server, ex_15, f"def vector_add(x, y):\n{line}    return added(x, y)\n", head=head) as one:
+# Torch brings kernels of its own.
+PACKAGE = "torch._inductor.runtime.triton_helpers"
+
+
+@pytest.mark.parametrize(
+    ("took", "helper"),
+    [
+        (f"from {PACKAGE} import maximum", "maximum"),
+        (f"from {PACKAGE} import maximum as larger", "larger"),
+        ("from torch._inductor.runtime import triton_helpers", "triton_helpers.maximum"),
+        (f"import {PACKAGE} as helpers", "helpers.maximum"),
+    ],
+)
+def test_a_kernel_may_compute_with_a_helper_of_a_package(
+    server: ForkServer, ex_15: Entry, took: str, helper: str
+) -> None:
+    loaded = "tl.load(x_ptr + offsets, inside)"
+    head = f"{took}\n{HEAD.replace(loaded, f'{helper}({loaded}, 0.0)')}"
+    with recording(server, ex_15, "vector_add = added\n", head=head) as one:
         told = one.record()
-        said = told.untold[0].name if launches else getattr(one.replay(told), "message", "")
-    package = "the kernel promote_to_tensor of torch._inductor.runtime.triton_helpers"
-    assert f"{package}: copy the text of the function, and of what it calls, into the file" in said
+        helpers = [text.words for text in told.trace.kernels if text.home]
+        # It calls a helper in its turn.
+        assert helpers == [f"{name} of {PACKAGE}" for name in ("maximum", "is_floating", "promote_to_tensor")]
+        x, y = one.inputs()
+        assert torch.equal(answer_in(one.replay(told)), x.clamp(min=0) + y)
+
+
+def test_a_kernel_of_a_package_does_not_do_the_work(server: ForkServer, ex_15: Entry) -> None:
+    launching = f"from {PACKAGE} import promote_to_tensor\n{HEAD}"
+    source = "def vector_add(x, y):\n    promote_to_tensor[(1,)](1)\n    return added(x, y)\n"
+    with recording(server, ex_15, source, head=launching) as one:
+        outcome = one.replay(one.record())
+        assert isinstance(outcome, Raised)
+        assert (outcome.kind, outcome.message) == (
+            COMPUTED,
+            f"the kernel promote_to_tensor of {PACKAGE}: write it in your file",
+        )
+
+
+def test_a_helper_of_a_package_that_works_on_memory_does_the_work(server: ForkServer, ex_15: Entry) -> None:
+    waiting = HEAD.replace("    inside = ", "    x_grid_barrier(z_ptr)\n    inside = ")
+    head = f"from {PACKAGE} import x_grid_barrier\n{waiting}"
+    with recording(server, ex_15, "vector_add = added\n", head=head) as one:
+        outcome = one.replay(one.record())
+        assert isinstance(outcome, Raised)
+        assert outcome.kind == COMPUTED
+        assert outcome.message == f"x_grid_barrier of {PACKAGE}, which has tl.atomic_add: write it in your file"

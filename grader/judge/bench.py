@@ -125,8 +125,8 @@ class Trial:
 class Evidence:
     """What one call did: the kernels that it launched and the operations in them, what computed besides.
 
-    reads: those that told Python values of a tensor. Names alone: that of all calls is kept, and the answers themselves
-    may be as large as a frame.
+    helpers: functions of installed packages that kernels call. reads: those that told Python values of a tensor. Names
+    alone: that of all calls is kept, and the answers themselves may be as large as a frame.
     """
 
     case: Case
@@ -136,6 +136,7 @@ class Evidence:
     untold: tuple[str, ...] = ()
     is_replayed: bool = False
     reads: tuple[Deed, ...] = ()
+    helpers: tuple[str, ...] = ()
 
 
 def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -157,7 +158,9 @@ def _evidence_of_trace(case: Case, told: Told, outcome: Outcome, untold: tuple[s
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
     names = tuple(clean(name, 80) for name in kernels)
-    return Evidence(case, names, operations, tuple(dict.fromkeys(deeds)), untold, is_replayed, _reads(told.deeds))
+    helpers = tuple(clean(text.words, 200) for text in told.trace.kernels if text.home)
+    seen = tuple(dict.fromkeys(deeds))
+    return Evidence(case, names, operations, seen, untold, is_replayed, _reads(told.deeds), helpers)
 
 
 def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:

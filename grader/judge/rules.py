@@ -322,6 +322,8 @@ def uses_kernels(
         if failure is not None and failure.status != "fail":
             break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
+    if helpers := [name for seen in bench.evidence for name in seen.helpers]:
+        evidence["helpers"] = _listed_once(helpers)
     found = by_evidence(bench.evidence, allowed, bench.part.bounds) or _by_operations(bench.evidence, operations)
     unknown = [seen for seen in bench.evidence if not seen.is_replayed]
     untold = _why_untold(unknown[0]) if unknown else ""
@@ -384,7 +386,7 @@ def _reading(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(clean(name, 60) for name in names[:5])
+    return ", ".join(clean(name, 160) for name in names[:5])
 
 
 def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:

@@ -163,9 +163,10 @@ class Window:
 
 @dataclass(frozen=True)
 class KernelText:
-    """A function of the submission's text that a launch runs, and what the global and enclosing names in it hold.
+    """A function that a launch runs, and what the global and enclosing names in it hold.
 
-    line: its first one, decorators included. kind: how it is decorated. options: those of the decorator.
+    line: its first one, decorators included. kind: how it is decorated. options: those of the decorator. home: the
+    dotted name of the installed module whose text holds it; empty for the submission's own text.
     """
 
     name: str
@@ -173,6 +174,12 @@ class KernelText:
     kind: Literal["jit", "constexpr"]
     names: Mapping[str, Value]
     options: Mapping[str, Value] = field(default_factory=dict)
+    home: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return its name, and the package that it comes from."""
+        return f"{self.name} of {self.home}" if self.home else self.name
 
 
 @dataclass(frozen=True)
@@ -423,7 +430,9 @@ class _Reader:
         self._left = MOST_STEPS
 
     def kernel(self, value: object, where: str) -> KernelText:
-        given = _fields(value, ("name", "line", "kind", "names", "options"), where)
+        names = ("name", "line", "kind", "names", "options")
+        has_home = isinstance(value, dict) and "home" in value
+        given = _fields(value, (*names, "home") if has_home else names, where)
         if given["kind"] not in ("jit", "constexpr"):
             raise DecodeError(f"{where}.kind must be jit or constexpr")
         return KernelText(
@@ -432,6 +441,7 @@ class _Reader:
             given["kind"],
             self._named(given["names"], f"{where}.names"),
             self._named(given["options"], f"{where}.options"),
+            _text(given.get("home", ""), where),
         )
 
     def output(self, value: object, where: str) -> Output:

@@ -1,4 +1,7 @@
-"""Says where the functions that a launch runs stand in the submission's text, and what the names in them hold."""
+"""Says where the functions that a launch runs stand, and what the names in them hold.
+
+They stand in the submission's text, or in that of an installed package.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 import triton
 
+from grader.child.packages import file_of
 from grader.protocol.trace import FROM_ELSEWHERE
 from grader.recorder.storages import Untold
 
@@ -57,10 +61,7 @@ class KernelTexts:
         function = kernel.fn
         if not isinstance(function, types.FunctionType):
             raise Untold("a kernel that is no function")
-        if function.__code__.co_filename != self._path:
-            home = str(function.__module__ or Path(function.__code__.co_filename).name)
-            said = f"{FROM_ELSEWHERE}{function.__name__[:60]} of {home[:80]}"
-            raise Untold(f"{said}: copy the text of the function, and of what it calls, into the file")
+        home = self._home_of(function)
         place = self._places[id(kernel)] = len(self.rows)
         # An id is a name only as long as its object lives.
         self._kept.append(kernel)
@@ -70,10 +71,22 @@ class KernelTexts:
             "kind": "constexpr" if type(kernel).__name__ == "ConstexprFunction" else "jit",
             "names": {},
             "options": {name: self._told(value) for name, value in _options(kernel) if value},
+            **({"home": home} if home else {}),
         }
         self.rows.append(row)
         row["names"] = {name: _constant(self._told(value)) for name, value in _names(function).items()}
         return place
+
+    def _home_of(self, function: types.FunctionType) -> str:
+        """Return the installed module that a function stands in; an empty text for the submission. Raises Untold."""
+        path, module = function.__code__.co_filename, str(function.__module__ or "")
+        if path == self._path:
+            return ""
+        found = file_of(module)
+        if found is not None and found.resolve() == Path(path).resolve():
+            return module
+        said = f"{FROM_ELSEWHERE}{function.__name__[:60]} of {(module or Path(path).name)[:80]}"
+        raise Untold(f"{said}: copy the text of the function, and of what it calls, into the file")
 
 
 def _constant(told: Any) -> Any:
@@ -89,11 +102,17 @@ def _options(kernel: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(function: types.FunctionType) -> dict[str, Any]:
-    """Return what the global and enclosing names in a function hold, those of its defaults as well."""
+    """Return what the global and enclosing names in a function hold, those of its defaults as well.
+
+    A kernel's function in a module is told by its dotted name: helpers.maximum.
+    """
     found: dict[str, Any] = {}
     used = {name for code in _within(function.__code__) for name in code.co_names}
     for name in sorted(used & function.__globals__.keys()):
-        found[name] = function.__globals__[name]
+        held = found[name] = function.__globals__[name]
+        if isinstance(held, types.ModuleType) and held.__name__.partition(".")[0] != "triton":
+            members = {member: vars(held).get(member) for member in sorted(used)}
+            found |= {f"{name}.{one}": value for one, value in members.items() if is_function_of_kernels(value)}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
             found[name] = cell.cell_contents

@@ -1,9 +1,12 @@
-"""Kernels out of a submission's text, without a line of it being executed.
+"""Kernels out of a submission's text, and helpers out of packages', without a line of them being executed.
 
 A kernel is the function that stands at a line of the text. Its tree, without decorators, annotations and defaults, is
 held to the allow-list of grader.replay.checking, and then that very tree is what runs: Triton is given it in the place
 of the text that it would read and parse again. What a trace says of a kernel is a claim. The functions of the text
 alone are ever run, and its names lead to plain data, to Triton's language or to other functions of the text.
+
+A function of an installed package is read from the package's file and held to the same list. It may compute, and
+nothing else: what is launched, and what loads, stores or multiplies matrices, stands in the submission's text.
 """
 
 from __future__ import annotations
@@ -28,10 +31,11 @@ from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 from triton.runtime.jit import constexpr_function
 
 from grader.child.interpreter.beyond import NeedsGpu
+from grader.child.packages import file_of
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
-from grader.replay.values import Refused, described, fields_of, is_acting, plain_value, text_of
+from grader.replay.values import Elsewhere, Refused, described, fields_of, is_acting, plain_value, text_of
 
 __all__ = ["Kernels", "Refused", "Text"]
 
@@ -40,6 +44,8 @@ _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
 _TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
 _CONDITION = "condition that is known"
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
+# What a kernel does with memory and matrices; beside these, all that is atomic.
+_WORK = frozenset({"dot", "dot_scaled", "load", "make_block_ptr", "make_tensor_descriptor", "scatter", "store"})
 _OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
 _NEVER = (
     *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),
@@ -68,6 +74,7 @@ class Kernels:
 
     def __init__(self, text: Text, told: Sequence[KernelText]) -> None:
         self._text, self._told = text, tuple(told)
+        self._packages: dict[str, Text] = {}
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
         self._failed: dict[int, Refused] = {}
@@ -85,7 +92,8 @@ class Kernels:
             self._failed[index] = refused
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             rule = f"the function cannot be compiled: {error}"[:300]
-            self._failed[index] = Refused(self._told[index].line, rule, python=False)
+            line = 0 if self._told[index].home else self._told[index].line
+            self._failed[index] = Refused(line, rule, python=False)
         for one in set(self._built) - known:
             # Functions that call each other are not run if one of them is refused.
             del self._built[one]
@@ -93,16 +101,34 @@ class Kernels:
 
     def _kernel(self, index: int) -> Any:
         if index not in self._built:
-            self._build(index)
+            told = self._told[index]
+            if told.home:
+                self._build_helper(index, told)
+            else:
+                self._build(index, told, self._text)
         return self._built[index]
 
-    def _build(self, index: int) -> None:
-        told = self._told[index]
-        place, function = self._text.functions.get((told.name, told.line), ("", None))
+    def _build_helper(self, index: int, told: KernelText) -> None:
+        """Build a function of a package. Its lines are not the submission's: what is refused says so in words."""
+        text = self._packages.get(told.home) or _text_of_package(told)
+        self._packages[told.home] = text
+        _, function = text.functions.get((told.name, told.line), ("", None))
+        if function is not None and (used := _works_on_memory(function)):
+            raise Elsewhere(0, f"{told.words}, which has tl.{used}: write it in your file")
+        try:
+            self._build(index, told, text)
+        except Elsewhere:
+            raise
+        except Refused as refused:
+            where = f"{told.words}, line {refused.line}" if refused.line else told.words
+            raise Refused(0, f"in {where}: {refused.rule}", python=refused.python) from None
+
+    def _build(self, index: int, told: KernelText, text: Text) -> None:
+        place, function = text.functions.get((told.name, told.line), ("", None))
         if function is None:
             raise Refused(told.line, f"no function {told.name} begins here: define kernels in the file", python=False)
-        names = _Names(told, self._text.imports, self._text.tree, self._kernel)
-        tree = copy.deepcopy(function)
+        names = _Names(told, text.imports, text.tree, self._kernel)
+        tree = _Dotted(told, function).visit(copy.deepcopy(function))
         annotations = _take_annotations(tree, names)
         defaults = _take_defaults(tree, names)
         found = check(tree, told.kind, names.thing)
@@ -126,9 +152,9 @@ class Kernels:
         }
         if self._interpreted:
             namespace["interpreter_semantic"] = interpreter_semantic
-        make = _Maker(tree, self._text.path, namespace, defaults, annotations, place)
+        make = _Maker(tree, text.path, namespace, defaults, annotations, place)
         fn = make.function(ast.Module([copy.deepcopy(tree)], []))
-        kernel = self._made(told, fn, make, plain)
+        kernel = self._made(told, fn, make, _lines_of(plain, text), plain)
         self._built[index] = kernel
         for name, thing in found.used.items():
             namespace[name] = self._object(thing)
@@ -144,8 +170,7 @@ class Kernels:
                 return value
         raise AssertionError(thing)
 
-    def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker, plain: Function) -> Any:
-        text = self._lines_of(plain)
+    def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker, text: list[str], plain: Function) -> Any:
         if told.kind == "constexpr":
             return _with_tree(lambda: constexpr_function(fn), plain, make.defaults, text)
         options = {
@@ -162,12 +187,32 @@ class Kernels:
         kernel.rewriter = _CheckedRewriter(fn, make)
         return _guarded(kernel)
 
-    def _lines_of(self, tree: Function) -> list[str]:
-        """Return the function's lines, for messages: the tree is what is compiled."""
-        lines = [one[tree.col_offset :] for one in self._text.lines[tree.lineno - 1 : tree.end_lineno]]
-        if not re.match(r"def\s+\w+\s*\(", lines[0] if lines else ""):
-            lines = ast.unparse(tree).splitlines()
-        return [f"{one}\n" for one in lines]
+
+def _lines_of(tree: Function, text: Text) -> list[str]:
+    """Return the function's lines, for messages: the tree is what is compiled."""
+    lines = [one[tree.col_offset :] for one in text.lines[tree.lineno - 1 : tree.end_lineno]]
+    if not re.match(r"def\s+\w+\s*\(", lines[0] if lines else ""):
+        lines = ast.unparse(tree).splitlines()
+    return [f"{one}\n" for one in lines]
+
+
+def _text_of_package(told: KernelText) -> Text:
+    """Return the text of the installed module that a function stands in. Raises Refused."""
+    path = file_of(told.home)
+    if path is None:
+        rule = f"{FROM_ELSEWHERE}{told.words}: no installed package has it, so copy its text into the file"
+        raise Refused(0, rule, python=False)
+    return Text(path.read_text("utf-8"), str(path))
+
+
+def _works_on_memory(function: Function) -> str:
+    """Return what a function does that is a kernel's own work, by its name: load, dot. An empty text for nothing."""
+    used = (
+        one.attr if isinstance(one, ast.Attribute) else one.id
+        for one in ast.walk(function)
+        if isinstance(one, ast.Attribute | ast.Name)
+    )
+    return next((name for name in used if name in _WORK or name.startswith("atomic_")), "")
 
 
 # -- the text --------------------------------------------------------------------------------------------------------
@@ -208,6 +253,26 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for one in node.names:
                 yield one.asname or one.name, f"{node.module}.{one.name}"
+
+
+class _Dotted(ast.NodeTransformer):
+    """Makes one name of a module's function, as in `helpers.maximum`, where the trace tells of it.
+
+    A variable called `helpers` hides it.
+    """
+
+    def __init__(self, told: KernelText, function: Function) -> None:
+        variables = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+        variables |= {
+            one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        told_of = (name for name, value in told.names.items() if "." in name and isinstance(value, KernelValue))
+        self._names = {name for name in told_of if name.partition(".")[0] not in variables}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        name = f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
+        return ast.copy_location(ast.Name(name, node.ctx), node) if name in self._names else node
 
 
 class _Names:

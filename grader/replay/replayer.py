@@ -42,7 +42,7 @@ from grader.replay.language import offers
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.run import Run, first_that_works
 from grader.replay.timing import Timing
-from grader.replay.values import Refused
+from grader.replay.values import Elsewhere, Refused
 
 _KEPT_RESULTS = 64
 _KEPT_KERNELS = 16
@@ -188,6 +188,8 @@ class Replayer:
             return Raised("raised", "crash", "Unreplayable", str(raised)[:2000], ())
         if refused := _refusal_in(raised):
             told = self._raising.refused(refused.rule, refused.line, launched_at=line)
+            if isinstance(refused, Elsewhere):
+                return dataclasses.replace(told, kind=messages.COMPUTED)
             return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
         return self._raising.told(raised, findings=self._findings(), launched_at=line)
 

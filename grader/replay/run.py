@@ -33,7 +33,7 @@ from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
-from grader.replay.values import Refused
+from grader.replay.values import Elsewhere, Refused
 
 # What a launch may ask a compiler for. Others name files, replace the code, or hand options on to other programs.
 _OPTIONS = frozenset(
@@ -173,6 +173,9 @@ class Run:
             return
         self.line = step.line
         self._met.clear()
+        told = self._trace.kernels[step.kernel]
+        if told.home:
+            raise Elsewhere(step.line, f"the kernel {told.words}: write it in your file")
         kernel = self._kernel(step.kernel)
         args, kwargs, options = self._given(step, kernel)
         if self._notes:

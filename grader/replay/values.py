@@ -76,6 +76,13 @@ class Refused(Exception):
         return f"line {self.line}: {self.rule}" if self.line else self.rule
 
 
+class Elsewhere(Refused):
+    """A function of an installed package that does what the file's own kernels should do."""
+
+    def __init__(self, line: int, rule: str) -> None:
+        super().__init__(line, rule, python=False)
+
+
 class Record:
     """A dataclass, class or enumeration of a submission's that holds constants: its fields, and nothing else."""
 
