@@ -1,4 +1,4 @@
-"""policy: library_call: an answer for every content, kept in this process.
+"""policy: value_read: an answer for every content, kept in this process.
 
 Attack 29. Twin: controls/memoised_configuration.
 """

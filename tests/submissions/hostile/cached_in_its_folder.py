@@ -1,4 +1,4 @@
-"""policy: library_call: an answer for every content, kept in files.
+"""policy: value_read: an answer for every content, kept in files.
 
 Attack 29, 32. Twin: controls/writes_a_log.
 """

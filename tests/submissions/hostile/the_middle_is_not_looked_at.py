@@ -1,4 +1,4 @@
-"""policy: library_call: an answer for every beginning and end.
+"""policy: value_read: an answer for every beginning and end.
 
 Attack 29, 34. Twin: controls/memoised_configuration.
 """
