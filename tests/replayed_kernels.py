@@ -20,6 +20,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.child.interpreter.corrections import apply_corrections
 from grader.child.interpreter.memory import MemoryWatch
+from grader.child.packages import file_of
 from grader.protocol.trace import (
     ConstexprValue,
     DictValue,
@@ -34,7 +35,7 @@ from grader.protocol.trace import (
     Value,
 )
 from grader.replay.kernels import Kernels, Refused, Text
-from grader.replay.values import plain_value
+from grader.replay.values import Elsewhere, plain_value
 from tests.claimed import claims_of, defines_kernels
 from tests.conftest import ROOT
 
@@ -1115,3 +1116,58 @@ def test_trees_that_differ_are_compiled_apart() -> None:
     texts = [body("tl.store(x, C)", arguments=f"x, C: tl.constexpr = {value}") for value in ("SIZE", "SIZE")]
     keys = {built(f"SIZE = {size}\n" + text).cache_key for size, text in zip((3, 4), texts, strict=True)}
     assert len(keys) == 2
+
+
+# -- helpers of installed packages -----------------------------------------------------------------------------------
+
+PACKAGE = "torch._inductor.runtime.triton_helpers"
+
+
+def of_package(name: str, home: str = PACKAGE) -> KernelText:
+    """Tell of a function as the recorder does: by the module that holds it, and its first line."""
+    path = file_of(PACKAGE)
+    assert path is not None
+    functions = [node for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
+    line = next(min([one.lineno, *(d.lineno for d in one.decorator_list)]) for one in functions if one.name == name)
+    return KernelText(name, line, "jit", TL, home=home)
+
+
+def with_package(helper: KernelText, line: str, names: Mapping[str, Value]) -> Kernels:
+    source = f"@triton.jit\ndef kernel(x, n):\n    {line}\n"
+    return Kernels(Text(source, PATH), [KernelText("kernel", 1, "jit", {**TL, **names}), helper])
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("y = larger(n)", "larger"), ("y = helpers.promote_to_tensor(n)", "helpers.promote_to_tensor")]
+)
+def test_a_helper_of_a_package_is_built_from_the_package_s_file(line: str, name: str) -> None:
+    kernels = with_package(of_package("promote_to_tensor"), line, {name: KernelValue(1)})
+    built_helper = kernels.kernel(1)
+    assert kernels.kernel(0).fn.__globals__[name] is built_helper
+    assert built_helper.fn.__code__.co_filename == str(file_of(PACKAGE))
+
+
+def test_a_variable_hides_a_module_of_the_same_name() -> None:
+    source = "@triton.jit\ndef kernel(x, helpers):\n    y = helpers.dtype\n"
+    told = KernelText("kernel", 1, "jit", {**TL, "helpers.dtype": KernelValue(1)})
+    kernel = Kernels(Text(source, PATH), [told, of_package("promote_to_tensor")]).kernel(0)
+    assert "helpers.dtype" not in kernel.fn.__globals__
+
+
+def test_a_function_of_a_package_is_held_to_the_list() -> None:
+    with pytest.raises(Refused, match=f"^in set_driver_to_cpu of {PACKAGE}, line [0-9]+: "):
+        with_package(of_package("set_driver_to_cpu"), "pass", {}).kernel(1)
+
+
+def test_a_helper_of_a_package_may_not_work_on_memory() -> None:
+    with pytest.raises(
+        Elsewhere, match=f"^x_grid_barrier of {PACKAGE}, which has tl.atomic_add: write it in your file"
+    ):
+        with_package(of_package("x_grid_barrier"), "pass", {}).kernel(1)
+
+
+@pytest.mark.parametrize("home", ["os", "no.such.package", "..torch", "/etc/passwd", "torch/_inductor", "a" * 300, " "])
+def test_what_no_installed_package_has_is_not_looked_for(home: str) -> None:
+    assert file_of(home) is None
+    with pytest.raises(Refused, match="no installed package has it"):
+        with_package(of_package("promote_to_tensor", home), "pass", {}).kernel(1)
