@@ -48,7 +48,8 @@ def test_a_fault_gets_its_own_status_and_the_other_part_is_still_judged(path: Pa
 
 def test_calls_that_take_too_long_together_end_the_part_and_no_other(server: ForkServer) -> None:
     patient = grader_with(server, limited(replace(SHORT, part_s=0.9)))
-    record = patient(SLOW, "vector_add", "row_softmax")
+    # One check of the other part: all of them may take as long on a busy machine.
+    record = patient(SLOW, "vector_add", "row_softmax.tail")
     ended = [check for check in record.checks if check.part == "vector_add"]
     assert [check.status for check in ended[:3]] == ["timeout", "timeout", "skipped_dependency"]
     assert ended[0].reason == "The calls of this part took more than the 0.9 s that they may take together."
