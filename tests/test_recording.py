@@ -116,6 +116,42 @@ def test_what_is_recorded_on_decoys_is_right_when_it_is_replayed_on_other_inputs
         torch.testing.assert_close(answer, one.wanted(), rtol=0, atol=0)
 
 
+OWN_TUNER = """
+class Tuner(triton.KernelInterface):
+    def __init__(self, fn, configs):
+        self.fn, self.configs, self.cache = fn, configs, {}
+
+    def timed(self, *args, config, **kwargs):
+        def call():
+            self.fn.run(*args, num_warps=config.num_warps, **config.kwargs, **kwargs)
+
+        return triton.testing.do_bench(call, quantiles=(0.5, 0.2, 0.8))
+
+    def run(self, *args, **kwargs):
+        n = args[3]
+        if n not in self.cache:
+            times = {config: self.timed(*args, config=config, **kwargs) for config in self.configs}
+            self.cache[n] = min(times, key=times.get)
+        config = self.cache[n]
+        return self.fn.run(*args, num_warps=config.num_warps, **config.kwargs, **kwargs)
+
+tuned = Tuner(add, [triton.Config({"BLOCK": size}) for size in (16, 32, 64)])
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    tuned[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, z, x.numel())
+    return z
+"""
+
+
+def test_what_a_tuner_of_the_submission_s_own_launches_to_time_it_is_not_told(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, OWN_TUNER) as one:
+        told = one.record()
+        launches = [line.strip() for line in trace_lines(told.trace) if "launch" in line]
+        assert launches == [f"2. launch add on a grid of [7], 7 programs  (line {one.line_of('return self.fn.run')})"]
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+
+
 DEEDS = {
     "aten.add": "def vector_add(x, y):\n    return x + y\n",
     "aten._local_scalar_dense": "def vector_add(x, y):\n    x[0].item()\n    return added(x, y)\n",

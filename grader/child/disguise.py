@@ -7,7 +7,7 @@ at all; what torch.cuda answers serves those that interpret as well.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -68,12 +68,28 @@ def pretend(target: Architecture) -> None:
     """Let torch.cuda and triton.testing answer for one GPU of this kind: what launchers ask, without a driver."""
     for name, answer in _answers(target).items():
         setattr(torch.cuda, name, answer)
+    # Launchers that tune by themselves ask for times.
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = _make_once
     # Models of a kernel's speed, by which configurations are chosen, ask the driver's own tool.
     triton.testing.nvsmi = _tool_for(target)
     # Others ask libraries that only drivers bring.
     Autotuner.prune_configs = _without_models_that_fail(Autotuner.prune_configs)
     # It refuses what is no stream of CUDA's before anybody else hears of it.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _make_once(call: Callable[[], object], *_: object, **asked: Any) -> float | list[float]:
+    """Make a call that is to be timed; once, because no time says anything here."""
+    call()
+    return equal_times(**asked)
+
+
+def equal_times(
+    *, quantiles: Sequence[float] | None = None, return_mode: str = "mean", **_: object
+) -> float | list[float]:
+    """Return what triton.testing.do_bench would of a call that always takes a millisecond: the first of equals wins."""
+    several = return_mode == "all" if quantiles is None else len(quantiles) != 1
+    return [1.0] * (1 if quantiles is None else len(quantiles)) if several else 1.0
 
 
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:

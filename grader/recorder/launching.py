@@ -1,11 +1,13 @@
-"""Stands in front of Triton's launches and autotuners: in a recorded call nothing is launched or tuned."""
+"""Stands in front of Triton's launches, autotuners and timers: a recorded call launches, tunes and times nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from grader.child import launches
+from grader.child.disguise import equal_times
 from grader.recorder.handles import Handle
 
 # The names of a launch's options; whatever else is no parameter is told as it is.
@@ -32,20 +34,40 @@ class Log(Protocol):
         """Keep that something happened which the trace cannot say."""
 
 
+class Trials:
+    """Whether a call is being timed: what it launches serves the choice of a configuration, and is not told."""
+
+    def __init__(self) -> None:
+        self.running = False
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """While the block runs, launches are not kept."""
+        before, self.running = self.running, True
+        try:
+            yield
+        finally:
+            self.running = before
+
+
 def install(log: Log, *, on_gpu: bool) -> None:
-    """Take the place of what launches and what tunes; before the submission is loaded."""
+    """Take the place of what launches, tunes and times; before the submission is loaded."""
+    import triton.testing
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
+    trials = Trials()
     for kind in (JITFunction, InterpretedFunction):
-        kind.run = _around_run(log, kind.run, on_gpu=on_gpu)
-    Autotuner.run = _around_tuning(log, Autotuner.run)
+        kind.run = _around_run(log, trials, kind.run, on_gpu=on_gpu)
+    Autotuner.run = _around_tuning(log, trials, Autotuner.run)
+    for name in ("do_bench", "do_bench_cudagraph"):
+        setattr(triton.testing, name, _around_timing(log, trials, getattr(triton.testing, name)))
     CompiledKernel.__getitem__ = _around_compiled(log, CompiledKernel.__getitem__)
 
 
-def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[..., Any]:
+def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bool) -> Callable[..., Any]:
     def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
@@ -74,13 +96,15 @@ def _around_run(log: Log, run: Callable[..., Any], *, on_gpu: bool) -> Callable[
             raise TypeError(f"{kernel.fn.__name__} must get all of its arguments, got none for {', '.join(missing)}")
         if grid is None:
             raise TypeError("a launch must have a grid, as in kernel[(programs,)](…), got None")
-        log.launch(kernel, launches.sizes(grid(bound) if callable(grid) else grid), args, by_name, options)
+        programs = launches.sizes(grid(bound) if callable(grid) else grid)
+        if not trials.running:
+            log.launch(kernel, programs, args, by_name, options)
         return handle
 
     return launch
 
 
-def _around_tuning(log: Log, run: Callable[..., Any]) -> Callable[..., Any]:
+def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callable[..., Any]:
     def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(tuner, *args, **kwargs)
@@ -104,11 +128,25 @@ def _around_tuning(log: Log, run: Callable[..., Any]) -> Callable[..., Any]:
 
             return run_one
 
-        result = log.choose([attempt(config) for config in configs])
+        attempts = [attempt(config) for config in configs]
+        result = attempts[0]() if trials.running else log.choose(attempts)
         tuner.best_config, tuner.nargs = configs[0], None
         return result
 
     return tuned
+
+
+def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what stands for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
+
+    def timed(call: Callable[[], object], *args: Any, **asked: Any) -> Any:
+        if not log.is_on:
+            return timing(call, *args, **asked)
+        with trials.begun():
+            call()
+        return equal_times(**asked)
+
+    return timed
 
 
 def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any]:
