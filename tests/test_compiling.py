@@ -182,6 +182,22 @@ def launch(x):
     assert not found[-1].error
 
 
+def test_options_of_other_compilers_are_named_with_the_line_of_the_launch(compiler: ForkServer) -> None:
+    text = f"""{COPY}
+def launch(x):
+    copy_kernel[(1,)](x, x, 64, BLOCK=1024, waves_per_eu=2, num_warps=4)
+    copy_kernel[(2,)](
+        x, x, 64, BLOCK=512, waves_per_eu=2, kpack=1,
+    )
+"""
+    one, several = binaries_of(compiler, text, 80)
+    lines = [line_of(text, words) for words in ("waves_per_eu=2, num_warps", "copy_kernel[(2,)]")]
+    assert [found.error_line for found in (one, several)] == lines
+    no_place = "for which the kernel has no argument and NVIDIA's compiler no option"
+    assert one.error == f"the launch passes waves_per_eu, {no_place}: leave it out"
+    assert several.error == f"the launch passes waves_per_eu and kpack, {no_place}: leave them out"
+
+
 # -- what launch code may do -----------------------------------------------------------------------------------------
 
 TUNED = f"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -15,7 +16,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
-from types import FunctionType, SimpleNamespace
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -61,6 +62,10 @@ def _shape_of(one: Any) -> Any:
 
 class _Refused(Exception):
     """A kernel does not compile; why has been noted."""
+
+
+class _Unrecognised(Exception):
+    """A launch passes what nothing takes; the text says what."""
 
 
 class Compiler:
@@ -153,7 +158,8 @@ class Compiler:
             except Exception as refused:
                 numbers = {name: value for name, value in kwargs.items() if type(value) is int}
                 chosen = SimpleNamespace(num_warps=numbers.pop("num_warps", 0), num_stages=numbers.pop("num_stages", 0))
-                self._keep(self._failed(kernel, numbers, chosen, refused, "", 0.0))
+                why = _unrecognised(refused, kernel, backend, kwargs) or refused
+                self._keep(self._failed(kernel, numbers, chosen, why, "", 0.0))
                 raise _Refused from refused
 
         return packed
@@ -291,6 +297,8 @@ class Compiler:
 
     def _explained(self, refused: Exception, said: str) -> tuple[str, int]:
         """Return why a kernel does not compile in one line, and the submission's line. said: by the compiler."""
+        if isinstance(refused, _Unrecognised):
+            return str(refused), self._launching_line()
         # A KeyError's text is quoted.
         text, line = _first_line(str(refused.args[0] if isinstance(refused, KeyError) and refused.args else refused)), 0
         link: BaseException | None = refused
@@ -315,6 +323,13 @@ class Compiler:
         quoted = re.fullmatch(r"""(\w+)\((["'])(.*)\2,?\)""", text)
         return (f"{quoted[1]}: {quoted[3]}" if quoted else text) or type(refused).__name__, line
 
+    def _launching_line(self) -> int:
+        """Return the submission's line that is being executed, which is that of the launch, or 0."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame.f_code.co_filename != self._path:
+            frame = frame.f_back
+        return frame.f_lineno if frame else 0
+
     def _line_of(self, kernel: Any) -> int:
         """The line of a kernel's `def` in the submission's file, or 0."""
         function = getattr(kernel, "fn", None)
@@ -328,6 +343,22 @@ class Compiler:
         there = [text.strip() for text in Path(self._path).read_text(encoding="utf-8").splitlines()]
         starts = (start for start, text in enumerate(there) if text == wanted[0])
         return next((start + 1 for start in starts if there[start : start + len(wanted)] == wanted), 0)
+
+
+def _unrecognised(refused: Exception, kernel: Any, backend: Any, kwargs: dict[str, Any]) -> _Unrecognised | None:
+    """Say what a launch passes that neither the kernel nor the compiler takes; None if that is not the matter.
+
+    Kernels that were written for other GPUs pass options of their compilers, often several.
+    """
+    if not (isinstance(refused, KeyError) and "unrecognised" in str(refused)):
+        return None
+    taken = {param.name for param in kernel.params} | set(backend.parse_options(kwargs).__dict__)
+    names = [name for name in kwargs if name not in taken]
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    leave = "leave it out" if len(names) == 1 else "leave them out"
+    return _Unrecognised(
+        f"the launch passes {listed}, for which the kernel has no argument and NVIDIA's compiler no option: {leave}"
+    )
 
 
 @contextmanager

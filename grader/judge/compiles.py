@@ -39,7 +39,10 @@ def compiles_nowhere(outcomes: Sequence[Outcome]) -> Failure | None:
     errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None
-    title, told = "The kernel compiles for no GPU", "The interpreter runs it, but no compiler takes it, for no GPU."
+    title, told = (
+        "The kernel compiles for no GPU",
+        "The interpreter runs it, but Triton compiles it for no GPU of NVIDIA's.",
+    )
     return replace(errors[0], cause=replace(errors[0].cause, title=title, help=told))
 
 
