@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from grader.gpus import why_unknown
-from grader.record import CheckResult, PartInfo, Record, from_json, to_json
+from grader.record import CheckResult, KernelFinding, PartInfo, Record, from_json, to_json
 from grader.report import html, kernels, terminal
 from tests.records import compiled, samples
 from tests.records.compiled import COPY, GEMM, kernel
@@ -78,6 +78,16 @@ def test_a_finding_about_several_gpus_is_told_once() -> None:
     spills = [kernel(GEMM, capability, spill_store_bytes=8, shared_bytes=0) for capability in (80, 90, 100)]
     (told,) = kernels.told(PartInfo("gemm", "Product", tuple(spills)))
     assert told.targets == "sm_80, sm_90, sm_100"
+
+
+def test_what_is_said_of_several_configurations_alike_is_told_once_with_their_number() -> None:
+    finding = KernelFinding("compile_error", "does not compile: no more registers", 44)
+    tried = [
+        replace(kernel(GEMM, constants={"BLOCK_M": m}, configurations=3), findings=(finding,)) for m in (32, 64, 128)
+    ]
+    (told,) = kernels.told(PartInfo("gemm", "Product", tuple(tried)))
+    assert told.kernel == "gemm_kernel (line 42; 3 configurations)"
+    assert told.text == "does not compile: no more registers (line 44)"
 
 
 def test_what_is_missing_is_told_once_for_every_reason() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.gpus import USUAL, named
@@ -50,6 +50,15 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class CompiledName:
+    """Which kernel, and what tells it from the other configurations that were compiled for the same GPU."""
+
+    name: str
+    line: int
+    chosen: str
+
+
+@dataclass(frozen=True)
 class Told:
     """Findings about one kernel, once for all GPUs that they hold for."""
 
@@ -66,9 +75,9 @@ def kernels(part: PartInfo) -> tuple[Kernel, ...]:
 
 def told(part: PartInfo) -> tuple[Told, ...]:
     """The part's findings, fatal ones first; the same one about several GPUs is said once, and those about the same
-    kernel and GPUs together.
+    kernel and GPUs together. What is said of several configurations alike is said once, with their number.
     """
-    targets: dict[tuple[bool, str, str], list[str]] = {}
+    targets: dict[tuple[bool, CompiledName, str], list[str]] = {}
     for group in _by_kernel(part.kernels):
         each_once = len({one.target for one in group}) == len(group)
         differing = frozenset() if each_once else _differing(group)
@@ -79,13 +88,16 @@ def told(part: PartInfo) -> tuple[Told, ...]:
                 place = f" (line {finding.line})" if finding.kind == "compile_error" and finding.line else ""
                 key = not fatal, _named(one, differing), f"{view.line(finding.text)}{place}"
                 targets.setdefault(key, []).append(view.line(one.target, 20))
-    lines: dict[tuple[bool, str, str], list[str]] = {}
+    lines: dict[tuple[bool, str, CompiledName], list[str]] = {}
     # Stable: fatal ones first, the others in their order.
     for (mild, kernel, text), where in sorted(targets.items(), key=lambda item: item[0][0]):
         lines.setdefault((mild, ", ".join(dict.fromkeys(where)), kernel), []).append(text)
+    alike: dict[tuple[bool, str, str, int, str], list[CompiledName]] = {}
+    for (mild, where_all, kernel), texts in lines.items():
+        alike.setdefault((mild, where_all, kernel.name, kernel.line, "; ".join(texts)), []).append(kernel)
     return tuple(
-        Told(_COULD_BE_BETTER if mild else _CANNOT_RUN, where, kernel, "; ".join(texts))
-        for (mild, where, kernel), texts in lines.items()
+        Told(_COULD_BE_BETTER if mild else _CANNOT_RUN, where_all, _together(names), text)
+        for (mild, where_all, _, _, text), names in alike.items()
     )
 
 
@@ -162,11 +174,17 @@ def _words(settings: dict[str, str]) -> str:
     return ", ".join([*chosen, *counts])
 
 
-def _named(one: CompiledKernel, differing: frozenset[str]) -> str:
-    """Its name, and what tells it from the other configurations that were compiled for the same GPU."""
+def _named(one: CompiledKernel, differing: frozenset[str]) -> CompiledName:
     chosen = _words({name: value for name, value in _settings(one).items() if name in differing})
-    place = "; ".join(filter(None, (f"line {one.line}" if one.line else "", chosen)))
-    return f"{view.line(one.kernel, 80)}{f' ({place})' if place else ''}"
+    return CompiledName(view.line(one.kernel, 80), one.line, chosen)
+
+
+def _together(names: Sequence[CompiledName]) -> str:
+    """Name a kernel with its line, and its configuration, or how many configurations there are."""
+    first = names[0]
+    which = first.chosen if len(names) == 1 else f"{len(names)} configurations"
+    place = "; ".join(filter(None, (f"line {first.line}" if first.line else "", which)))
+    return f"{first.name}{f' ({place})' if place else ''}"
 
 
 def _row(one: CompiledKernel, differing: frozenset[str]) -> Row:
