@@ -137,6 +137,13 @@ def test_code_that_insists_on_a_gpu_is_told_where_tensors_are(message: str, code
     )
 
 
+def test_a_promise_that_does_not_hold_is_told_with_what_to_leave_out() -> None:
+    promise = "tl.multiple_of promises a multiple of 16, and this is 8"
+    failure = judged(raised(kind="ValueError", message=promise, frames=(Frame(7, "double", "tl.multiple_of(x, 16)"),)))
+    assert promise in failure.cause.rationale
+    assert "leave tl.multiple_of out where a size, a stride or a first element can be any" in failure.cause.help
+
+
 @pytest.mark.parametrize(
     ("others", "listed"), [((), "no function of another name"), (("triple", "half"), "triple, half")]
 )

@@ -172,11 +172,19 @@ _NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
 # What torch says where it is asked for a GPU that is not there.
 _INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
 
+# What the interpreter says of a promise to the compiler that is not kept.
+_A_PROMISE = "tl.multiple_of promises"
+
 
 def _advice(message: str, last: Frame | None) -> str:
     """Return what to do about an exception that says little by itself, or an empty string."""
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
+    if _A_PROMISE in message:
+        return (
+            "Compiled code loads several elements at once because of it, and stops or goes wrong where it does not "
+            "hold: leave tl.multiple_of out where a size, a stride or a first element can be any."
+        )
     if found := _NO_MODULE.search(message):
         return f"{found[1]} is not installed where this is graded: copy what you need of it into the file."
     return ""

@@ -134,9 +134,12 @@ def _hold_to_promises() -> None:
         value_was_read()
         first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
         for multiple in value if first else ():
-            if first % int(multiple):
-                what = f"an address {first % int(multiple)} bytes past one" if self.dtype.is_ptr() else first
-                raise ValueError(f"what tl.multiple_of promises must be a multiple of {multiple}, got {what}")
+            if past := first % int(multiple):
+                if self.dtype.is_ptr():
+                    rule = f"an address that is a multiple of {multiple} bytes, and this one is {past} bytes past one"
+                else:
+                    rule = f"a multiple of {multiple}, and this is {first}"
+                raise ValueError(f"tl.multiple_of promises {rule}")
         set_attr(self, key, value)
 
     TensorHandle.set_attr = kept
