@@ -14,13 +14,13 @@ import pytest
 from grader.catalogue import Entry
 from grader.compiled import runner
 from grader.compiled.kept import Outcome, load, place_for
-from grader.compiled.runner import LATE, Compiling, case_for
+from grader.compiled.runner import LATE, NO_KERNEL, Compiling, case_for
 from grader.errors import GradeError
 from grader.gpus import why_unknown
 from grader.grading import Job, grade
-from grader.judge.compiles import compiles_nowhere
+from grader.judge.compiles import compiles, compiles_nowhere
 from grader.model.cases import Value
-from grader.model.exercise import Agrees, Limits, Part, SpeedBand
+from grader.model.exercise import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.plan import default_seed, draw
 from grader.protocol.messages import Start
 from grader.record import PartInfo, Record
@@ -304,6 +304,16 @@ def global_sum(x):
     sum_kernel[(1,)](x, out, x.numel(), BLOCK=1024)
     return out
 """
+
+
+def test_launch_code_that_raises_for_one_gpu_is_not_taken_for_work_that_torch_does() -> None:
+    raised = "the launch code raised DSLUserCodeError: expects arch to be sm_90a, but got sm_80 (line 7)"
+    for why, kinds in ((raised, []), (NO_KERNEL, ["work_outside_kernels"])):
+        failure = compiles([Outcome("gemm", "sm_80", why=why)], Compiles((80, 90), tensor_cores=True)).failure
+        assert failure is not None
+        assert failure.cause.rationale == f"For sm_80 {why}."
+        assert [clue.kind for clue in failure.clues] == kinds
+        assert ("torch.cuda.get_device_capability" in failure.cause.help) == (why == raised)
 
 
 def test_a_kernel_that_only_the_interpreter_runs_is_no_kernel_that_does_the_work(recorded: Graded) -> None:

@@ -27,6 +27,7 @@ _MOST_BYTES = 64 << 20
 _SEED = 0
 _CALL_S = 60.0
 _END_S = 20.0
+NO_KERNEL = "no Triton kernel was launched"
 LATE = "not compiled in time"
 
 
@@ -200,7 +201,7 @@ def _left_out(answer: Compiled, listed: int, believed: int) -> str:
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
         return f"{beyond} more kernels were launched than are listed"
-    return "" if listed else "no Triton kernel was launched"
+    return "" if listed else NO_KERNEL
 
 
 def _why_not(answer: object, announced: str) -> str:

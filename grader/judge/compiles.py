@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.compiled.kept import Outcome
-from grader.compiled.runner import LATE
+from grader.compiled.runner import LATE, NO_KERNEL
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.ruling import Ruling
@@ -15,6 +15,11 @@ from grader.record import Cause, CompiledKernel, Number
 
 # What makes a kernel unfit; other findings cost speed, which is judged where it can be.
 _FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
+
+_OTHER_CODE = (
+    "Code that one kind of GPU alone can run needs other code beside it: torch.cuda.get_device_capability(x.device) "
+    "says where the tensors of a call are."
+)
 
 
 def compiles(outcomes: Sequence[Outcome], rule: Compiles) -> Ruling:
@@ -57,21 +62,16 @@ def _refused(outcome: Outcome) -> Failure | None:
         # The kernel says it better than the launch that it ended.
         return None
     said = outcome.why or "no kernel was launched"
+    help_text = "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler."
+    clues: tuple[Clue, ...] = ()
+    if outcome.why in ("", NO_KERNEL):
+        clues = (Clue("work_outside_kernels", 0.8, "The call came to its end without a launch."),)
+    else:
+        help_text += f" {_OTHER_CODE}"
     return Failure(
         "compile_error",
-        Cause(
-            "compile_error",
-            "There is no kernel to look at",
-            f"For {outcome.target} {said}.",
-            "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler.",
-        ),
-        (
-            Clue(
-                "work_outside_kernels",
-                0.8,
-                "The call came to its end, or to an operation of torch's, without a launch.",
-            ),
-        ),
+        Cause("compile_error", "There is no kernel to look at", f"For {outcome.target} {said}.", help_text),
+        clues,
     )
 
 
