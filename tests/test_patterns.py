@@ -97,6 +97,13 @@ def test_holes_belong_to_nobody() -> None:
     assert likeliest(clues(never_stored(slice(None, None, 2), slice(4, 8)))) == "not_all_covered"
 
 
+def test_nan_that_was_stored_is_not_taken_for_memory_that_nobody_stored_to() -> None:
+    got = never_stored(slice(8, None))
+    found = clues_of([answer(got, expected())], [("x", X)], filled=True)
+    assert not any("never stored" in clue.seen for clue in found)
+    assert likeliest(found) not in ("not_all_covered", "remainder_skipped", "size_assumed")
+
+
 def test_nan_of_the_memory_around_an_argument_was_read() -> None:
     got = right()
     got[:, 30:] = AROUND

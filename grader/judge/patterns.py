@@ -42,11 +42,17 @@ class Answer:
 
 
 def clues_of(
-    answers: Sequence[Answer], inputs: Sequence[tuple[str, object]], *, multiplies: bool = True, watched: bool = False
+    answers: Sequence[Answer],
+    inputs: Sequence[tuple[str, object]],
+    *,
+    multiplies: bool = True,
+    watched: bool = False,
+    filled: bool = False,
 ) -> list[Clue]:
     """What the first wrong output points to. `inputs` are names and values, as they were before the call;
     `multiplies`: whether a kernel may have multiplied matrices; `watched`: whether no access can have been outside a
-    tensor, as somebody looked.
+    tensor, as somebody looked; `filled`: whether as much was stored as all outputs take up. Their NaN was stored then:
+    it has the bits of fresh memory's where it went through an exp, or came from an input.
     """
     answer = next((one for one in answers if bool(one.wrong.any())), None)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -58,7 +64,7 @@ def clues_of(
     if bool(around.any()) and float(around[answer.wrong].double().mean()) >= _SOME:
         return list(_read_around(answer, around, watched=watched))
     unwritten = _unwritten(answer)
-    if bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
+    if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
         return list(_never_written(answer, unwritten))
     return [*_by_value(answer, inputs, multiplies=multiplies), *_by_place(answer)]
 

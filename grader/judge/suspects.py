@@ -23,7 +23,7 @@ from grader.judge.truth import Truth
 from grader.model.cases import Domain, Size, Space
 from grader.model.causes import Contrast, Kind
 from grader.model.exercise import Part
-from grader.protocol.messages import Recipe
+from grader.protocol.messages import Recipe, Traffic
 from grader.record import Cause, Suspect
 
 # More than this nobody reads.
@@ -93,7 +93,9 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         multiplies = any(one is None or one.dot_flops for one in traffic)
         watched = bool(traffic) and None not in traffic
-        looks = clues_of(answers, named, multiplies=multiplies, watched=watched)
+        looks = clues_of(
+            answers, named, multiplies=multiplies, watched=watched, filled=_is_filled(answers, traffic, part)
+        )
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Somebody watches the accesses, and has seen none outside.
             looks.append(Clue("padding_counted", _WATCHED))
@@ -101,6 +103,14 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             looks += rounding_clues(truth, part, seen)
         found += looks
     return found
+
+
+def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
+    """Tell whether the last launch has stored as many different bytes as new outputs take up: no element is left."""
+    last = traffic[-1] if traffic else None
+    if last is None or not last.complete or part.mutates:
+        return False
+    return last.unique_stored_bytes >= sum(one.got.nbytes for one in answers) > 0
 
 
 def _is_untouched(answers: Sequence[Answer]) -> bool:
