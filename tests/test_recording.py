@@ -34,6 +34,21 @@ class Add(torch.autograd.Function):
 def vector_add(x, y):
     return Add.apply(x, y)
 """,
+    "a launcher that torch compiles": """
+@torch.compile(dynamic=True)
+def vector_add(x, y):
+    return added(x, y)
+""",
+    "a launcher that is an operator of torch's": """
+@torch.library.triton_op("grade_tests::vector_add", mutates_args={})
+def operator(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    z = torch.empty_like(x)
+    torch.library.wrap_triton(add)[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
+    return z
+
+def vector_add(x, y):
+    return operator(x, y)
+""",
     "a thread that launches": """
 from concurrent.futures import ThreadPoolExecutor
 
@@ -154,6 +169,7 @@ def test_what_a_tuner_of_the_submission_s_own_launches_to_time_it_is_not_told(se
 
 DEEDS = {
     "aten.add": "def vector_add(x, y):\n    return x + y\n",
+    "aten.mul": "@torch.compile\ndef vector_add(x, y):\n    return added(x * 1.0, y)\n",
     "aten._local_scalar_dense": "def vector_add(x, y):\n    x[0].item()\n    return added(x, y)\n",
     "Tensor.tolist": "def vector_add(x, y):\n    x.tolist()\n    return added(x, y)\n",
     "a write to x": """

@@ -37,6 +37,9 @@ _SETTINGS = {
     "PYTHONUNBUFFERED": "1",
     # The CuTe DSL would keep what it compiles in a folder that all submissions share.
     "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+    # torch.compile hands functions back as they are: what it generates is no kernel of the submission's text, and it
+    # would launch the submission's own kernels past the recorder.
+    "TORCHDYNAMO_DISABLE": "1",
 }
 
 
