@@ -99,6 +99,14 @@ _HARMLESS = frozenset({"count", "debug", "index", "kind", "version"})
 # Methods of Python's own numbers and tables, for functions of constants.
 _OF_TABLES = frozenset({"bit_count", "bit_length", "get", "items", "keys", "values"})
 
+# Methods that Triton lets a kernel call, and the operators that they stand for.
+_SIGNS = {
+    **dict(zip(("add", "sub", "mul", "truediv", "floordiv", "mod"), ("+", "-", "*", "/", "//", "%"), strict=True)),
+    **dict(zip(("lshift", "rshift", "and", "or", "xor"), ("<<", ">>", "&", "|", "^"), strict=True)),
+    **dict(zip(("lt", "le", "gt", "ge", "eq", "ne"), ("<", "<=", ">", ">=", "==", "!="), strict=True)),
+}
+_OPERATORS = {f"__{name}__": f"a {sign} b" for name, sign in _SIGNS.items()}
+
 _STATEMENTS: dict[str, str] = {
     "AsyncFor": "async for",
     "AsyncFunctionDef": "function inside it",
@@ -264,9 +272,10 @@ class _Checker(ast.NodeVisitor):
             return None
         found = home.member(node.attr)
         if found is None:
-            rule = f"`{ast.unparse(node)}` is not of Triton's language: compute with what triton.language offers"
-            offered = home.path.startswith("triton.") and hasattr(home.value, node.attr)
-            self._refuse(node, rule, python=not offered or node.attr.startswith("__"))
+            inside = home.path.startswith("triton.") and hasattr(home.value, node.attr) and node.attr[:2] != "__"
+            what = "is one of Triton's insides, which we do not know" if inside else "is not of Triton's language"
+            rule = f"`{ast.unparse(node)}` {what}: compute with what triton.language offers"
+            self._refuse(node, rule, python=not inside)
         return found
 
     def _chain_home(self, node: ast.Attribute) -> Thing | str | None:
@@ -329,6 +338,9 @@ class _Checker(ast.NodeVisitor):
 
     def _attribute(self, node: ast.Attribute) -> None:
         name = node.attr
+        if name in _OPERATORS:
+            rule = f"`.{name}(…)` is another way to write an operator: write the operator, as {_OPERATORS[name]}"
+            self._refuse(node, rule, python=False)
         if name.startswith("_") or name.endswith("_"):
             self._python(node, f"has no `.{name}`: use what triton.language offers")
         if name in _safe_attributes() or (self._mode == "constexpr" and name in _OF_TABLES):
@@ -358,14 +370,16 @@ class _Checker(ast.NodeVisitor):
         return True
 
     def visit_Call(self, node: ast.Call) -> None:
-        plain = node.args[: self._called(node)]
-        for keyword in node.keywords:
+        self._arguments(node.args[: self._called(node)], node.keywords)
+
+    def _arguments(self, given: list[ast.expr], named: list[ast.keyword]) -> None:
+        for keyword in named:
             if keyword.arg is None:
-                self._python(node, "has no **arguments: name them one by one")
+                self._python(keyword, "has no **arguments: name them one by one")
             if keyword.arg.startswith("_"):
-                self._python(node, f"passes no argument called {keyword.arg}")
+                self._python(keyword, f"passes no argument called {keyword.arg}")
             self._visit(keyword.value)
-        for one in plain:
+        for one in given:
             self._visit(one.value if isinstance(one, ast.Starred) else one)
 
     def _called(self, node: ast.Call) -> int | None:
@@ -589,15 +603,25 @@ class _Checker(ast.NodeVisitor):
 
     def visit_For(self, node: ast.For) -> None:
         if self._mode == "jit":
-            found = self._chain(node.iter.func) if isinstance(node.iter, ast.Call) else None
-            name = found.name if isinstance(found, Offered) else found if isinstance(found, str) else ""
-            if name not in _LOOPS:
+            if not isinstance(node.iter, ast.Call) or not self._loops(node.iter.func):
                 self._python(node, "loops over range, tl.range or tl.static_range")
             if not isinstance(node.target, ast.Name):
                 self._python(node, "loops with one variable")
         self._target(node.target)
-        self._visit(node.iter)
+        match node.iter:
+            case ast.Call(func=ast.IfExp(), args=given, keywords=named) if self._mode == "jit":
+                self._arguments(given, named)
+            case _:
+                self._visit(node.iter)
         self._visit_all((*node.body, *node.orelse))
+
+    def _loops(self, function: ast.expr) -> bool:
+        """Tell whether what is called is one of Triton's loops, or one of two: `static_range if n < 4 else range`."""
+        if isinstance(function, ast.IfExp):
+            self._visit(function.test)
+            return self._loops(function.body) and self._loops(function.orelse)
+        found = self._chain(function)
+        return (found.name if isinstance(found, Offered) else found) in _LOOPS
 
     def visit_Assert(self, node: ast.Assert) -> None:
         self._visit_all((node.test, node.msg))
