@@ -706,6 +706,30 @@ def test_a_default_is_what_the_text_says(default: str, value: object) -> None:
     assert repr(found) == repr(value)
 
 
+DEFAULTS = [
+    *((1.5, 1.5), (None, None), (TupleValue((1, 2)), (1, 2)), (ConstexprValue(3), tl.constexpr(3))),
+    (DtypeValue("triton", "float16"), tl.float16),
+]
+
+
+@pytest.mark.parametrize(("told", "value"), DEFAULTS)
+def test_a_default_that_the_text_computes_is_what_the_trace_says(told: Value, value: object) -> None:
+    kernel = defaulted("finfo(x).min", told)
+    assert repr(kernel.fn.__defaults__) == repr((value,))
+
+
+@pytest.mark.parametrize("told", [KernelValue(0), UnknownValue("a socket"), TensorValue(0), LanguageValue("builtins")])
+def test_a_default_that_is_no_plain_data_is_refused_whatever_the_trace_says(told: Value) -> None:
+    with pytest.raises(Refused, match="the default `open` is not known") as caught:
+        defaulted("open", told)
+    assert caught.value.line == 2
+
+
+def defaulted(default: str, told: Value) -> Any:
+    text = f"@triton.jit\ndef kernel(x={default}):\n    pass\n"
+    return Kernels(Text(text, PATH), [KernelText("kernel", 1, "jit", TL, defaults={"x": told})]).kernel(0)
+
+
 def test_constants_are_known_by_any_spelling_of_their_annotation() -> None:
     source = body(
         "pass", arguments="a: tl.constexpr, b: 'tl.constexpr', c: constexpr, d: tl.int64, e: int, f: open('x')"

@@ -49,6 +49,24 @@ def operator(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def vector_add(x, y):
     return operator(x, y)
 """,
+    "a default that is computed": """
+limits = torch.finfo(torch.float16)
+
+@triton.jit
+def clamped(v, LOW: tl.constexpr = limits.min, HIGH: tl.constexpr = limits.max * 2 - limits.max):
+    return tl.clamp(v, LOW, HIGH)
+
+@triton.jit
+def kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr = 8 * 8):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(z_ptr + offsets, clamped(tl.load(x_ptr + offsets, inside) + tl.load(y_ptr + offsets, inside)), inside)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel())
+    return z
+""",
     "a thread that launches": """
 from concurrent.futures import ThreadPoolExecutor
 

@@ -165,8 +165,9 @@ class Window:
 class KernelText:
     """A function that a launch runs, and what the global and enclosing names in it hold.
 
-    line: its first one, decorators included. kind: how it is decorated. options: those of the decorator. home: the
-    dotted name of the installed module whose text holds it; empty for the submission's own text.
+    line: its first one, decorators included. kind: how it is decorated. options: those of the decorator. defaults: by
+    parameter, what those came to that are no literals of the text. home: the dotted name of the installed module whose
+    text holds it; empty for the submission's own text.
     """
 
     name: str
@@ -174,6 +175,7 @@ class KernelText:
     kind: Literal["jit", "constexpr"]
     names: Mapping[str, Value]
     options: Mapping[str, Value] = field(default_factory=dict)
+    defaults: Mapping[str, Value] = field(default_factory=dict)
     home: str = ""
 
     @property
@@ -430,9 +432,9 @@ class _Reader:
         self._left = MOST_STEPS
 
     def kernel(self, value: object, where: str) -> KernelText:
-        names = ("name", "line", "kind", "names", "options")
-        has_home = isinstance(value, dict) and "home" in value
-        given = _fields(value, (*names, "home") if has_home else names, where)
+        # Few functions have such defaults, or a home.
+        whole = {"defaults": {}, "home": "", **value} if isinstance(value, dict) else value
+        given = _fields(whole, ("name", "line", "kind", "names", "options", "defaults", "home"), where)
         if given["kind"] not in ("jit", "constexpr"):
             raise DecodeError(f"{where}.kind must be jit or constexpr")
         return KernelText(
@@ -441,7 +443,8 @@ class _Reader:
             given["kind"],
             self._named(given["names"], f"{where}.names"),
             self._named(given["options"], f"{where}.options"),
-            _text(given.get("home", ""), where),
+            self._named(given["defaults"], f"{where}.defaults"),
+            _text(given["home"], where),
         )
 
     def output(self, value: object, where: str) -> Output:

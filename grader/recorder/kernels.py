@@ -5,7 +5,10 @@ They stand in the submission's text, or in that of an installed package.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
+import textwrap
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -75,6 +78,8 @@ class KernelTexts:
         }
         self.rows.append(row)
         row["names"] = {name: _constant(self._told(value)) for name, value in _names(function).items()}
+        if computed := _computed_defaults(function):
+            row["defaults"] = {name: self._told(value) for name, value in computed.items()}
         return place
 
     def _home_of(self, function: types.FunctionType) -> str:
@@ -102,7 +107,7 @@ def _options(kernel: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(function: types.FunctionType) -> dict[str, Any]:
-    """Return what the global and enclosing names in a function hold, those of its defaults as well.
+    """Return what the global and enclosing names in a function hold.
 
     A kernel's function in a module is told by its dotted name: helpers.maximum.
     """
@@ -117,6 +122,27 @@ def _names(function: types.FunctionType) -> dict[str, Any]:
         with suppress(ValueError):
             found[name] = cell.cell_contents
     return found
+
+
+def _computed_defaults(function: types.FunctionType) -> dict[str, Any]:
+    """Return the defaults that are no literals, such as torch.finfo(torch.float16).max, by parameter."""
+    held = inspect.signature(function).parameters
+    try:
+        given = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].args  # type: ignore[attr-defined]
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    several = [*given.posonlyargs, *given.args]
+    pairs = [
+        *zip(several[len(several) - len(given.defaults) :], given.defaults, strict=True),
+        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+    ]
+    return {one.arg: held[one.arg].default for one, default in pairs if default and not _is_literal(default)}
+
+
+def _is_literal(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _is_literal(node.operand)
+    return all(_is_literal(one) for one in node.elts) if isinstance(node, ast.Tuple) else isinstance(node, ast.Constant)
 
 
 def _within(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -23,7 +23,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import triton
 import triton.language as tl
@@ -304,6 +304,11 @@ class _Names:
             return home.member(node.attr) if isinstance(home, Offered) else None
         return None
 
+    @property
+    def defaults(self) -> Mapping[str, Value]:
+        """What the trace tells of defaults, by parameter."""
+        return self._told.defaults
+
     def constant(self, name: str) -> ast.expr | None:
         """Return what the file assigns to a name, if it does so once, at its top level."""
         found = [
@@ -417,7 +422,24 @@ def _take_defaults(tree: Function, names: _Names) -> dict[str, object]:
     ]
     tree.args.defaults = []
     tree.args.kw_defaults = [None for _ in tree.args.kw_defaults]
-    return {one.arg: _default(value, names) for one, value in pairs if value is not None}
+    return {one.arg: _default_of(one.arg, value, names) for one, value in pairs if value is not None}
+
+
+def _default_of(name: str, node: ast.expr, names: _Names) -> object:
+    """Return a default as the text says it, or else, if it is plain data, as the trace does."""
+    try:
+        return _default(node, names)
+    except Refused as refused:
+        if name not in names.defaults:
+            raise
+        try:
+            return plain_value(names.defaults[name], _no_kernel)
+        except Refused:
+            raise refused from None
+
+
+def _no_kernel(_: int) -> NoReturn:
+    raise Refused(0, "a default is no kernel", python=False)
 
 
 def _default(node: ast.expr, names: _Names, depth: int = 4) -> object:
