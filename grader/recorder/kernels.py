@@ -6,12 +6,14 @@ They stand in the submission's text, or in that of an installed package.
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import sys
 import textwrap
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +118,8 @@ def _names(function: types.FunctionType) -> dict[str, Any]:
     for name in sorted(used & function.__globals__.keys()):
         held = found[name] = function.__globals__[name]
         if isinstance(held, types.ModuleType) and held.__name__.partition(".")[0] != "triton":
-            members = {member: vars(held).get(member) for member in sorted(used)}
-            found |= {f"{name}.{one}": value for one, value in members.items() if is_function_of_kernels(value)}
+            behind = {one: vars(held).get(one) for one in sorted(_behind(name, function))}
+            found |= {f"{name}.{one}": value for one, value in behind.items() if is_function_of_kernels(value)}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
             found[name] = cell.cell_contents
@@ -143,6 +145,16 @@ def _is_literal(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         return _is_literal(node.operand)
     return all(_is_literal(one) for one in node.elts) if isinstance(node, ast.Tuple) else isinstance(node, ast.Constant)
+
+
+def _behind(name: str, function: types.FunctionType) -> set[str]:
+    """Return what a function names right behind this name and a dot."""
+    return {
+        str(after.argval)
+        for code in _within(function.__code__)
+        for before, after in pairwise(dis.get_instructions(code))
+        if before.argval == name and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    }
 
 
 def _within(code: types.CodeType) -> Iterator[types.CodeType]:
