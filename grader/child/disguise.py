@@ -7,7 +7,7 @@ at all; what torch.cuda answers serves those that interpret as well.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch.utils.dlpack import DLDeviceType
 from triton.runtime.autotuner import Autotuner
 
 from grader.child.cutecompiling import on_gpu
+from grader.child.launches import equal_times
 from grader.gpus import Architecture
 
 _CPU = torch.device("cpu")
@@ -82,14 +83,6 @@ def _make_once(call: Callable[[], object], *_: object, **asked: Any) -> float | 
     """Make a call that is to be timed; once, because no time says anything here."""
     call()
     return equal_times(**asked)
-
-
-def equal_times(
-    *, quantiles: Sequence[float] | None = None, return_mode: str = "mean", **_: object
-) -> float | list[float]:
-    """Return what triton.testing.do_bench would of a call that always takes a millisecond: the first of equals wins."""
-    several = return_mode == "all" if quantiles is None else len(quantiles) != 1
-    return [1.0] * (1 if quantiles is None else len(quantiles)) if several else 1.0
 
 
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from grader.child import launches
-from grader.child.disguise import equal_times
 from grader.recorder.handles import Handle
 
 # The names of a launch's options; whatever else is no parameter is told as it is.
@@ -144,7 +143,7 @@ def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Call
             return timing(call, *args, **asked)
         with trials.begun():
             call()
-        return equal_times(**asked)
+        return launches.equal_times(**asked)
 
     return timed
 
