@@ -2,7 +2,8 @@
 
 What `covering` draws stays in the middle: where one case must not cost much, the lengths share what is allowed. On an
 arm of a star one length takes all of it: many rows of few columns, one row that is very long, seventy heads of three
-tokens. Each point has other values on the other axes, so that a far end meets every dtype and every layout.
+tokens. Each point has other values on the other axes, so that a far end meets every dtype and every layout. In a second
+turn another length is middling: twenty heads of two hundred tokens.
 """
 
 from __future__ import annotations
@@ -13,39 +14,57 @@ from random import Random
 from grader.model.cases import Case, Choice, Size, Space, Value
 
 # So many points are drawn for each arm, of which those are taken in which most meets for the first time.
-CANDIDATES = 40
-# How many steps above its least value a length is where it is not the arm's own.
+CANDIDATES = 100
+# How many steps above its least value a length is where it is not the arm's own; and where it is middling, at most so
+# many more.
 NEAR = 3
+MIDDLING = 24
 # An arm ends in the last part of what is allowed: this share of it.
 LAST = 8
+# No arm is shorter than this share of the longest one drawn: beside four heads a length is a quarter of what it can be.
+REACH = 0.75
 
 Met = tuple[str, Value]
 
 
 def star(space: Space, count: int, seed: int, without: frozenset[Case] = frozenset()) -> list[Case]:
-    """At most `count` cases, none in `without`: in turns one of every axis that is a Size, at its far end.
+    """At most `count` cases, none in `without`: in turns one of every axis that is a Size, at its far end; the
+    axis that may be longest comes first.
 
-    The far end is the longest that the space allows beside the short lengths of the other axes. The same space, count
-    and seed give the same cases.
+    The far end is the longest that the space allows beside the short lengths of the other axes, of which those are
+    taken that allow nearly the most. From the second turn on, one of the others is middling, and not short. The same
+    space, count and seed give the same cases.
     """
     random = Random(seed)  # noqa: S311 (nothing here is a secret)
-    arms = [name for name, domain in space.axes.items() if isinstance(domain, Size) and domain.high > domain.low]
+    sizes = {
+        name: domain for name, domain in space.axes.items() if isinstance(domain, Size) and domain.high > domain.low
+    }
+    # Where the count is no multiple of the axes', the longest ones have a further case.
+    arms = sorted(sizes, key=lambda name: -sizes[name].high)
     covered: set[frozenset[Met]] = set()
     chosen: dict[Case, None] = {}
     for place in range(count if arms else 0):
         arm = arms[place % len(arms)]
-        drawn = (_point(space, arm, random) for _ in range(CANDIDATES))
+        # In a second turn another length is no longer short: what two lengths decide together shows in no single arm.
+        others = [name for name in arms if name != arm] if place >= len(arms) else []
+        beside = others[int(random.random() * len(others))] if others else ""
+        drawn = (_point(space, arm, random, beside) for _ in range(CANDIDATES))
         points = [case for case in drawn if case is not None and case not in without and case not in chosen]
         if points:
-            best = max(points, key=lambda case: len(_meeting(space, arm, case) - covered))
+            longest = max(int(case[arm]) for case in points)
+            far = points if beside else [case for case in points if int(case[arm]) >= REACH * longest]
+            best = max(far, key=lambda case: len(_meeting(space, arm, case) - covered))
             covered |= _meeting(space, arm, best)
             chosen[best] = None
     return list(chosen)
 
 
-def _point(space: Space, arm: str, random: Random) -> Case | None:
-    """A case with a long `arm`; None where the space allows none beside the other axes' values that were drawn."""
+def _point(space: Space, arm: str, random: Random, beside: str = "") -> Case | None:
+    """A case with a long `arm`, and a middling `beside`; None where the space allows none with what was drawn."""
     drawn = {name: _near(domain, random) for name, domain in space.axes.items()}
+    if isinstance(middling := space.axes.get(beside), Size):
+        steps = min((middling.high - middling.low) // middling.multiple_of, NEAR + 1 + int(random.random() * MIDDLING))
+        drawn[beside] = middling.low + steps * middling.multiple_of
     domain = space.axes[arm]
     assert isinstance(domain, Size)
     longest = _longest(space, arm, domain, drawn)

@@ -207,6 +207,20 @@ def differing(layouts: Sequence[str], count: int, case: Mapping[str, object]) ->
     return orders[int(sum(size * 31**power for power, size in enumerate(sizes))) % len(orders)]
 
 
+def one_apart(names: Sequence[str], layout: str, usual: str, other: str) -> tuple[str, ...]:
+    """Return the layouts of tensors of these names for "<name>_apart": `other` for that one, `usual` for the rest.
+
+    Empty where the layout is none of that form. A way for contiguous tensors that asks all but one of them whether they
+    are is right wherever all lie alike, and wherever no two do.
+    """
+    lone, form, _ = layout.rpartition("_apart")
+    if not form:
+        return ()
+    if lone not in names:
+        raise ValueError(f"the tensor that lies apart must be one of {', '.join(names)}, got {lone!r}")
+    return tuple(other if name == lone else usual for name in names)
+
+
 def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
     """The same matrix [M, N], in memory whose rows lie N + gap elements apart."""
     rows, columns = matrix.shape

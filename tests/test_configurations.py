@@ -13,10 +13,10 @@ import pytest
 from grader.catalogue import Entry, resolve
 from grader.judge.bench import Bench, Request
 from grader.judge.configurations import Found, every_configuration
-from grader.judge.rules import decide
+from grader.judge.rules import _tuned_case, decide
 from grader.judge.ruling import Ruling
 from grader.judge.work import works
-from grader.model.cases import Case
+from grader.model.cases import Case, Cases, Choice, Size, Space
 from grader.model.exercise import Agrees, WorkModel
 from grader.plan import PlannedCase, default_seed, draw
 from grader.sandbox.refusing import refusals
@@ -194,9 +194,18 @@ def tuned_with(option: str) -> str:
     return f"{head}{MODELS}{configs}{kept}"
 
 
+def test_the_case_is_the_one_whose_lengths_have_the_largest_product_whatever_its_other_numbers() -> None:
+    space = Space({"M": Size(1, 500), "N": Size(1, 500), "unused": Size(0, 9), "D": Choice((16, 999))})
+    cases = Cases(space, ({"M": 400, "N": 2}, {"M": 60, "N": 70}, {"M": 1, "N": 30, "D": 999}), generated=1)
+    drawn = PlannedCase(space.case(M=500, N=500), 0)
+    planned = [drawn, *(PlannedCase(case, 0) for case in cases.named)]
+    assert _tuned_case(planned, Agrees(cases, every_configuration=True)) is planned[2]
+    assert _tuned_case(planned, Agrees(cases)) is None
+
+
 @pytest.mark.parametrize("exercise", ["ex_15", "ex_16", "ex_18", "ex_19"])
 def test_every_part_with_kernels_has_a_case_for_it(exercise: str) -> None:
     entry, _ = resolve(ROOT, exercise)
     for part in entry.exercise.parts:
         rules = [check.rule for check in part.checks if isinstance(check.rule, Agrees)]
-        assert sum(rule.every_configuration for rule in rules) == part.is_replayed, part.name
+        assert any(rule.every_configuration for rule in rules) == part.is_replayed, part.name

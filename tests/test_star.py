@@ -31,10 +31,32 @@ def exercise(cases: Cases) -> Exercise:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_length_comes_to_the_last_part_of_what_is_allowed_while_the_others_are_short(seed: int) -> None:
-    rows, columns = (star(FAR, 8, seed)[first::2] for first in (0, 1))
-    assert len(rows) == len(columns) == 4
-    assert all(int(case["M"]) >= 7 / 8 * min(1000, 5000 // int(case["N"])) - 1 and case["N"] <= 9 for case in rows)
-    assert all(int(case["N"]) >= 7 / 8 * (5000 // int(case["M"])) - 1 and case["M"] <= 9 for case in columns)
+    columns, rows = star(FAR, 2, seed)
+    assert int(rows["M"]) >= 7 / 8 * min(1000, 5000 // int(rows["N"])) - 1
+    assert int(rows["N"]) <= 4
+    assert int(columns["N"]) >= 7 / 8 * (5000 // int(columns["M"])) - 1
+    assert int(columns["M"]) <= 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_length_is_kept_far_below_the_most_by_what_was_drawn_for_the_others(seed: int) -> None:
+    assert int(star(FAR, 1, seed)[0]["N"]) >= 7 / 8 * 0.75 * 5000
+    shared = Space({"B": Size(1, 160), "H": Size(1, 160)}, lambda case: int(case["B"]) * int(case["H"]) <= 160)
+    assert all(int(case["B"]) * int(case["H"]) > 132 for case in star(shared, 2, seed))
+
+
+def test_the_axis_that_may_be_longest_comes_first() -> None:
+    columns, rows = star(FAR, 2, seed=5)
+    assert columns["N"] > 1000 > 100 > rows["N"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_a_second_turn_another_length_is_middling(seed: int) -> None:
+    (_, _, columns, rows) = star(FAR, 4, seed)
+    assert 5 <= int(columns["M"]) <= 28
+    assert int(columns["N"]) >= 7 / 8 * (5000 // int(columns["M"])) - 1
+    assert 5 <= int(rows["N"]) <= 28
+    assert int(rows["M"]) > 100
 
 
 def test_no_case_costs_more_than_the_space_allows() -> None:

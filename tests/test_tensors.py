@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from grader import tensors
-from grader.tensors import bytes_of, dtype_of, patched, starting_at, values, with_row_gap
+from grader.tensors import bytes_of, dtype_of, one_apart, patched, starting_at, values, with_row_gap
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
@@ -196,6 +196,13 @@ def test_a_row_gap_keeps_the_values_and_sets_the_rows_apart(gap: int, dtype: tor
     assert same_bits(found, matrix)
     assert found.stride() == (63 + gap, 1)
     assert found.is_contiguous() == (gap == 0)
+
+
+def test_one_tensor_lies_apart_and_all_others_as_usual() -> None:
+    assert one_apart(("q", "k_new"), "k_new_apart", "bhsd", "sliced") == ("bhsd", "sliced")
+    assert one_apart(("q", "k_new"), "bshd", "bhsd", "sliced") == ()
+    with pytest.raises(ValueError, match="one of q, k_new, got 'v'"):
+        one_apart(("q", "k_new"), "v_apart", "bhsd", "sliced")
 
 
 @pytest.mark.parametrize("count", [5, 7, 17, 63, 500, 1000])

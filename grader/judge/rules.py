@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 from types import MappingProxyType
 
 from grader.judge.bench import Bench, Evidence, NotRunHere, Request, Trial
@@ -16,6 +17,7 @@ from grader.judge.regret import regrets
 from grader.judge.ruling import Ruling
 from grader.judge.stateful import stateful
 from grader.judge.work import works
+from grader.model.cases import Size
 from grader.model.exercise import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
@@ -128,9 +130,12 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
 
 
 def _tuned_case(cases: Sequence[PlannedCase], rule: Agrees) -> PlannedCase | None:
-    """The case that is run in every configuration: the largest canonical one, which most tiles do not fill."""
+    """The case that is run in every configuration: of the canonical ones that whose lengths have the largest product,
+    which most tiles do not fill.
+    """
+    lengths = [name for name, domain in rule.cases.space.axes.items() if isinstance(domain, Size)]
     named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
-    return max(named, key=_extent, default=None)
+    return max(named, key=lambda one: prod(max(1, int(one.case[name])) for name in lengths), default=None)
 
 
 def _extent(one: PlannedCase) -> int:

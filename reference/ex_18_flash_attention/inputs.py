@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import differing, dtype_of, starting_at, stretch_of, values
+from grader.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
 
 # Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
 PEAK = 1e4
@@ -55,9 +55,13 @@ def _scale(case: Mapping[str, object]) -> float | None:
 
 
 def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
-    """Of q, k, v, do and o. mixed: no two of the first three have the same strides, nor have the last two."""
+    """Of q, k, v, do and o. mixed: no two of the first three have the same strides, nor have the last two. v_apart: v
+    is a window of a larger tensor, and all others are contiguous; and so on.
+    """
     layout = str(case["layout"])
-    return (*differing(APART, 3, case), *differing(APART, 2, case)) if layout == "mixed" else (layout,) * 5
+    if layout == "mixed":
+        return *differing(APART, 3, case), *differing(APART, 2, case)
+    return one_apart(("q", "k", "v", "do", "o"), layout, "bhsd", "sliced") or (layout,) * 5
 
 
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,8 +83,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             spread = math.sqrt(PEAK / 2)
             q, k = q * spread, k * spread
         case "rising":
-            # One dimension carries the climb; at the default scale it is CLIMB / 2 either side.
-            q[..., 0] = 4.0
+            # One dimension carries the climb; at the default scale it is CLIMB / 2 either side, or half or twice that.
+            steepness = torch.rand(queries[:3], generator=generator, device=q.device)
+            q[..., 0] = 4.0 * torch.exp2(2 * steepness - 1)
             k[..., 0] = torch.linspace(-1, 1, keys[2], device=k.device) * (CLIMB / 8 * math.sqrt(width))
         case "constant":
             k = k[:, :, :1].expand(keys)

@@ -8,12 +8,12 @@ that tensors of two seeds can be mixed without NaN ending up where there is some
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import differing, dtype_of, starting_at, stretch_of, values
+from grader.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
 
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
 # No two of these have the same strides.
@@ -40,7 +40,9 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         # On a GPU nothing is read that could be stale, and filling gigabytes takes longer than what is timed.
         caches = [_stale_past(one, lengths, case) for one in caches]
     new = [values("normal", (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
-    placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), _layouts(case, 2) * 2, strict=True)]
+    lone = one_apart(("k_cache", "v_cache", "k_new", "v_new"), str(case["layout"]), "bhsd", "sliced")
+    layouts = lone or _layouts(case, 2) * 2
+    placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), layouts, strict=True)]
     return *placed, lengths
 
 
@@ -59,7 +61,7 @@ def decode_attention(
         longest = int(lengths.argmax())
         k, v = (one[longest : longest + 1].contiguous().expand(len(lengths), -1, -1, -1) for one in (k, v))
         return q, k, v, lengths, _scale(case)
-    layouts = _layouts(case, 3)
+    layouts = _layouts_of(case, ("q", "k", "v"))
     q = laid_out(q[:, :, None], layouts[0])[:, :, 0]
     return q, laid_out(k, layouts[1]), laid_out(v, layouts[2]), lengths, _scale(case)
 
@@ -96,7 +98,9 @@ def paged_decode_attention(
         wider[1:, 2 : 2 + blocks] = table
         table = wider[1:, 2 : 2 + blocks]
     # [P, page, Hkv, D]: pages before heads or heads before pages.
-    k_pages, v_pages = (laid_out(one, each) for one, each in zip(pools, _layouts(case, 2), strict=True))
+    layouts = _layouts_of(case, ("q", "k", "v"))
+    q = laid_out(q[:, :, None], layouts[0])[:, :, 0]
+    k_pages, v_pages = (laid_out(one, each) for one, each in zip(pools, layouts[1:], strict=True))
     return q, k_pages, v_pages, table, lengths, _scale(case)
 
 
@@ -153,6 +157,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             k = _with_stretch(k, generator)
         case "fading":
             q, v = q / 5, 1.75 + v / 20
+            # What is left out of weights and values alike shows where the others' values are not those of the first.
+            v[..., 1::2] *= 4
+            v[:, :, 0, 1::2] /= -4
             drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))
             q[..., 0] = 4.0
             k[..., 0] = 0.0
@@ -181,7 +188,7 @@ def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Ten
 
     equal: most - unused. stairs: from most - 2 · unused to `most` in equal steps, in an order of their own; so the mean
     is most - unused here as well. ragged: `most`, 0 and 1 as far as there are sequences, the others anywhere, every
-    second of them at a multiple of 16; shuffled.
+    second of them at a multiple of 16, or one beside it; shuffled.
     """
     batch, device = int(case["B"]), generator.device
     match str(case["lengths"]):
@@ -192,8 +199,9 @@ def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Ten
             found = (most - rest)[torch.randperm(batch, generator=generator, device=device)]
         case "ragged":
             found = torch.randint(0, most + 1, (batch,), generator=generator, device=device)
-            # Where a tile ends.
-            found[1::2] -= found[1::2] % 16
+            # Where a tile ends, or has a single slot, or lacks one.
+            beside = torch.randint(-1, 2, (batch,), generator=generator, device=device)
+            found[1::2] = (found - found % 16 + beside)[1::2].clamp(0, most)
             fixed = torch.tensor((most, 0, min(1, most)), device=device)[:batch]
             found[: len(fixed)] = fixed
             found = found[torch.randperm(batch, generator=generator, device=device)]
@@ -252,6 +260,11 @@ def _layouts(case: Mapping[str, object], count: int) -> tuple[str, ...]:
     """Of so many tensors. mixed: no two of them have the same strides."""
     layout = str(case["layout"])
     return differing(APART, count, case) if layout == "mixed" else (layout,) * count
+
+
+def _layouts_of(case: Mapping[str, object], names: Sequence[str]) -> tuple[str, ...]:
+    """Of tensors of these names. v_apart: v is a window of a larger tensor, and all others are contiguous."""
+    return one_apart(names, str(case["layout"]), "bhsd", "sliced") or _layouts(case, len(names))
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:

@@ -43,7 +43,7 @@ PROFILES = "profiles kernels against cuBLAS / FlashAttention"
 HALVES = Choice(("float16", "bfloat16"))
 WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
-GROUPS = Choice((1, 4, 8, 2, 3))
+GROUPS = Choice((1, 4, 8, 2, 3, 7, 5))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
 # Where the scale is 0 nothing else shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
@@ -60,6 +60,8 @@ FAMILIES = (
     "balanced",
     "stretch",
 )
+# Where one slot has nearly all the weight nothing shows of the others.
+TELLING_FAMILIES = tuple(one for one in FAMILIES if one not in ("peaked", "fading"))
 NONE_UNUSED = Choice((0,))
 
 RAGGED = Size(1, 200)
@@ -87,9 +89,12 @@ def some_work(case: Case) -> bool:
 
 
 def one_far_end(case: Case) -> bool:
-    """Leaves room for one length, or one number of heads or sequences, far beyond what tiles and splits are."""
-    heads = int(case["B"]) * int(case["Hkv"])
-    return has_room(case) and heads <= 100 and heads * int(case["S"]) <= 5000
+    """Leaves room for one length, or one number of heads or sequences, far beyond what tiles and splits are.
+
+    More heads than a GPU has multiprocessors: a program that takes one piece of work after another takes a second one.
+    """
+    heads, width = int(case["B"]) * int(case["Hkv"]), int(case["D"])
+    return has_room(case) and heads * width <= 160 * 64 and heads * int(case["S"]) <= 10000
 
 
 def caches(
@@ -160,6 +165,9 @@ def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
 # -- append_kv -------------------------------------------------------------------------------------------------------
 
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "mixed")
+# One tensor is the only one that is not contiguous.
+LONE_APPENDED = ("k_cache_apart", "v_cache_apart", "k_new_apart", "v_new_apart")
+LONE_READ = ("q_apart", "k_apart", "v_apart")
 TIMED_BATCHES = Size(1, 256)
 TIMED_HEADS = Choice((1, 8))
 
@@ -202,7 +210,7 @@ APPEND_KV = Part(
                     (
                         sized(64, T=64),
                         ragged(100, 3, T=37, Hkv=2),
-                        ragged(150, 2, T=65, D=128, dtype="bfloat16"),
+                        ragged(150, 2, T=65, Hkv=3, D=128, dtype="bfloat16"),
                         ragged(40, 3, T=7, Hkv=3),
                     ),
                     generated=2,
@@ -217,8 +225,16 @@ APPEND_KV = Part(
             OPTIMISES,
             Agrees(
                 Cases(
-                    appends(Size(1, 40), lengths=("ragged",), heads=FEW, layouts=LAYOUTS, where=has_room),
+                    appends(
+                        Size(1, 40),
+                        lengths=("ragged",),
+                        heads=FEW,
+                        layouts=(*LAYOUTS, *LONE_APPENDED),
+                        where=has_room,
+                    ),
                     (
+                        # Into a cache that is full afterwards, and into one that is not.
+                        *(sized(6, 2, T=tokens, Hkv=2, layout=one) for one in LONE_APPENDED for tokens in (2, 6)),
                         sized(20, 2, T=3, Hkv=2, layout="bshd"),
                         sized(30, 3, T=5, Hkv=2, layout="sliced"),
                         sized(25, 2, T=4, Hkv=3, D=128, layout="mixed"),
@@ -246,14 +262,14 @@ APPEND_KV = Part(
                     generated=0,
                     covering=14,
                     star=Star(
-                        5,
+                        6,
                         appends(
-                            Choice((1, 3, 300)),
-                            slots=Size(1, 5000),
-                            batches=Size(1, 70),
-                            heads=Size(1, 40),
+                            Choice((1, 3, 700)),
+                            slots=Size(3, 5000),
+                            batches=Size(1, 160),
+                            heads=Size(1, 160),
                             lengths=("equal", "ragged"),
-                            layouts=LAYOUTS,
+                            layouts=(*LAYOUTS, *LONE_APPENDED),
                             where=one_far_end,
                         ),
                     ),
@@ -293,11 +309,13 @@ APPEND_KV = Part(
             WorkModel(
                 Cases(
                     appends(Size(1, 80), slots=Size(1, 300), lengths=("ragged",), heads=FEW),
-                    (sized(300, 2, T=1, Hkv=3), sized(120, 2, T=50, Hkv=2, D=128)),
+                    (sized(300, 2, T=1, Hkv=3), sized(120, 2, T=50, Hkv=2, D=128), sized(300, 2, T=75)),
                     generated=0,
                 ),
                 # Both new tensors are read, and written; what is over has room for the lengths.
                 moved=Allowance("4 * itemsize * B * Hkv * T * D", full=1.1, none=2.0),
+                # Who writes back what was there before spoils what another program puts there.
+                stored=Allowance("2 * itemsize * B * Hkv * T * D", full=1.0, none=1.05),
             ),
         ),
         Check(
@@ -348,6 +366,9 @@ TAILS: Named = (
     sized(129, 2, unused=64),
     # What tiles of 16 divide, and larger ones do not.
     sized(48, 2, D=128, dtype="bfloat16"),
+    # One slot less than tiles of 16 or 32 hold, and one more.
+    sized(95, 2),
+    sized(97, 2),
 )
 HEADS: Named = (
     stairs(40, 2, Hkv=2, group=4),
@@ -376,6 +397,7 @@ UNUSUAL: Named = (
     sized(1000, values="shifted"),
     sized(200, values="shifted", dtype="bfloat16"),
     sized(2000, values="fading", dtype="bfloat16"),
+    sized(900, group=2, values="fading"),
     # What half of the slots come to is large; what all of them come to is not.
     sized(1000, values="cancelling"),
     sized(400, group=4, D=128, values="rising", dtype="bfloat16"),
@@ -415,20 +437,24 @@ def decode_checks(
         space = {"where": little_work, "paged": paged, **space}
         named = in_pages(named) if paged else named
         cases = Cases(decodes(**space), named, generated, covering=covering, star=star)
-        return Check(name, title, points[name], OPTIMISES, Agrees(cases, every_configuration=name == "ragged"))
+        rule = Agrees(cases, every_configuration=name in ("ragged", "heads"))
+        return Check(name, title, points[name], OPTIMISES, rule)
 
     small: Named = (stairs(70, 2, Hkv=2, group=2),)
-    small = in_pages(small) if paged else small
+    # So many heads that one may want to keep the memory of their results; and so many slots that they are split, of
+    # which some splits are empty now and others at the next call.
+    kept: Named = (ragged(5, 3, Hkv=3, group=8), ragged(260, 3, group=2))
+    small, kept = (in_pages(one) if paged else one for one in (small, kept))
     few_heads = {"heads": FEW, "groups": GROUPS, "lengths": ("stairs",), "unused": Size(0, 50), "paged": paged}
     far = decodes(
-        values=FAMILIES,
+        values=TELLING_FAMILIES,
         groups=GROUPS,
-        heads=Size(1, 40),
-        batches=Size(1, 70),
-        lengths=("equal", "ragged"),
+        heads=Size(1, 160),
+        batches=Size(1, 160),
+        lengths=("ragged",),
         scales=TELLING_SCALES,
-        layouts=layouts,
-        slots=Size(1, 5000),
+        layouts=(*layouts, *LONE_READ),
+        slots=Size(3, 5000),
         where=one_far_end,
         paged=paged,
     )
@@ -474,13 +500,16 @@ def decode_checks(
         agrees(
             "strides",
             "Right for any memory layout with contiguous rows",
-            tuple(stairs(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one) for i, one in enumerate(layouts[1:])),
+            tuple(
+                stairs(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one)
+                for i, one in enumerate((*layouts[1:], *LONE_READ))
+            ),
             1,
             lengths=("equal", "stairs", "ragged"),
             unused=Size(0, 20),
             heads=FEW,
             groups=GROUPS,
-            layouts=layouts,
+            layouts=(*layouts, *LONE_READ),
             slots=Size(1, 80),
         ),
         agrees(
@@ -489,7 +518,7 @@ def decode_checks(
             (),
             0,
             covering=20,
-            star=Star(6, far),
+            star=Star(4, far),
             values=FAMILIES,
             groups=GROUPS,
             heads=FEW,
@@ -507,8 +536,12 @@ def decode_checks(
             OPTIMISES,
             Fresh(
                 Cases(
-                    decodes(**{**few_heads, "slots": Size(1, 90), "layouts": layouts}, where=has_room, stale="numbers"),
-                    small,
+                    decodes(
+                        **{**few_heads, "slots": Size(1, 300), "layouts": layouts, "lengths": ("stairs", "ragged")},
+                        where=some_work,
+                        stale="numbers",
+                    ),
+                    kept,
                     generated=0,
                     covering=3,
                 )
@@ -548,6 +581,8 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
         sized(256, Hkv=4),
         sized(1024, 2, group=4, lengths="stairs", unused=128),
         sized(1792, group=4, unused=1024),
+        # More heads than a program may want to take, and wider ones.
+        sized(640, group=5, D=128),
     )
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"
@@ -736,11 +771,13 @@ PAGED_DECODE_ATTENTION = Part(
                         (
                             ragged(100, 3, table="shared"),
                             sized(150, 2, table="shared", unused=13, page=64, D=128),
-                            sized(700, table="permuted", unused=7, group=4),
+                            sized(700, table="permuted", page=64, unused=7, group=4),
                             ragged(90, 2, table="permuted", page=64, dtype="bfloat16"),
                         ),
                         generated=2,
-                    )
+                    ),
+                    # Of several large pages a tile may lie in one, or reach into the next.
+                    every_configuration=True,
                 ),
             ),
         ),
