@@ -88,6 +88,11 @@ def some_work(case: Case) -> bool:
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 2400
 
 
+def few_rows(case: Case) -> bool:
+    """Leaves room for many new tokens of few heads."""
+    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["T"]) <= 1000
+
+
 def one_far_end(case: Case) -> bool:
     """Leaves room for one length, or one number of heads or sequences, far beyond what tiles and splits are.
 
@@ -252,12 +257,12 @@ APPEND_KV = Part(
             Agrees(
                 Cases(
                     appends(
-                        Size(1, 300),
-                        slots=Size(1, 600),
+                        Size(1, 600),
+                        slots=Size(1, 700),
                         lengths=("equal", "ragged"),
                         heads=FEW,
                         layouts=LAYOUTS,
-                        where=has_room,
+                        where=few_rows,
                     ),
                     generated=0,
                     covering=14,
