@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from math import isnan
 from pathlib import Path
 
 import torch
@@ -425,12 +426,15 @@ def constant_choices(plan: Plan, truth: Truth) -> Iterator[Finding]:
 
 
 def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
-    """Of every thing that can be chosen in all cases, its cost over the least in each."""
+    """Of every thing that can be chosen in all cases that were measured, its cost over the least in each."""
     found: dict[str, list[float]] = {}
-    part = planned.part
+    part, measured = planned.part, 0
     for one in planned.cases:
         recipe = Recipe(part.name, dict(one.case), one.seed)
         offers = truth.offers(part, recipe)
+        if all(isnan(offer.ratio) for offer in offers):
+            continue
+        measured += 1
         for offer, ratio in zip(offers, counted(offers), strict=True):
             found.setdefault(str(offer.thing), []).append(ratio)
-    return {name: ratios for name, ratios in found.items() if len(ratios) == len(planned.cases)}
+    return {name: ratios for name, ratios in found.items() if len(ratios) == measured}

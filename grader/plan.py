@@ -95,7 +95,7 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     kept += covering(space, check.cases.covering, own, without=frozenset(kept))
     if wide := check.cases.star:
         reach = wide.space if gpu else wide.space.without_gpu()
-        kept += star(reach, wide.count, own, without=frozenset(kept))
+        kept += star(reach, wide.count, own, without=frozenset(kept), together=wide.together)
     kept += check.cases.named_large if gpu else ()
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(kept))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))

@@ -27,15 +27,15 @@ def dtype_of(name: object) -> torch.dtype:
 def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: Generator) -> Tensor:
     """A contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
 
-    normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs.
-    tiny: around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis,
-    zeros elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf and NaN. masked: normal with
-    -inf in up to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its
-    start on, never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
-    masked_negative: the same with -inf as in masked. lowest: around minus a quarter of the largest finite number (at
-    most 1e30). extreme: ±1e4. stretch: normal, but for one stretch of each row, anywhere and up to all of it, of
-    zeros, or of equal numbers, or of numbers around 1000 or -1000, whichever chance says. gap: normal with -inf in one
-    stretch of each row, anywhere, never all of it.
+    normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs. tiny:
+    around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis, zeros
+    elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf and NaN. masked: normal with -inf in
+    up to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its start on,
+    never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
+    masked_negative: the same with -inf as in masked. lowest: around minus half of the largest finite number. extreme:
+    ±1e4. stretch: normal, but for one stretch of each row, anywhere and up to all of it, of zeros, or of equal numbers,
+    or of numbers around 1000 or -1000, whichever chance says. gap: normal with -inf in one stretch of each row,
+    anywhere, never all of it.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -104,8 +104,8 @@ def _masked_negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Gene
 
 
 def _lowest(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    top = min(torch.finfo(dtype).max / 4, 1e30)
-    return (torch.rand(shape, generator=generator, device=generator.device) / 8 - 1) * top
+    # Below what code takes for the lowest number, such as -1e30, and such that log2(e) times it is finite.
+    return (torch.rand(shape, generator=generator, device=generator.device) / 8 - 1) * (torch.finfo(dtype).max / 2)
 
 
 def _late(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:

@@ -13,7 +13,7 @@ import pytest
 from grader.catalogue import Entry, resolve
 from grader.judge.bench import Bench, Request
 from grader.judge.configurations import Found, every_configuration
-from grader.judge.rules import _tuned_case, decide
+from grader.judge.rules import _tuned_cases, decide
 from grader.judge.ruling import Ruling
 from grader.judge.work import works
 from grader.model.cases import Case, Cases, Choice, Size, Space
@@ -199,8 +199,8 @@ def test_the_case_is_the_one_whose_lengths_have_the_largest_product_whatever_its
     cases = Cases(space, ({"M": 400, "N": 2}, {"M": 60, "N": 70}, {"M": 1, "N": 30, "D": 999}), generated=1)
     drawn = PlannedCase(space.case(M=500, N=500), 0)
     planned = [drawn, *(PlannedCase(case, 0) for case in cases.named)]
-    assert _tuned_case(planned, Agrees(cases, every_configuration=True)) is planned[2]
-    assert _tuned_case(planned, Agrees(cases)) is None
+    assert _tuned_cases(planned, Agrees(cases, every_configuration=True)) == [planned[2]]
+    assert _tuned_cases(planned, Agrees(cases)) == []
 
 
 @pytest.mark.parametrize("exercise", ["ex_15", "ex_16", "ex_18", "ex_19"])
@@ -209,3 +209,41 @@ def test_every_part_with_kernels_has_a_case_for_it(exercise: str) -> None:
     for part in entry.exercise.parts:
         rules = [check.rule for check in part.checks if isinstance(check.rule, Agrees)]
         assert any(rule.every_configuration for rule in rules) == part.is_replayed, part.name
+
+
+CUT_IN_ONE_CONFIGURATION = """
+import torch
+import triton
+import triton.language as tl
+
+CONFIGS = [triton.Config({"BLOCK": 1024, "CUT": False}), triton.Config({"BLOCK": 512, "CUT": True})]
+
+
+@triton.autotune(configs=CONFIGS, key=[])
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr, CUT: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    if CUT:
+        x = x.to(DTYPE).to(x.dtype)
+    tl.store(z_ptr + offsets, x + tl.load(y_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, z, x.numel())
+    return z
+"""
+
+
+@pytest.mark.parametrize("dtype", ["tl.float16", "tl.bfloat16"])
+def test_a_configuration_that_is_wrong_for_one_dtype_alone_is_found(
+    server: ForkServer, ex_15: Entry, dtype: str
+) -> None:
+    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    planned = next(one for one in plan.checks if one.id == "vector_add.tail")
+    with bench_of(server, ex_15, CUT_IN_ONE_CONFIGURATION.replace("DTYPE", dtype)) as bench:
+        ruling = decide(bench, planned)
+    assert ruling.failure is not None
+    assert "CUT=True" in ruling.failure.cause.title
+    assert ruling.failing is not None

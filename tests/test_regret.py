@@ -119,3 +119,38 @@ def test_the_mean_is_geometric() -> None:
     assert mean_regret([1.0, 4.0]) == pytest.approx(1.0)
     assert mean_regret([2.0, 0.5]) == pytest.approx(0.0)
     assert math.isclose(mean_regret([1.21]), 0.21)
+
+
+def rewritten(entry: Entry, name: str, old: str, new: str) -> None:
+    text = (entry.folder / name).read_text()
+    assert old in text
+    (entry.folder / name).write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def beyond(entry: Entry) -> Entry:
+    """The same table, and a fourth shape that is not in it."""
+    rewritten(entry, "spec.py", "(1, 2, 3)", "(1, 2, 3, 4)")
+    rewritten(entry, "spec.py", '{"N": 3}', '{"N": 3}, {"N": 4}')
+    rewritten(entry, "oracle.py", "MEASURED[str(n)]", "MEASURED.get(str(n), {})")
+    return entry
+
+
+def test_where_nothing_was_measured_any_of_the_things_is_right(server: ForkServer, beyond: Entry) -> None:
+    result = judged(server, beyond, "return 'b' if n > 2 else 'a'")
+    assert (result.status, result.points) == ("pass", 100)
+    assert result.metrics["cases"] == 3
+
+
+def test_where_nothing_was_measured_an_answer_must_come(server: ForkServer, beyond: Entry) -> None:
+    assert judged(server, beyond, "return {1: 'a', 2: 'a', 3: 'b'}[n]").status == "crash"
+    assert judged(server, beyond, "return 'b' if n == 3 else 'a' if n < 3 else None").status == "fail"
+
+
+def test_an_answer_that_is_remembered_for_other_things_fails(server: ForkServer, entry: Entry) -> None:
+    rewritten(entry, "inputs.py", "for place in order)", "for place in order[:1])")
+    rewritten(entry, "oracle.py", '.get(thing, float("nan"))', ".get(thing, 30.0)")
+    assert judged(server, entry, "return things[0]").status == "pass"
+    result = judged(server, entry, "return KNOWN.setdefault(n, things[0])\n\nKNOWN = {}")
+    assert result.cause is not None
+    assert (result.status, result.cause.kind) == ("fail", "no_choice")

@@ -67,7 +67,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
                 "grader.protocol",
                 *(
                     f"grader.child.{name}"
-                    for name in ("cutecompiling", "cutedsl", "launches", "modes", "see_through", "storage")
+                    for name in ("cutecompiling", "cutedsl", "launches", "modes", "packages", "see_through", "storage")
                 ),
             ),
         ),

@@ -102,3 +102,33 @@ def test_a_plan_ends_with_the_star_and_its_cases_are_replayed_by_token_and_shrin
         assert replay_plan(exercise(cases), token, gpu=False).checks[0].cases == (one,)
         assert cases.around(one.case) is FAR
     assert cases.around(planned.cases[0].case) is NEAR
+
+
+BROAD = Space({"M": Size(1, 9000), "N": Size(1, 9000), "K": Size(8, 9000, multiple_of=8), "dtype": Choice(DTYPES)})
+
+
+def little_work(case: Case) -> bool:
+    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 21
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_points_together_are_long_along_every_length_and_as_large_as_is_allowed(seed: int) -> None:
+    cases = star(Space(BROAD.axes, little_work), 0, seed, together=6)
+    assert len(cases) == 6
+    for case in cases:
+        lengths = [int(case[name]) for name in "MNK"]
+        assert little_work(case)
+        assert min(lengths) >= 16
+        assert max(lengths) <= 32 * min(lengths)
+        assert lengths[0] * lengths[1] * lengths[2] >= 1 << 19
+    assert {case["dtype"] for case in cases} == {*DTYPES}
+
+
+def test_without_a_limit_points_together_end_where_the_lengths_do() -> None:
+    assert all(max(int(case[name]) for name in "MNK") >= 7000 for case in star(BROAD, 0, 1, together=4))
+
+
+def test_points_together_come_after_the_arms_and_leave_them_as_they_are() -> None:
+    alone, both = star(FAR, 4, 2), star(FAR, 4, 2, together=2)
+    assert both[:4] == alone
+    assert len(both) == 6

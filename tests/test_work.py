@@ -272,7 +272,7 @@ def judged_cases(
         answer = Returned("returned", (), (), (), next(waiting), (), (), allocated)
         return Trial(Recipe("p", dict(case), seed), Finished(answer, ()), expected, failure, 0.0)  # type: ignore[arg-type]
 
-    bench: Any = SimpleNamespace(try_case=try_case, part=SimpleNamespace(outputs=("z",)), passed=[])
+    bench: Any = SimpleNamespace(try_case=try_case, part=SimpleNamespace(outputs=("z",)), passed=[], evidence=[])
     return works(bench, [ONE] * len(calls), model or MODEL)
 
 

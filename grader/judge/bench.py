@@ -125,8 +125,10 @@ class Trial:
 class Evidence:
     """What one call did: the kernels that it launched and the operations in them, what computed besides.
 
-    helpers: functions of installed packages that kernels call. reads: those that told Python values of a tensor. Names
-    alone: that of all calls is kept, and the answers themselves may be as large as a frame.
+    helpers: functions of installed packages that kernels call. reads: those that told Python values of a tensor. seed:
+    as planned. launches, moved_bytes: how many kernels ran, and what they loaded and stored, of a call that was
+    replayed; 0 where that is not known. Names and numbers alone: that of all calls is kept, and answers may be as large
+    as a frame.
     """
 
     case: Case
@@ -137,6 +139,9 @@ class Evidence:
     is_replayed: bool = False
     reads: tuple[Deed, ...] = ()
     helpers: tuple[str, ...] = ()
+    seed: int = 0
+    launches: int = 0
+    moved_bytes: int = 0
 
 
 def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -148,19 +153,30 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
     )
 
 
-def _evidence_of_trace(case: Case, told: Told, outcome: Outcome, untold: tuple[str, ...]) -> Evidence:
+def _evidence_of_trace(request: Request, told: Told, outcome: Outcome, untold: tuple[str, ...]) -> Evidence:
     deeds = [_words(deed.name, deed.line) for deed in told.deeds]
     is_replayed = told.is_replayed and not untold
-    kernels, operations = told.kernels, frozenset[str]()
+    kernels, operations, launched, moved = told.kernels, frozenset[str](), 0, 0
     if is_replayed and isinstance(outcome, Finished):
         # What was launched is a fact then.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
-    names = tuple(clean(name, 80) for name in kernels)
-    helpers = tuple(clean(text.words, 200) for text in told.trace.kernels if text.home)
-    seen = tuple(dict.fromkeys(deeds))
-    return Evidence(case, names, operations, seen, untold, is_replayed, _reads(told.deeds), helpers)
+        launched, counts = len(launches), [launch.traffic for launch in launches if launch.traffic]
+        moved = sum(count.loaded_bytes + count.stored_bytes for count in counts)
+    return Evidence(
+        request.case,
+        tuple(clean(name, 80) for name in kernels),
+        operations,
+        tuple(dict.fromkeys(deeds)),
+        untold,
+        is_replayed,
+        _reads(told.deeds),
+        tuple(clean(text.words, 200) for text in told.trace.kernels if text.home),
+        request.seed,
+        launched,
+        moved,
+    )
 
 
 def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
@@ -381,7 +397,7 @@ class Bench:
             if told.is_replayed and not (untold or request.configurations or told.found or request.carries):
                 outcome = self._passing_over(told, call, outcome, expected)
             if part is self.part:
-                self.evidence.append(_evidence_of_trace(request.case, told, outcome, untold))
+                self.evidence.append(_evidence_of_trace(request, told, outcome, untold))
         elif told is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:

@@ -48,8 +48,9 @@ class Found:
         return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
 
 
-def every_configuration(bench: Bench, one: PlannedCase, usual: Trial) -> Found:
-    """Run a case in every configuration, in the interpreter. usual: the same case, run as it is otherwise.
+def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0) -> Found:
+    """Run a case in every configuration, in the interpreter. usual: the same case, run as it is otherwise. spent_s: how
+    much of the time that a part's configurations may take went into other cases.
 
     A configuration that the GPU refuses is passed over, as an autotuner does. Where there is a GPU, it also has a say
     in what is wrong.
@@ -65,7 +66,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial) -> Found:
         if usual.failure or usual.configurations < 2:
             return Found(known=usual.configurations)
     found = Found(known=usual.configurations)
-    before, refused = interpreted.pair.worked_s, list[str]()
+    before, refused = interpreted.pair.worked_s - spent_s, list[str]()
     with interpreted.aside():
         for first in range(0, found.known, _AT_A_TIME):
             if interpreted.pair.worked_s - before > _MOST_S:

@@ -39,15 +39,23 @@ class Choice:
 
 
 def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
-    """Ask for a choice in every case; the geometric mean of the costs over the least ones decides."""
+    """Ask for a choice in every case; the geometric mean of the costs over the least ones decides.
+
+    Where nothing was measured, the answer must only be one of the choices; and so must that to the same case with other
+    things to choose from, or in another order, which a remembered answer need not be.
+    """
     if not bench.truth.has_measurements:
         return Ruling(None, unfit=_NOTHING_MEASURED)
     choices: list[Choice] = []
     for one in cases:
         found = _choice(bench, one)
-        if isinstance(found, Failure):
-            return Ruling(found, one)
-        choices.append(found)
+        again = _choice(bench, replace(one, seed=one.seed ^ 1)) if not isinstance(found, Failure) else None
+        if failure := next((each for each in (found, again) if isinstance(each, Failure)), None):
+            return Ruling(failure, one)
+        if isinstance(found, Choice):
+            choices.append(found)
+    if not choices:
+        return Ruling(None)
     mean = mean_regret([choice.ratio for choice in choices])
     share = band.share(mean)
     worst = sorted(choices, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
@@ -106,7 +114,8 @@ def counted(offers: Sequence[Offer]) -> list[float]:
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
 
 
-def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure:
+def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure | None:
+    """What is chosen in one case; None where nothing was measured that it could be held against."""
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
     outcome = bench.ask(recipe, (Slot("int64", (), 0, 8),))
@@ -118,6 +127,8 @@ def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure:
     if outcome.answer.changed or not 0 <= place < len(offers):
         kind = clean(outcome.answer.outputs[0].kind, 60) if outcome.answer.outputs else "nothing"
         return _no_choice(one, part.chooses, kind)
+    if all(isnan(offer.ratio) for offer in offers):
+        return None
     chosen, best = offers[place].thing, next(offer.thing for offer in offers if offer.ratio == 1)
     ratios = {str(offer.thing): -1.0 if isnan(offer.ratio) else offer.ratio for offer in offers}
     things = tuple(offer.thing for offer in offers)

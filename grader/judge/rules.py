@@ -13,11 +13,12 @@ from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.compare import compare, tensor_of
 from grader.judge.configurations import Found, every_configuration, others
+from grader.judge.meant import meant_as_well
 from grader.judge.regret import regrets
 from grader.judge.ruling import Ruling
 from grader.judge.stateful import stateful
 from grader.judge.work import works
-from grader.model.cases import Size
+from grader.model.cases import Size, Space, Value
 from grader.model.exercise import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
 from grader.plan import PlannedCase, PlannedCheck
 from grader.protocol.messages import Launch
@@ -29,6 +30,8 @@ from grader.sandbox.outcome import Finished
 _MOST_EXPLAINED = 4
 # Calls after which results are still looked for in earlier ones' memory: more than a ring of buffers is long.
 _MORE = 13
+# The same after those of the last case, which is the largest: some rings are for large results.
+_FEW = 4
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
@@ -69,11 +72,11 @@ def _ruled(bench: Bench, planned: PlannedCheck) -> Ruling:  # noqa: PLR0911  one
         case Stateful() as rule:
             return stateful(bench, planned.cases, rule)
         case Fresh():
-            return _first_failure(planned.cases, lambda one: fresh(bench, one, more=_MORE * (one is planned.cases[0])))
+            return _first_failure(planned.cases, lambda one: fresh(bench, one, more=_more(planned.cases, one)))
         case UsesKernels(allowed_operators=allowed, operations=operations):
             return uses_kernels(bench, planned.cases, allowed, operations)
         case Launches(most=most):
-            return launches(bench, planned.cases, most)
+            return launches(bench, planned.cases, most, planned.check.rule.cases.space)
         case WorkModel() as model:
             return works(bench, planned.cases, model)
         case Regret() as band:
@@ -93,8 +96,8 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     Where the rule says so, one case is run in every configuration of autotuned kernels as well.
     """
     worst, run = 0.0, 0
-    tuned = _tuned_case(cases, rule)
-    usual: Trial | None = None
+    tuned = _tuned_cases(cases, rule)
+    usual: dict[PlannedCase, Trial] = {}
     failed: list[tuple[PlannedCase, Failure]] = []
     left_out: dict[PlannedCase, str] = {}
     trials = bench.tries([Request(one.case, one.seed, may_be_left_out=True) for one in cases])
@@ -103,7 +106,8 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             left_out[one] = trial.left_out
             continue
         worst, run = max(worst, trial.worst), run + 1
-        usual = trial if one is tuned else usual
+        if one in tuned:
+            usual[one] = trial
         if trial.failure:
             # Once: it would be the same for the others.
             judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
@@ -121,21 +125,43 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
-        found = every_configuration(bench, tuned, usual) if tuned and usual else Found()
-        failing = tuned if found.failure else None
+        found, failing = _in_every_configuration(bench, [one for one in tuned if one in usual], usual)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
     return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=notes)
 
 
-def _tuned_case(cases: Sequence[PlannedCase], rule: Agrees) -> PlannedCase | None:
-    """The case that is run in every configuration: of the canonical ones that whose lengths have the largest product,
-    which most tiles do not fill.
+def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
+    """The cases that are run in every configuration: of each dtype the largest canonical one, largest first.
+
+    The largest is that whose lengths have the largest product. Most tiles do not fill it; and a configuration may be
+    wrong for one dtype alone: one that allows TF32, say.
     """
     lengths = [name for name, domain in rule.cases.space.axes.items() if isinstance(domain, Size)]
+
+    def volume(one: PlannedCase) -> int:
+        return prod(max(1, int(one.case[name])) for name in lengths)
+
     named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
-    return max(named, key=lambda one: prod(max(1, int(one.case[name])) for name in lengths), default=None)
+    largest: dict[Value, PlannedCase] = {}
+    for one in sorted(named, key=volume, reverse=True):
+        largest.setdefault(one.case.get("dtype", ""), one)
+    return list(largest.values())
+
+
+def _in_every_configuration(
+    bench: Bench, cases: Sequence[PlannedCase], usual: Mapping[PlannedCase, Trial]
+) -> tuple[Found, PlannedCase | None]:
+    """What came of the largest of the cases, or of the first that fails; and that one."""
+    first, before = Found(), bench.interpreted().pair.worked_s
+    for one in cases:
+        spent_s = bench.interpreted().pair.worked_s - before
+        found = every_configuration(bench, one, usual[one], spent_s)
+        if found.failure:
+            return found, one
+        first = first if first.known else found
+    return first, None
 
 
 def _extent(one: PlannedCase) -> int:
@@ -234,6 +260,10 @@ def fresh(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
             return replace(trial.failure, clues=(*trial.failure.clues, Clue("remembered_input", 0.7, seen)))
     wrong = next((trial.failure for trial in others if trial.failure), None)
     return _alias(*trials) or wrong or _repeats(bench, first, fourth)
+
+
+def _more(cases: Sequence[PlannedCase], one: PlannedCase) -> int:
+    return _MORE if one is cases[0] else _FEW if one is cases[-1] else 0
 
 
 def _other_seed(seed: int) -> int:
@@ -446,8 +476,12 @@ def _listed_once(names: Iterable[str]) -> str:
 # -- launches --------------------------------------------------------------------------------------------------------
 
 
-def launches(bench: Bench, cases: Sequence[PlannedCase], most: int) -> Ruling:
-    """No more than `most` launches in one call, and at least one; of a call that gave the right answer."""
+def launches(bench: Bench, cases: Sequence[PlannedCase], most: int, space: Space) -> Ruling:
+    """No more than `most` launches in one call, and at least one; of a call that gave the right answer.
+
+    space: calls of other checks that lie in it are meant as well: those that had too many launches are made again here.
+    """
+    cases = [*cases, *meant_as_well(bench.evidence, cases, space, lambda seen: seen.launches > most)]
     metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
         trial = bench.try_case(one.case, one.seed)

@@ -7,7 +7,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import torch
@@ -126,16 +126,16 @@ class Truth:
         return ", ".join(f"{name} {value}" for name, value in environment.items())
 
     def offers(self, part: Part, recipe: Recipe) -> tuple[Offer, ...]:
-        """The things that a choosing part is given, in their order, and what each costs.
-
-        Raises GradeError where nothing is known of any of them.
+        """The things that a choosing part is given, in their order, and what each costs over the least; NaN where that
+        is not known. Raises GradeError for costs that cannot be.
         """
         inputs = self.inputs(recipe)
         costs = [float(cost) for cost in _function(self._oracle, part.name)(*inputs)]
         things = list(inputs[part.arguments.index(part.chooses)])  # type: ignore[call-overload]
-        if len(costs) != len(things) or not any(cost > 0 for cost in costs):
-            raise GradeError(f"oracle.py: {part.name} must give a positive cost for some choice, got {costs[:8]}")
-        least = min(cost for cost in costs if not isnan(cost))
+        known = [cost for cost in costs if not isnan(cost)]
+        if len(costs) != len(things) or not all(cost > 0 for cost in known):
+            raise GradeError(f"oracle.py: {part.name} must give a positive cost or NaN for each, got {costs[:8]}")
+        least = min(known, default=nan)
         return tuple(Offer(thing, cost / least) for thing, cost in zip(things, costs, strict=True))
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:

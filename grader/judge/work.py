@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.judge.bench import Bench, Trial
+from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.causes import Failure
 from grader.judge.clues import Clue
 from grader.judge.configurations import others, words_of
+from grader.judge.meant import meant_as_well
 from grader.judge.ruling import Ruling
 from grader.model.exercise import Allowance, WorkModel
 from grader.model.formula import evaluate
@@ -50,7 +51,15 @@ class Weighed:
 
 
 def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
-    """Count what a call of every case uses; the worst share of the points counts."""
+    """Count what a call of every case uses; the worst share of the points counts.
+
+    Calls of other checks that lie in the model's space are meant as well: those that moved so much that nothing is
+    earned are made again here.
+    """
+    cases = [
+        *cases,
+        *meant_as_well(bench.evidence, cases, model.cases.space, lambda seen: _moved_too_much(seen, model)),
+    ]
     found: list[Weighed] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
@@ -71,6 +80,11 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     evidence = {"more than needed": f"{worst.work.words}: {worst.advice}"} if worst.advice else {}
     work = tuple(each.work for each in found)
     return Ruling(None, evidence=evidence, metrics=_metrics(found), work=work, share=worst.share)
+
+
+def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
+    limit = model.moved
+    return limit is not None and seen.moved_bytes >= limit.none * evaluate(limit.bytes, seen.case)
 
 
 def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> Weighed | str:

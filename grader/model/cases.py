@@ -156,6 +156,11 @@ class Space:
         """Whether the combination is one that the contract allows."""
         return self.where is None or bool(self.where(case))
 
+    def holds(self, case: Case) -> bool:
+        """Whether a case is one of this space."""
+        inside = all(name in self.axes and value in self.axes[name] for name, value in case.items())
+        return inside and len(case) == len(self.axes) and self.allows(case)
+
     def up_to(self, case: Case) -> Space:
         """The part of the space in which no axis is harder than in `case`: where shrinking looks."""
         return Space({name: domain.up_to(case[name]) for name, domain in self.axes.items()}, self.where)
@@ -195,14 +200,17 @@ class Star:
     """At most `count` cases of a space, in each of which one length is far longer than the others (grader.star).
 
     space: it has the axes of the check's own space, with lengths far beyond its bounds; its `where` says what one case
-    may cost.
+    may cost. together: at most so many cases more, in which all lengths are long.
     """
 
     count: int
     space: Space
+    together: int = 0
 
     def __post_init__(self) -> None:
-        require(self.count >= 1, "Star.count", "be at least 1", self.count)
+        require(self.count >= 0, "Star.count", "be at least 0", self.count)
+        require(self.together >= 0, "Star.together", "be at least 0", self.together)
+        require(self.count + self.together >= 1, "Star", "hold at least one case", self.count)
         require(
             any(isinstance(domain, Size) for domain in self.space.axes.values()),
             "Star.space",
@@ -232,7 +240,8 @@ class Cases:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
         require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
-        held = self.generated + self.covering + len(self.canonical) + (self.star.count if self.star else 0)
+        held = self.generated + self.covering + len(self.canonical)
+        held += self.star.count + self.star.together if self.star else 0
         require(held > 0, "Cases", "hold at least one case", held)
         if self.star:
             axes = (list(self.space.axes), list(self.star.space.axes))
@@ -255,8 +264,7 @@ class Cases:
 
     def around(self, case: Case) -> Space:
         """The space that a case lies in: where smaller ones are looked for."""
-        inside = all(case[name] in domain for name, domain in self.space.axes.items()) and self.space.allows(case)
-        return self.space if inside or self.star is None else self.star.space
+        return self.space if self.star is None or self.space.holds(case) else self.star.space
 
     @property
     def named(self) -> tuple[Case, ...]:

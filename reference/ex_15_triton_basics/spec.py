@@ -1,7 +1,8 @@
 """ex_15: four memory-bound kernels, from a vector addition to a reduction.
 
-Axes: N elements in a vector; M rows of N columns. `offset` starts a 1-D input at that element of a larger tensor, so
-that its address is not 16-byte aligned; `stride` adds that many unused columns to every row.
+Axes: N elements in a vector; M rows of N columns. `offset` starts the first vector at that element of a larger tensor,
+so that its address is not 16-byte aligned, and the others elsewhere (see inputs.py); `stride` adds that many unused
+columns to every row, or repeats one row.
 """
 
 from collections.abc import Callable
@@ -73,7 +74,15 @@ ROWS = (
     *("normal", "large", "constant", "shifted", "masked", "late", "negative", "masked_negative", "lowest"),
     *("stretch", "gap"),
 )
-STARTS = (0, 1, 3, 7)
+# From 8 on an address is aligned again, but is not where the memory starts; the other vectors are not aligned then.
+STARTS = (0, 1, 3, 7, 8)
+# An arm of a star ends in the last eighth of that, which is beyond 2**18.
+FAR = 300_000
+# 1024 blocks of 1024 elements.
+MANY = 1 << 20
+# What is moved beside the elements, such as sums of blocks, is little from here on.
+LONG = 1 << 13
+APART: tuple[Value, ...] = (0, 1, 13, 64, "repeated")
 
 
 def elementwise(
@@ -115,8 +124,8 @@ def elementwise(
             WRITES,
             Agrees(
                 Cases(
-                    vectors(("normal",), offsets=(0, 1, 3, 7)),
-                    ({"N": 1000, "offset": 1}, {"N": 64, "offset": 7}),
+                    vectors(("normal",), offsets=STARTS),
+                    ({"N": 1000, "offset": 1}, {"N": 64, "offset": 7}, {"N": 500, "offset": 8}),
                     generated=3,
                 )
             ),
@@ -131,7 +140,7 @@ def elementwise(
                     vectors(values, length=Size(1, 1 << 16), offsets=STARTS),
                     generated=0,
                     covering=20,
-                    star=Star(4, vectors(values, length=Size(1, 1 << 18), offsets=STARTS)),
+                    star=Star(4, vectors(values, length=Size(1, FAR), offsets=STARTS)),
                 )
             ),
         ),
@@ -140,7 +149,15 @@ def elementwise(
             "Computes anew at every call and returns memory of its own",
             points[5],
             WRITES,
-            Fresh(Cases(vectors(("normal",), length=Size(1, 1500), offsets=STARTS), ({"N": 1000},), 0, covering=3)),
+            Fresh(
+                Cases(
+                    vectors(("normal",), length=Size(1, 1500), offsets=STARTS),
+                    ({"N": 1000},),
+                    generated=0,
+                    covering=2,
+                    star=Star(1, vectors(("normal",), length=Size(1, 1 << 17), offsets=STARTS)),
+                )
+            ),
         ),
         Check(
             "kernels",
@@ -152,18 +169,19 @@ def elementwise(
     )
 
 
-def one_launch(points: float, most: int = 1) -> Check:
+def one_launch(points: float, values: tuple[str, ...], most: int = 1) -> Check:
     """The check that a vector part needs at most `most` launches."""
     title = "One kernel launch does it all" if most == 1 else f"At most {most} kernel launches"
-    return Check(
-        "launches", title, points, BANDWIDTH, Launches(Cases(vectors(("normal",)), ({"N": 3000},), generated=0), most)
-    )
+    meant = vectors(values, length=Size(1, MANY), offsets=STARTS)
+    return Check("launches", title, points, BANDWIDTH, Launches(Cases(meant, ({"N": 3000},), generated=0), most))
 
 
-def traffic(title: str, points: float, elements: str, *, length: int = 10_000) -> Check:
+def traffic(title: str, points: float, values: tuple[str, ...], elements: str, *, length: int = 10_000) -> Check:
     """The check that a vector part moves few more elements than that; half as many again earn nothing."""
     cases = Cases(
-        vectors(("normal",), length=Size(1, 1 << 16)), ({"N": length}, {"N": length, "dtype": "float16"}), generated=0
+        vectors(values, length=Size(LONG, MANY), offsets=STARTS),
+        ({"N": length}, {"N": length, "dtype": "float16"}),
+        generated=0,
     )
     moved = Allowance(f"itemsize * {elements}", full=1.1, none=1.5)
     return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved))
@@ -177,8 +195,8 @@ VECTOR_ADD = Part(
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, group=32),
     checks=(
         *elementwise(ADDABLE, (2, 3, 2, 1, 1, 1, 2)),
-        one_launch(1),
-        traffic("Moves no more than 3·N elements", 2, "3 * N"),
+        one_launch(1, ADDABLE),
+        traffic("Moves no more than 3·N elements", 2, ADDABLE, "3 * N"),
         Check(
             "speed",
             "Speed relative to torch's addition",
@@ -215,8 +233,8 @@ FUSED_MULTIPLY_ADD = Part(
             # A product rounded to float16 before the addition: only here is nothing else left of the result.
             telling=({"N": 700, "dtype": "float16", "values": "cancelling"},),
         ),
-        one_launch(2),
-        traffic("Moves no more than 4·N elements (unfused: 6·N)", 2, "4 * N"),
+        one_launch(2, CHAINABLE),
+        traffic("Moves no more than 4·N elements (unfused: 6·N)", 2, CHAINABLE, "4 * N"),
         Check(
             "speed",
             "Speed relative to eager x*y + z",
@@ -256,20 +274,34 @@ def many_elements(case: Case) -> bool:
     return int(case["M"]) * int(case["N"]) <= 1 << 17
 
 
+def very_many_elements(case: Case) -> bool:
+    """Leaves room for rows that are as many as they are long."""
+    return int(case["M"]) * int(case["N"]) <= 1 << 18
+
+
 def matrices(
     values: tuple[str, ...],
     *,
     rows: Size = Size(1, 24),
     columns: Size = Size(1, 3000),
-    strides: tuple[int, ...] = (0,),
-    where: Callable[[Case], bool] = few_elements,
+    strides: tuple[Value, ...] = (0,),
+    where: Callable[[Case], bool] | None = few_elements,
 ) -> Space:
-    """Matrices of M rows and N columns; the rows lie N + stride elements apart."""
+    """Matrices of M rows and N columns; the rows lie N + stride elements apart, or in the same place."""
     return Space(
         {"M": rows, "N": columns, "dtype": FLOATS, "values": Choice(values), "stride": Choice(strides)},
         where=where,
     )
 
+
+# Rows that are read once and written once, in one launch.
+ONCE = matrices(
+    ROWS,
+    rows=Size(1, 2500),
+    columns=Size(1, 8192),
+    strides=tuple(one for one in APART if one != "repeated"),
+    where=None,
+)
 
 ROW_SOFTMAX = Part(
     name="row_softmax",
@@ -326,7 +358,11 @@ ROW_SOFTMAX = Part(
             3,
             WRITES,
             Agrees(
-                Cases(matrices(("normal",), strides=(0, 1, 13, 64)), ({"M": 5, "N": 96, "stride": 13},), generated=4)
+                Cases(
+                    matrices(("normal",), strides=APART),
+                    ({"M": 5, "N": 96, "stride": 13}, {"M": 5, "N": 60, "stride": "repeated"}),
+                    generated=4,
+                )
             ),
         ),
         Check(
@@ -337,7 +373,11 @@ ROW_SOFTMAX = Part(
             Agrees(
                 Cases(
                     matrices(
-                        ("normal", "shifted", "large"), rows=Size(1, 400), columns=Size(1, 16384), strides=(0, 13)
+                        ("normal", "shifted", "large", "gap"),
+                        rows=Size(1, 400),
+                        columns=Size(1, 16384),
+                        strides=(0, 13),
+                        where=many_elements,
                     ),
                     (
                         {"M": 2, "N": 16384},
@@ -345,6 +385,8 @@ ROW_SOFTMAX = Part(
                         # Large enough for float32's exponential to overflow, in rows that lie apart.
                         {"M": 2, "N": 12001, "values": "large", "stride": 13},
                         {"M": 2, "N": 9001, "values": "shifted", "stride": 13, "dtype": "float16"},
+                        # Nothing but -inf for longer than a block, amid a row.
+                        {"M": 12, "N": 10001, "values": "gap", "dtype": "bfloat16"},
                     ),
                     generated=0,
                 )
@@ -361,7 +403,7 @@ ROW_SOFTMAX = Part(
                         ROWS,
                         rows=Size(1, 400),
                         columns=Size(1, 16384),
-                        strides=(0, 1, 13, 64),
+                        strides=APART,
                         where=many_elements,
                     ),
                     generated=0,
@@ -370,11 +412,12 @@ ROW_SOFTMAX = Part(
                         6,
                         matrices(
                             ROWS,
-                            rows=Size(1, 1500),
+                            rows=Size(1, 2500),
                             columns=Size(1, 16384),
-                            strides=(0, 1, 13, 64),
-                            where=many_elements,
+                            strides=APART,
+                            where=very_many_elements,
                         ),
+                        together=1,
                     ),
                 )
             ),
@@ -386,10 +429,13 @@ ROW_SOFTMAX = Part(
             WRITES,
             Fresh(
                 Cases(
-                    matrices(("normal",), rows=Size(1, 6), columns=Size(1, 300), strides=(0, 1, 13, 64)),
+                    matrices(("normal",), rows=Size(1, 6), columns=Size(1, 300), strides=APART),
                     ({"M": 4, "N": 200},),
                     generated=0,
-                    covering=3,
+                    covering=2,
+                    star=Star(
+                        0, matrices(("normal",), rows=Size(1, 99), columns=Size(1, 2000), strides=APART), together=1
+                    ),
                 )
             ),
         ),
@@ -405,7 +451,7 @@ ROW_SOFTMAX = Part(
             "One kernel launch does it all for rows of up to 8192 columns",
             2,
             BANDWIDTH,
-            Launches(Cases(matrices(("normal",)), ({"M": 6, "N": 500},), generated=0)),
+            Launches(Cases(ONCE, ({"M": 6, "N": 500},), generated=0)),
         ),
         Check(
             "traffic",
@@ -414,8 +460,8 @@ ROW_SOFTMAX = Part(
             BANDWIDTH,
             WorkModel(
                 Cases(
-                    matrices(("normal",), columns=Size(1, 8192)),
-                    ({"M": 6, "N": 500}, {"M": 3, "N": 8192, "dtype": "float16"}),
+                    ONCE,
+                    ({"M": 6, "N": 500}, {"M": 3, "N": 8192, "dtype": "float16"}, {"M": 2, "N": 8000, "stride": 13}),
                     generated=0,
                 ),
                 # A row that is read twice costs half as much again, for some of the points.
@@ -475,16 +521,17 @@ GLOBAL_SUM = Part(
             WRITES,
             Agrees(
                 Cases(
-                    vectors(("normal",), length=Size(1, 300_000)),
-                    ({"N": 65_536},),
+                    vectors(("normal", "shifted"), length=Size(1, 2 * MANY)),
+                    # More blocks of 1024 than a second kernel joins in one of its own.
+                    ({"N": 65_536}, {"N": 1_200_003, "dtype": "float16", "values": "shifted"}),
                     generated=0,
                     large=({"N": 40_000_003},),
                 )
             ),
         ),
-        one_launch(1, most=2),
+        one_launch(1, SUMMABLE, most=2),
         # The blocks' sums, written and read again, are little beside so many elements.
-        traffic("Reads every element once", 3, "N", length=1 << 16),
+        traffic("Reads every element once", 3, SUMMABLE, "N", length=1 << 16),
         Check(
             "speed",
             "Speed relative to torch.sum",

@@ -63,9 +63,19 @@ def little_work(case: Case) -> bool:
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 20
 
 
+# No side of a product is longer whose sides are all long.
+BROAD = 1000
+
+
+def several_tiles(case: Case) -> bool:
+    """Leaves room for several tiles of any size along all three sides, where none is very long."""
+    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 23
+
+
 def one_long_side(case: Case) -> bool:
-    """Leaves room for one side that is far longer than any tile, where the others are short."""
-    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 18
+    """Leaves room for one side that is far longer than any tile, where the others are short; or for several tiles."""
+    sides = [int(case[side]) for side in "MNK"]
+    return sides[0] * sides[1] * sides[2] <= 1 << 18 or (several_tiles(case) and max(sides) <= BROAD)
 
 
 def sums_stay_finite(case: Case) -> bool:
@@ -116,6 +126,9 @@ TAILS: Named = (
     sized(32, 96, 160),
     sized(63, 191, 61, "float16"),
     sized(33, 50, 70, "bfloat16"),
+    # Several steps and several tiles of any configuration: the largest of each dtype is run in all of them.
+    sized(150, 140, 290, "float16"),
+    sized(140, 70, 288),
 )
 THIN: Named = (
     sized(1, 150, 64),
@@ -163,7 +176,10 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Right for sizes that do not fill the last tiles, in M, N and K",
             points[1],
             WRITES,
-            Agrees(Cases(products(where=little_work), TAILS, generated=3, large=LARGE_TAILS), every_configuration=True),
+            Agrees(
+                Cases(products(sides=Size(1, 300), where=several_tiles), TAILS, generated=3, large=LARGE_TAILS),
+                every_configuration=True,
+            ),
         ),
         Check(
             "thin",
@@ -222,7 +238,9 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                     products(families, sides=Size(1, 700), depth=Size(1, 2000), layouts=LAYOUTS, where=little_work),
                     generated=0,
                     covering=20,
-                    star=Star(5, products(families, sides=Size(1, 6000), layouts=LAYOUTS, where=one_long_side)),
+                    star=Star(
+                        5, products(families, sides=Size(1, 9500), layouts=LAYOUTS, where=one_long_side), together=2
+                    ),
                 )
             ),
         ),
@@ -231,7 +249,16 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Computes anew at every call and returns memory of its own",
             points[7],
             WRITES,
-            Fresh(Cases(products(sides=Size(1, 60), layouts=LAYOUTS), (small,), generated=0, covering=4)),
+            Fresh(
+                Cases(
+                    products(sides=Size(1, 60), layouts=LAYOUTS),
+                    (small,),
+                    generated=0,
+                    covering=1,
+                    # Workspaces and pools are for large problems.
+                    star=Star(3, products(sides=Size(1, 1200), layouts=LAYOUTS, where=one_long_side)),
+                )
+            ),
         ),
         Check(
             "kernels",
@@ -250,8 +277,12 @@ def tiled_traffic(points: float) -> Check:
     tiles of 64 × 64 spare. Tiles half as wide and half as high move twice as much.
     """
     cases = Cases(
-        products(sides=Size(64, 192), depth=Size(512, 4096)),
-        (sized(64, 64, 3072, "float16"), sized(64, 64, 1024)),
+        products(sides=Size(64, 192), depth=Size(512, 4096), layouts=LAYOUTS),
+        (
+            sized(64, 64, 3072, "float16"),
+            sized(64, 64, 1024),
+            sized(64, 64, 1024, "bfloat16", a_layout="sliced", b_layout="columns"),
+        ),
         generated=0,
     )
     # Each element of a is read once per tile column, each of b once per tile row, and c is written once.
@@ -329,7 +360,9 @@ MATMUL_BIAS_SILU = Part(
             "One kernel launch does it all",
             3,
             BANDWIDTH,
-            Launches(Cases(products(), (sized(96, 80, 70),), generated=0)),
+            Launches(
+                Cases(products(FUSED_VALUES, sides=Size(1, 9500), layouts=LAYOUTS), (sized(96, 80, 70),), generated=0)
+            ),
         ),
         tiled_traffic(6),
         Check(

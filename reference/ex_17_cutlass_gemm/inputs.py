@@ -6,9 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, values, with_row_gap
+from grader.tensors import differing, dtype_of, values, with_row_gap
 
 GAP = 5
+LAYOUTS = ("rows", "columns", "sliced")
 
 
 class Candidate(NamedTuple):
@@ -69,8 +70,9 @@ CANDIDATES = tuple(
 def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[object, ...]:
     """mA: [M, K], mB: [N, K], mC: [M, N] of NaN, float32; the tiler; the threads.
 
-    layout: "rows" lie one after another; "columns" do; "sliced" matrices are windows of wider ones. nonfinite: some
-    rows of A hold an inf or a NaN, and B many zeros, one row of them only zeros.
+    layout: "rows" lie one after another; "columns" do; "sliced" matrices are windows of wider ones; "mixed": each of
+    the three lies in another of these ways. nonfinite: some rows of A hold an inf or a NaN, and B many zeros, one row
+    of them only zeros.
     """
     m, n, k = (int(case[axis]) for axis in "MNK")
     a = values("shifted" if case["values"] == "shifted" else "normal", (m, k), torch.float32, generator)
@@ -80,7 +82,8 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
         b[b.abs() < 0.5] = 0.0
         b[0] = 0.0
     c = torch.full((m, n), torch.nan)
-    matrices = (_laid_out(one, str(case["layout"])) for one in (a, b, c))
+    layouts = differing(LAYOUTS, 3, case) if case["layout"] == "mixed" else (str(case["layout"]),) * 3
+    matrices = (_laid_out(one, layout) for one, layout in zip((a, b, c), layouts, strict=True))
     tiler = tuple(int(case[f"tile_{mode}"]) for mode in "mnk")
     return *matrices, tiler, tuple(int(case[f"threads_{mode}"]) for mode in "mn")
 

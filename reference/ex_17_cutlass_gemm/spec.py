@@ -22,6 +22,7 @@ from grader import (
     Size,
     Space,
     SpeedBand,
+    Star,
     Tolerance,
     UsesKernels,
     Value,
@@ -82,6 +83,7 @@ def tiled(
 
 
 RAGGED = Size(1, 70)
+ALL_LAYOUTS = ("rows", "columns", "sliced", "mixed")
 
 BLOCKED_GEMM = Part(
     name="blocked_gemm",
@@ -139,6 +141,7 @@ BLOCKED_GEMM = Part(
                         tiled((20, 14, 6), (4, 8, 2), (1, 1)),
                         tiled((20, 30, 6), (12, 16, 2), (3, 2)),
                         tiled((30, 70, 10), (8, 64, 8), (2, 16)),
+                        tiled((20, 33, 7), (16, 32, 4), (16, 16)),
                     ),
                     generated=2,
                 )
@@ -151,10 +154,11 @@ BLOCKED_GEMM = Part(
             LAYOUTS,
             Agrees(
                 Cases(
-                    blocked(RAGGED, layouts=("rows", "columns", "sliced")),
+                    blocked(RAGGED, layouts=ALL_LAYOUTS),
                     (
                         tiled((13, 20, 9), (8, 8, 4), (2, 4), layout="columns"),
                         tiled((13, 20, 9), (8, 8, 4), (4, 2), layout="sliced"),
+                        tiled((13, 20, 9), (8, 8, 4), (4, 4), layout="mixed"),
                     ),
                     generated=0,
                 )
@@ -183,9 +187,10 @@ BLOCKED_GEMM = Part(
             LAYOUTS,
             Agrees(
                 Cases(
-                    blocked(RAGGED, layouts=("rows", "columns", "sliced"), values=("normal", "shifted")),
+                    blocked(RAGGED, layouts=ALL_LAYOUTS, values=("normal", "shifted")),
                     generated=0,
                     covering=6,
+                    star=Star(3, blocked(Size(1, 600), layouts=ALL_LAYOUTS, values=("normal", "shifted"))),
                 )
             ),
         ),
@@ -382,12 +387,15 @@ SHAPES = (
     (640, 640, 2048),
 )
 
+# Shapes that nobody measured: one of the candidates must be chosen all the same.
+OTHERS = ((1, 1, 1), (8, 40, 24), (7, 50_000, 13), (100_000, 24, 40), (31, 17, 1_000_003))
+
 CHOICES = Space(
     {
-        **{axis: Choice(tuple(dict.fromkeys(shape[i] for shape in SHAPES))) for i, axis in enumerate("MNK")},
+        **{axis: Choice(tuple(dict.fromkeys(shape[i] for shape in SHAPES + OTHERS))) for i, axis in enumerate("MNK")},
         "few": Choice((0, 1, 8)),
     },
-    where=lambda case: (case["M"], case["N"], case["K"]) in SHAPES,
+    where=lambda case: (case["M"], case["N"], case["K"]) in SHAPES + OTHERS,
 )
 
 
@@ -395,9 +403,9 @@ CHOICES = Space(
 FULL, NONE = 0.10, 0.16
 
 
-def shapes(*, every: int = 1, few: int = 0) -> Cases:
-    """The measured shapes, or every so-maniest."""
-    return Cases(CHOICES, tuple({"M": m, "N": n, "K": k, "few": few} for m, n, k in SHAPES[::every]), generated=0)
+def shapes(*, every: int = 1, few: int = 0, of: tuple[tuple[int, int, int], ...] = SHAPES) -> Cases:
+    """The measured shapes, or every so-maniest; or others."""
+    return Cases(CHOICES, tuple({"M": m, "N": n, "K": k, "few": few} for m, n, k in of[::every]), generated=0)
 
 
 SELECT_KERNEL = Part(
@@ -418,7 +426,15 @@ SELECT_KERNEL = Part(
             7,
             CHOOSES,
             Regret(
-                Cases(CHOICES, (*shapes(every=12, few=1).canonical, *shapes(every=2, few=8).canonical), generated=0),
+                Cases(
+                    CHOICES,
+                    (
+                        *shapes(every=12, few=1).canonical,
+                        *shapes(every=2, few=8).canonical,
+                        *shapes(few=8, of=OTHERS).canonical,
+                    ),
+                    generated=0,
+                ),
                 full=FULL,
                 none=NONE,
             ),
