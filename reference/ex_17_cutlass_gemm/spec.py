@@ -158,6 +158,8 @@ BLOCKED_GEMM = Part(
                     (
                         tiled((13, 20, 9), (8, 8, 4), (2, 4), layout="columns"),
                         tiled((13, 20, 9), (8, 8, 4), (4, 2), layout="sliced"),
+                        # A lies column after column, B row after row; A in a window, B row after row.
+                        tiled((13, 20, 7), (8, 8, 4), (4, 4), layout="mixed"),
                         tiled((13, 20, 9), (8, 8, 4), (4, 4), layout="mixed"),
                     ),
                     generated=0,
