@@ -26,7 +26,19 @@ from grader.judge.unlike import unlike, whole_numbers
 from grader.model.cases import Case, Value
 from grader.model.exercise import Part
 from grader.protocol.configurations import Configurations, configurations_in
-from grader.protocol.messages import COMPUTED, NEEDS_GPU, TOO_SLOW, UNTOLD, Call, Launch, Raised, Recipe, Returned, Slot
+from grader.protocol.messages import (
+    COMPUTED,
+    NEEDS_GPU,
+    PASSED_OVER,
+    TOO_SLOW,
+    UNTOLD,
+    Call,
+    Launch,
+    Raised,
+    Recipe,
+    Returned,
+    Slot,
+)
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.record import clean
@@ -42,7 +54,6 @@ _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
 # What Triton's autotuner goes on after.
-_PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "OutOfResources", "PTXASError"})
 
 # What came of recording a call; None: its part is not recorded.
 _Said = Told | Raised | Unanswered | None
@@ -232,6 +243,8 @@ class Bench:
     _refused: dict[tuple[str, int], dict[int, str]] = field(init=False, default_factory=dict)
     # Of the same, those that are wrong and that it does not refuse.
     _taken: set[tuple[str, int, int]] = field(init=False, default_factory=set)
+    # Of configurations that are right, by part, number of configurations and place, whether the GPU takes them.
+    _fitting: dict[tuple[str, int, int], bool] = field(init=False, default_factory=dict)
     # Why the latest call was given up that has too many programs for the interpreter.
     _too_slow: str = field(init=False, default="")
 
@@ -356,7 +369,7 @@ class Bench:
         if not part.is_replayed:
             return None
         call = self._call(request, self._recipe(request))
-        told = OutOfTime(self.most_s) if self._is_late() else self.pair.record(call)
+        told = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
         # A case that is left out ends nothing: others may be written.
         left_out = isinstance(told, Raised) and told.verdict == "not_implemented"
         self._stopped = not isinstance(told, Told) and not left_out
@@ -391,9 +404,11 @@ class Bench:
         expected = self.truth.expect(part, recipe)
         call = self._expecting(request, recipe)
         untold: tuple[str, ...] = ()
+        is_replay = False
         if isinstance(told, Told):
             places = self._configurations(request, told)
             told, outcome, untold = self._replayed(told, call, early, places, direct=direct)
+            is_replay = told.is_replayed and not (untold or direct)
             if told.is_replayed and not (untold or request.configurations or told.found or request.carries):
                 outcome = self._passing_over(told, call, outcome, expected)
             if part is self.part:
@@ -404,7 +419,7 @@ class Bench:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = told
-        if words := self._not_run(outcome):
+        if words := self._not_run(outcome, is_replay=is_replay):
             if request.may_be_left_out and words == self._too_slow:
                 return Trial(recipe, outcome, expected, None, 0.0, left_out=words)
             raise NotRunHere(words)
@@ -423,13 +438,18 @@ class Bench:
         known = told if isinstance(told, Told) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, known, tuning)
 
-    def _not_run(self, outcome: Outcome) -> str:
-        """Say why only a GPU can run a call; an empty text where that is not so."""
-        if isinstance(outcome, OutOfTime):
-            # The time went into calls that a GPU makes in a moment.
+    def _not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
+        """Say why only a GPU can run a call; an empty text where that is not so.
+
+        is_replay: whether the replayer answered. A submission may call exceptions of its own as it likes.
+        """
+        if isinstance(outcome, OutOfTime) and self.is_late:
+            # The time of the part went into calls that a GPU makes in a moment.
             return self._too_slow
-        if self.device != "cpu" or not isinstance(outcome, Raised) or outcome.kind not in (NEEDS_GPU, TOO_SLOW):
+        is_told = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW)
+        if self.device != "cpu" or not is_told:
             return ""
+        assert isinstance(outcome, Raised)
         words = _words(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
@@ -450,7 +470,7 @@ class Bench:
 
     def why_refused(self, told: Told, place: int, outcome: Outcome) -> str:
         """Say why an autotuner passes over a configuration that was wrong; an empty text where it does not."""
-        if isinstance(outcome, Raised) and outcome.kind in _PASSED_OVER:
+        if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
             return outcome.message.partition("\n")[0][:200] or outcome.kind
         part, count = told.call.recipe.part, told.configurations
         known = self.refused(part, count).get(place, "")
@@ -461,6 +481,16 @@ class Bench:
         else:
             self._taken.add((part, count, place))
         return why
+
+    def fits(self, trial: Trial) -> bool:
+        """Whether the GPU takes the configuration of a call that went well in the interpreter."""
+        told, place = trial.told, trial.configuration
+        if told is None or place < 0:
+            return True
+        key = told.call.recipe.part, told.configurations, place
+        if key not in self._fitting:
+            self._fitting[key] = not self.refusal(told, place)
+        return self._fitting[key]
 
     def _passing_over(self, told: Told, call: Call, outcome: Outcome, expected: tuple[Expected, ...]) -> Outcome:
         """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
@@ -533,9 +563,11 @@ class Bench:
 
     def call(self, call: Call) -> Outcome:
         """Run a function once in the submission's own process."""
-        return OutOfTime(self.most_s) if self._is_late() else self.pair.session.call(call)
+        return OutOfTime(self.most_s) if self.is_late else self.pair.session.call(call)
 
-    def _is_late(self) -> bool:
+    @property
+    def is_late(self) -> bool:
+        """Whether the time that the calls of the part may take together is up."""
         return self.pair.worked_s - self._before_s > self.most_s
 
     def right_otherwise(self, trial: Trial) -> Literal["", "without memory", "by other means"]:

@@ -77,7 +77,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
                 why = interpreted.why_refused(trial.told, place, trial.outcome) if wrong and trial.told else ""
                 if why:
                     refused.append(f"{_words(usual.tuning, place)}: {why}")
-                elif isinstance(trial.outcome, Finished | Raised):
+                elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
                     found = replace(found, run=found.run + 1)
                     if wrong and _counts(bench, one, wrong, _words(usual.tuning, place)):
                         failure = named(wrong, usual.tuning, place)

@@ -100,7 +100,10 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     usual: dict[PlannedCase, Trial] = {}
     failed: list[tuple[PlannedCase, Failure]] = []
     left_out: dict[PlannedCase, str] = {}
-    trials = bench.tries([Request(one.case, one.seed, may_be_left_out=True) for one in cases])
+    # Only the far ends of a star may have too many programs for the interpreter.
+    far = [not rule.cases.space.holds(one.case) for one in cases]
+    requests = [Request(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
+    trials = bench.tries(requests)
     for one, trial in zip(cases, trials, strict=False):
         if trial.left_out:
             left_out[one] = trial.left_out
@@ -489,7 +492,8 @@ def launches(bench: Bench, cases: Sequence[PlannedCase], most: int, space: Space
             return Ruling(failure, one, metrics=metrics)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
-        enough = any(1 <= len(each.launches) <= most for each in chain([trial], others(bench, one, trial)))
+        tried = chain([trial], (other for other in others(bench, one, trial) if bench.fits(other)))
+        enough = any(1 <= len(each.launches) <= most for each in tried)
         if not enough:
             return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)
     return Ruling(None, metrics=metrics)

@@ -100,7 +100,8 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
         weighed = weigh(other, one, model, returned)
         if isinstance(weighed, str):
             continue
-        if (weighed.share, -weighed.work.moved_bytes) > (best.share, -best.work.moved_bytes):
+        is_better = (weighed.share, -weighed.work.moved_bytes) > (best.share, -best.work.moved_bytes)
+        if is_better and bench.fits(other):
             best = weighed
         if best.share == 1:
             break

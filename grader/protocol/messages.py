@@ -41,6 +41,8 @@ COMPUTED = "Computed"
 NEEDS_GPU = "NeedsGpu"
 # Of one that has more programs than the interpreter runs in the time of a call.
 TOO_SLOW = "TooSlow"
+# Of those after which Triton's autotuner goes on to the next configuration.
+PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "OutOfResources", "PTXASError"})
 
 
 @dataclass(frozen=True)

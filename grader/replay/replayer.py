@@ -286,7 +286,7 @@ class Replayer:
         return self._watch.traffic if self._watch else None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Do what the first configuration does that works; once found, it is the first one tried.
+        """Do what the first configuration does that works; the one that worked last is tried first.
 
         Where they are compiled, the lightest comes first.
         """
@@ -297,7 +297,8 @@ class Replayer:
             key = step.line, count
             order = lightest_first(step) if self._home.device.type == "cuda" else [*range(count)]
             first = self._chosen.get(key, order[0])
-            taken = self._chosen[key] = first_that_works(step, run, order[order.index(first) :])
+            tried = [first, *(place for place in order if place != first)]
+            taken = self._chosen[key] = first_that_works(step, run, tried)
         self._taken = taken if self._taken < 0 else self._taken
 
 

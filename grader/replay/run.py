@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
+from triton.runtime.errors import OutOfResources
 
 from grader.child import launches
 from grader.child.modes import tensors_in
@@ -35,6 +36,8 @@ from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Elsewhere, Refused
 
+# So many warps has a block of threads at most, on every GPU.
+_MOST_WARPS = 32
 # What a launch may ask a compiler for. Others name files, replace the code, or hand options on to other programs.
 _OPTIONS = frozenset(
     {
@@ -181,6 +184,10 @@ class Run:
         if self._notes:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
             self._noted(messages.Launch(launches.name_of(kernel), step.grid, constants))
+        warps = options.get("num_warps")
+        if isinstance(warps, int) and warps > _MOST_WARPS:
+            # No GPU has so many threads in a block; the interpreter has none at all.
+            raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
         try:
             compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:
