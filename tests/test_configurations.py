@@ -17,7 +17,7 @@ from grader.judge.rules import _tuned_cases, decide
 from grader.judge.ruling import Ruling
 from grader.judge.work import works
 from grader.model.cases import Case, Cases, Choice, Size, Space
-from grader.model.exercise import Agrees, WorkModel
+from grader.model.exercise import Agrees, Limits, WorkModel
 from grader.plan import PlannedCase, default_seed, draw
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import ForkServer
@@ -247,3 +247,53 @@ def test_a_configuration_that_is_wrong_for_one_dtype_alone_is_found(
     assert ruling.failure is not None
     assert "CUT=True" in ruling.failure.cause.title
     assert ruling.failing is not None
+
+
+TWO_CONFIGURATIONS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.autotune(configs=[triton.Config({"PLACE": place}, num_warps=warps) for place, warps in WARPS], key=[])
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, WIDTH: tl.constexpr, PLACE: tl.constexpr):
+    offsets = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    mask = offsets < n
+BODY
+    tl.store(z_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), x.element_size())
+    return z
+"""
+
+
+def two_configurations(*body: str, warps: tuple[int, int] = (4, 4)) -> str:
+    lines = "\n".join(f"    {line}" for line in body)
+    return TWO_CONFIGURATIONS.replace("WARPS", str([*enumerate(warps)])).replace("BODY", lines)
+
+
+def test_each_call_takes_the_configuration_that_works_for_it(server: ForkServer, ex_15: Entry) -> None:
+    text = two_configurations("tl.static_assert(WIDTH == 4 - 2 * PLACE)")
+    with bench_of(server, ex_15, text) as bench:
+        for dtype in ("float32", "float16", "float32", "float16"):
+            case = Case({"N": 4097, "dtype": dtype, "values": "normal", "offset": 0})
+            assert bench.try_case(case, 3).failure is None
+
+
+def test_a_configuration_of_more_threads_than_a_gpu_has_answers_nothing(server: ForkServer, ex_15: Entry) -> None:
+    text = two_configurations("if PLACE == 1:", "    mask &= offsets < 5", warps=(64, 4))
+    with bench_of(server, ex_15, text) as bench:
+        assert bench.try_case(ONE.case, ONE.seed).failure is not None
+
+
+def test_a_configuration_that_never_ends_is_wrong(server: ForkServer, ex_15: Entry) -> None:
+    text = two_configurations("done = 1 - PLACE", "while done < 1:", "    done += 0")
+    with bench_of(server, ex_15, text, limits=Limits(call_s=2.0)) as bench:
+        found = every_configuration(bench, ONE, bench.try_case(ONE.case, ONE.seed))
+    assert found.failure is not None
+    assert found.failure.status == "timeout"
+    assert "PLACE=1" in found.failure.cause.title

@@ -94,3 +94,22 @@ def test_a_check_whose_every_case_has_too_many_programs_is_not_judged(server: Fo
         ruling = decide(bench, replace(whole, cases=(longest,)))
     assert ruling.failure is None
     assert ruling.unfit.startswith("a GPU has to run this: so many programs")
+
+
+OWN_EXCEPTION = """
+class TooSlow(Exception):
+    pass
+
+
+def vector_add(x, y):
+    raise TooSlow("programs of mine")
+"""
+
+
+@pytest.mark.parametrize("name", ["TooSlow", "NeedsGpu"])
+def test_an_exception_of_a_submission_s_own_needs_no_gpu(server: ForkServer, ex_15: Entry, name: str) -> None:
+    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    with bench_of(server, ex_15, OWN_EXCEPTION.replace("TooSlow", name)) as bench:
+        ruling = decide(bench, plan.checks[0])
+    assert ruling.failure is not None
+    assert ruling.failure.status == "crash"
