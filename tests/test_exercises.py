@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,15 @@ def test_some_case_has_a_size_of_one_and_some_case_no_power_of_two(entry: Entry,
 
 
 @every_choosing_check
-def test_every_choice_has_a_cost_that_was_measured(entry: Entry, planned: PlannedCheck) -> None:
+def test_most_cases_have_costs_that_were_measured_and_the_others_none(entry: Entry, planned: PlannedCheck) -> None:
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    measured = 0
     for one in planned.cases:
         offers = truth.offers(planned.part, Recipe(planned.part.name, dict(one.case), one.seed))
-        assert min(offer.ratio for offer in offers) == 1
+        known = [offer.ratio for offer in offers if not isnan(offer.ratio)]
+        assert not known or min(known) == 1
+        measured += bool(known)
+    assert measured > len(planned.cases) / 2
 
 
 @every_computing_check
