@@ -53,8 +53,8 @@ class Weighed:
 def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
     """Count what a call of every case uses; the worst share of the points counts.
 
-    Calls of other checks that lie in the model's space are meant as well: those that moved so much that nothing is
-    earned are made again here.
+    Where the model says so, calls of other checks that lie in its space are meant as well: those that moved so much
+    that nothing is earned are made again here.
     """
     cases = [
         *cases,
@@ -83,7 +83,7 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
 
 
 def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
-    limit = model.moved
+    limit = model.moved if model.everywhere else None
     return limit is not None and seen.moved_bytes >= limit.none * evaluate(limit.bytes, seen.case)
 
 

@@ -157,12 +157,15 @@ class WorkModel:
     moved: what is loaded and stored together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
     beyond inputs and results. What has no allowance is not judged. The worst share of all counts and cases decides.
+    everywhere: calls of other checks on cases of the space are meant as well; for parts of which no honest design
+    moves more at small sizes than the formula says.
     """
 
     cases: Cases
     moved: Allowance | None = None
     stored: Allowance | None = None
     extra: Allowance | None = None
+    everywhere: bool = False
 
     def __post_init__(self) -> None:
         limits = {"moved": self.moved, "stored": self.stored, "extra": self.extra}

@@ -184,7 +184,7 @@ def traffic(title: str, points: float, values: tuple[str, ...], elements: str, *
         generated=0,
     )
     moved = Allowance(f"itemsize * {elements}", full=1.1, none=1.5)
-    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved))
+    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved, everywhere=True))
 
 
 VECTOR_ADD = Part(

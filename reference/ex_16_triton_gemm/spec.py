@@ -299,7 +299,7 @@ def tiled_traffic(points: float) -> Check:
     # Each element of a is read once per tile column, each of b once per tile row, and c is written once.
     moved = Allowance("itemsize * (M * K * ceil(N / 32) + K * N * ceil(M / 32) + M * N)", full=1.25, none=2.0)
     title = "Moves no more than tiles of 32 × 32 would"
-    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved))
+    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved, everywhere=True))
 
 
 def suite(*sizes: dict[str, Value]) -> Cases:
