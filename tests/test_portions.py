@@ -101,9 +101,11 @@ def test_a_portion_is_that_stretch_of_the_whole(entry: Entry, name: str) -> None
             own = portion.expected
             assert (own.name, own.dtype, own.allowed.shape) == (of.name, of.dtype, own.value.shape)
             assert portion.start + own.value.numel() <= of.value.numel()
-            # Sums in another order differ in their last bits.
+            # Sums in another order differ in their last bits, which is nothing beside what an answer may be off by.
             there = stretch(of.value, portion)
-            torch.testing.assert_close(own.value, there, rtol=1e-12, atol=1e-13, equal_nan=True)
+            near = (own.value - there).abs() <= 1e-12 * there.abs() + 1e-6 * own.allowed
+            same = (own.value == there) | (own.value.isnan() & there.isnan())
+            assert bool((near | same).all()), (recipe.case, portion.start, own.name)
     assert len(starts) > 1, "chance must have its say"
 
 
