@@ -27,9 +27,9 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from grader.catalogue import Entry, resolve
-from grader.child.confinement import system
+from grader.exercise.catalogue import Entry, resolve
 from grader.record import Record, from_json
+from grader.sandbox.confinement import system
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("vector_add", "matmul")
@@ -104,8 +104,8 @@ def run(source: Path, out: Path, *more: str) -> float:
 
 def alone(paths: list[str]) -> dict[str, Outcome]:
     """Each file graded by itself, as `grade` does it, one after another in this process."""
+    from grader.exercise.plan import default_seed, draw
     from grader.grading import Job, grade
-    from grader.plan import default_seed, draw
     from grader.sandbox.server import ForkServer
 
     parts = frozenset(PARTS) if PICKED else None

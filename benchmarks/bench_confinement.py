@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from grader.child.confinement.confine import confine
+from grader.sandbox.confinement.confine import confine
 from grader.sandbox.scratch import Scratch
 
 _CHILDREN = 20

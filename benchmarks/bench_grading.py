@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import resolve
-from grader.model.exercise import Limits
-from grader.plan import default_seed, draw
+from grader.exercise.catalogue import resolve
+from grader.exercise.model import Limits
+from grader.exercise.plan import default_seed, draw
 from grader.protocol.messages import Loaded, Start
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import resolve
-from grader.plan import default_seed, draw
+from grader.exercise.catalogue import resolve
+from grader.exercise.plan import default_seed, draw
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRY, _ = resolve(ROOT, "ex_16")
@@ -70,9 +70,9 @@ def serve(way: str, submission: str) -> None:
     import numpy as np
     import torch
 
-    from grader import tensors
-    from grader.child.interpreter.corrections import apply_corrections
-    from grader.child.interpreter.memory import MemoryWatch
+    from grader.exercise import tensors
+    from grader.interpreter.corrections import apply_corrections
+    from grader.interpreter.memory import MemoryWatch
 
     torch.set_num_threads(1)
     np.seterr(all="ignore")

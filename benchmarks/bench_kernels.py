@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader import tensors
-from grader.catalogue import Entry, discover
-from grader.model.cases import Case
-from grader.model.exercise import Part, SpeedBand
-from grader.model.formula import evaluate
+from grader.exercise import tensors
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.formula import evaluate
+from grader.exercise.model import Part, SpeedBand
 from grader.speed.baselines import FAMILIES, function_of, why_missing
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 PROMISED_S = {"ex_15": 1.0, "ex_18": 3.0}

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import median
 
 from grader import machine
-from grader.catalogue import Entry, resolve
-from grader.model.cases import Case, Cases
-from grader.model.exercise import Part, SpeedBand
+from grader.exercise.cases import Case, Cases
+from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.model import Part, SpeedBand
 from grader.protocol.messages import Prepare, PrepareBaseline, Prepared, Sample, Sampled
 from grader.record import SizeTiming
-from grader.sandbox.pair import Told
-from grader.speed.anchor import Anchor
+from grader.sandbox.pair import RecordedAnswer
+from grader.speed.baseline_process import BaselineProcess
 from grader.speed.estimate import Interval, side
 from grader.speed.lock import GpuLock
 from grader.speed.rounds import Rounds, TimedCase
@@ -46,7 +46,7 @@ class Twin:
 
     runs_on_gpu = True
 
-    def __init__(self, anchor: Anchor, baseline: str) -> None:
+    def __init__(self, anchor: BaselineProcess, baseline: str) -> None:
         self._anchor = anchor
         self._baseline = baseline
 
@@ -74,7 +74,7 @@ class Twin:
 class AgainstItself(Suite):
     """A suite whose submission is the baseline: nothing was recorded, and nothing is looked at."""
 
-    def _traces(self, case: Case) -> tuple[Told, ...]:  # noqa: ARG002
+    def _traces(self, case: Case) -> tuple[RecordedAnswer, ...]:  # noqa: ARG002
         return ()
 
     def _rounds(self, timed: TimedCase) -> Rounds:
@@ -89,7 +89,7 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
     gpu = machine.find_gpu()
     if gpu is None:
         sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")
-    with Anchor(entry) as anchor, Anchor(entry) as other:
+    with BaselineProcess(entry) as anchor, BaselineProcess(entry) as other:
         gauged, twin = anchor.gauge(), Twin(other, band.baseline)
         for i in range(count):
             one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())

@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader.author import claim_of
-from grader.catalogue import Entry, discover, resolve
+from grader.diagnosis.kinds import GENERAL
+from grader.exercise.catalogue import Entry, discover, resolve
+from grader.exercise.causes import Kind
+from grader.exercise.plan import Plan, default_seed, draw
 from grader.grading import Job, grade
-from grader.judge.kinds import GENERAL
 from grader.judge.truth import Truth
-from grader.model.causes import Kind
-from grader.plan import Plan, default_seed, draw
 from grader.record import UNJUDGED, Record
 from grader.sandbox.server import ForkServer
 
@@ -42,7 +42,7 @@ every learner gets, without a GPU; then the suspects on the card of the check th
 
 ## How causes are found
 
-A card's suspects are weighed clues (`grader/judge/suspects.py`); nothing of it has a say in a status or in points.
+A card's suspects are weighed clues (`grader/diagnosis/ranking.py`); nothing of it has a say in a status or in points.
 
 - **Values** (`judge/patterns.py`): zeros, copies, memory that nobody stored to, NaN that can only come from around an
   argument, a limit, a constant factor, exchanged axes, shifted positions, another output's values, errors as small as a
@@ -197,7 +197,11 @@ def table(results: Sequence[Result]) -> str:
 def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, str]) -> str:
     """The whole page. `notes` say why a file's cause is missed, by exercise and file."""
     sections = [INTRODUCTION, "## How often that is right\n", table(results), HELD_OUT_NOTE, "## Misses\n"]
-    sections += [_misses(results, notes), "## The vocabulary\n", "Kinds of any exercise (`grader/judge/kinds.py`):\n"]
+    sections += [
+        _misses(results, notes),
+        "## The vocabulary\n",
+        "Kinds of any exercise (`grader/diagnosis/kinds.py`):\n",
+    ]
     sections.append(_kinds(GENERAL.values()))
     for entry in entries:
         if entry.exercise.kinds:

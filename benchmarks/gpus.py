@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
 from grader.machine import visible_gpus
 from grader.record import CheckResult, Record, from_json
 

@@ -3,9 +3,9 @@
 The names below are what a specification (`reference/<exercise>/spec.py`) is written with.
 """
 
-from grader.model.cases import Case, Cases, Choice, Size, Space, Star, Value
-from grader.model.causes import Contrast, Kind
-from grader.model.exercise import (
+from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star, Value
+from grader.exercise.causes import Contrast, Kind
+from grader.exercise.model import (
     Agrees,
     Allowance,
     Check,

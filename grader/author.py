@@ -19,21 +19,21 @@ import torch
 from torch import Tensor
 
 from grader import machine
-from grader.catalogue import Entry
+from grader.diagnosis.kinds import known_kinds
 from grader.errors import SpecError
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Agrees, Regret, SpeedBand, check_id
+from grader.exercise.plan import Plan, PlannedCheck, draw
+from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
-from grader.judge.kinds import known_kinds
 from grader.judge.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
-from grader.model.cases import Case
-from grader.model.exercise import Agrees, Regret, SpeedBand, check_id
-from grader.plan import Plan, PlannedCheck, draw
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
-from grader.tensors import bytes_of
 
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
@@ -43,7 +43,7 @@ _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Finding:
+class GateLine:
     """One line of the gate: what was tried, what came out, and whether it is what must (None: not judged here)."""
 
     subject: str
@@ -68,7 +68,7 @@ class Margin:
 class Gate:
     """What the gate found."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[GateLine] = field(default_factory=list)
     margins: list[Margin] = field(default_factory=list)
 
     @property
@@ -142,7 +142,7 @@ def run_gate(
     entry: Entry,
     server: ForkServer,
     seed: int,
-    heard: Callable[[Finding], None],
+    heard: Callable[[GateLine], None],
     jobs: int = 1,
     interpreter: ForkServer | None = None,
 ) -> Gate:
@@ -154,7 +154,7 @@ def run_gate(
     honest: dict[str, tuple[float, str]] = {}
     cheats: dict[str, tuple[float, str]] = {}
 
-    def note(finding: Finding) -> None:
+    def note(finding: GateLine) -> None:
         gate.findings.append(finding)
         heard(finding)
 
@@ -189,7 +189,7 @@ def run_gate(
         )
         return grade(job, on, truth=truth)
 
-    def judged(trial: _Trial, record: Record) -> Iterator[Finding]:
+    def judged(trial: _Trial, record: Record) -> Iterator[GateLine]:
         for finding in _found(trial, record, entry):
             if finding.holds is False and trial.claim and interpreter and _passes(trial.claim, record):
                 again = _caught(trial.path, trial.claim, graded(trial, interpreter))
@@ -217,12 +217,12 @@ def run_gate(
     return gate
 
 
-def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[Finding]:
+def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
     """What a record says of its file."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)
         if unlabelled := label_fault(trial.claim, entry):
-            yield Finding(f"{_named(trial.path)}, cause", False, unlabelled)
+            yield GateLine(f"{_named(trial.path)}, cause", False, unlabelled)
     elif trial.parts is None:
         yield _stub(record)
     else:
@@ -248,48 +248,48 @@ def _keep(
         best[result.part] = (error, file)
 
 
-def _stub(record: Record) -> Finding:
+def _stub(record: Record) -> GateLine:
     others = [result for result in record.checks if result.status not in ("not_implemented", *UNJUDGED)]
     outcome = _sentence(others) if others else "every part not_implemented"
-    return Finding("stub", not others, outcome)
+    return GateLine("stub", not others, outcome)
 
 
-def honest_finding(path: Path, parts: frozenset[str], record: Record) -> Finding:
+def honest_finding(path: Path, parts: frozenset[str], record: Record) -> GateLine:
     """Find whether a right file passes all that this machine can judge; None where it can judge nothing."""
     judged = [result for result in record.checks if result.status not in UNJUDGED or result.status == "grader_error"]
     failed = [result for result in judged if result.status != "pass" or result.points < result.max_points]
     lacking = next((result.reason for result in record.checks if result.status == "skipped_environment"), "")
     if not judged and lacking:
-        return Finding(_named(path), None, f"nothing judged here: {lacking}")
+        return GateLine(_named(path), None, f"nothing judged here: {lacking}")
     outcome = _sentence(failed) if failed else f"passes {len(judged)} checks of {', '.join(sorted(parts)) or 'no part'}"
-    return Finding(_named(path), bool(judged) and not failed, outcome)
+    return GateLine(_named(path), bool(judged) and not failed, outcome)
 
 
-def _compiles(record: Record) -> Finding:
+def _compiles(record: Record) -> GateLine:
     """Whether every kernel of the solution compiles for some GPU; not judged where there was no time for it."""
     kernels = [kernel for part in record.parts for kernel in part.kernels]
     good = {kernel.kernel for kernel in kernels if kernel.occupancy is not None}
     bad = {kernel.kernel for kernel in kernels} - good
     missing = {f"{part.name}: {why}" for part in record.parts for why in part.uncompiled.values()}
     if bad:
-        return Finding("solution, compiled", False, f"for no GPU: {', '.join(sorted(bad))}")
+        return GateLine("solution, compiled", False, f"for no GPU: {', '.join(sorted(bad))}")
     targets = sorted({kernel.target for kernel in kernels})
     outcome = f"{len(good)} kernels for {', '.join(targets) or 'no GPU'}"
-    return Finding("solution, compiled", None if missing else True, "; ".join([outcome, *sorted(missing)]))
+    return GateLine("solution, compiled", None if missing else True, "; ".join([outcome, *sorted(missing)]))
 
 
-def _caught(path: Path, claim: Claim, record: Record) -> Finding:
+def _caught(path: Path, claim: Claim, record: Record) -> GateLine:
     named = next((result for result in record.checks if result.id == claim.check), None)
     if named is None:
-        return Finding(_named(path), False, f"names {claim.check}, which is no check")
+        return GateLine(_named(path), False, f"names {claim.check}, which is no check")
     if named.status in UNJUDGED:
-        return Finding(_named(path), None, f"{claim.check}: {named.reason}")
+        return GateLine(_named(path), None, f"{claim.check}: {named.reason}")
     got = "partly" if in_part(named) else named.status
     holds = got == claim.status
     outcome = f"{claim.check}: {got}"
     if not holds:
         outcome += f", must be {claim.status}{f': {named.reason}' if named.reason else ''}"
-    return Finding(_named(path), holds, outcome)
+    return GateLine(_named(path), holds, outcome)
 
 
 def _passes(claim: Claim, record: Record) -> bool:
@@ -324,13 +324,13 @@ def _sentence(results: Sequence[CheckResult]) -> str:
 _LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, torch.bfloat16: torch.float8_e4m3fn}
 
 
-def trivial_answers(plan: Plan, truth: Truth) -> Iterator[Finding]:
+def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
     """For every correctness check: does some answer that computes nothing, or too coarsely, pass all of its cases?"""
     for planned in plan.checks:
         if isinstance(planned.check.rule, Agrees):
             passing = _passing_models(planned, truth)
             outcome = f"passed by {', '.join(sorted(passing))}" if passing else "no trivial answer passes"
-            yield Finding(check_id(planned.part, planned.check), not passing, outcome)
+            yield GateLine(check_id(planned.part, planned.check), not passing, outcome)
 
 
 def _passing_models(planned: PlannedCheck, truth: Truth) -> set[str]:
@@ -371,7 +371,7 @@ def _models(
 # -- inputs ----------------------------------------------------------------------------------------------------------
 
 
-def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[Finding]:
+def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
     """For every part: does a seed give the same bits again? The judge and the submission's process each build them."""
     recipes: dict[str, list[Recipe]] = {}
     for planned in plan.checks:
@@ -381,7 +381,7 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[Finding]:
     for part, several in recipes.items():
         other = next((recipe for recipe in several if not _repeats(recipe, truth)), None)
         outcome = f"a seed gives other inputs a second time: {Case(other.case).words()}" if other else "repeatable"
-        yield Finding(f"inputs of {part}", other is None, outcome)
+        yield GateLine(f"inputs of {part}", other is None, outcome)
 
 
 def _repeats(recipe: Recipe, truth: Truth) -> bool:
@@ -410,19 +410,19 @@ def _same(one: object, other: object) -> bool:
 _MOST_FOR_NOTHING = 0.5
 
 
-def constant_choices(plan: Plan, truth: Truth) -> Iterator[Finding]:
+def constant_choices(plan: Plan, truth: Truth) -> Iterator[GateLine]:
     """For every check on choices: what the best answer earns that is the same in every case."""
     for planned in plan.checks:
         rule = planned.check.rule
         if not isinstance(rule, Regret):
             continue
         if not truth.has_measurements:
-            yield Finding(planned.id, None, "nothing has been measured that choices could be judged by")
+            yield GateLine(planned.id, None, "nothing has been measured that choices could be judged by")
         elif ratios := _ratios(planned, truth):
             name, regret = min(((name, mean_regret(found)) for name, found in ratios.items()), key=lambda one: one[1])
             earned = rule.share(regret)
             outcome = f"the best constant choice, {name}, earns {earned:.0%} of the points (regret {regret:.0%})"
-            yield Finding(planned.id, earned < _MOST_FOR_NOTHING, outcome)
+            yield GateLine(planned.id, earned < _MOST_FOR_NOTHING, outcome)
 
 
 def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:

@@ -9,14 +9,14 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.gpus import known
-from grader.model.exercise import Package, Part
+from grader.exercise.gpus import known
+from grader.exercise.model import Package, Part
 from grader.record import Environment
 from grader.sandbox.server import Mode
 
 
 @dataclass(frozen=True)
-class Gpu:
+class CudaDevice:
     """A CUDA device, as the driver names it."""
 
     name: str
@@ -54,7 +54,7 @@ def visible_gpus() -> tuple[str, ...]:
         return ("0",)
 
 
-def find_gpu() -> Gpu | None:
+def find_gpu() -> CudaDevice | None:
     """The first visible GPU, or None. Asks the driver through NVML; a GPU that it cannot describe is called unknown."""
     if not may_have_gpu():
         return None
@@ -68,10 +68,10 @@ def find_gpu() -> Gpu | None:
         gpu = find(int(first) if first.isdigit() else first)
         major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
         name, uuid = pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetUUID(gpu)
-        return Gpu(name, pynvml.nvmlSystemGetDriverVersion(), f"{major}.{minor}", uuid)
+        return CudaDevice(name, pynvml.nvmlSystemGetDriverVersion(), f"{major}.{minor}", uuid)
     except Exception:
         # Whatever a driver raises: what it cannot describe may still run.
-        return Gpu("unknown", "unknown", "unknown")
+        return CudaDevice("unknown", "unknown", "unknown")
 
 
 def lacked_types() -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def lacked_types() -> tuple[str, ...]:
     return architecture.lacks if architecture else ()
 
 
-def environment(mode: Mode, isolation: tuple[str, ...], gpu: Gpu | None) -> Environment:
+def environment(mode: Mode, isolation: tuple[str, ...], gpu: CudaDevice | None) -> Environment:
     """The machine as the record describes it."""
     return Environment(
         mode="gpu" if mode == "gpu" else "interpret",

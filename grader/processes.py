@@ -6,11 +6,11 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from grader import machine, selftest
-from grader.catalogue import Entry
 from grader.errors import GradeError
-from grader.model.exercise import SpeedBand, WorkModel
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import SpeedBand, WorkModel
 from grader.sandbox.server import ForkServer, Mode
-from grader.speed.anchor import Anchor
+from grader.speed.baseline_process import BaselineProcess
 from grader.timeline import spent
 
 
@@ -22,10 +22,10 @@ class Processes:
 
     def __init__(self, *, cpu: bool) -> None:
         self._server = ForkServer(best_mode(cpu=cpu))
-        self._anchor: Anchor | None = None
+        self._anchor: BaselineProcess | None = None
         self._anchored = ""
         self._beside = ThreadPoolExecutor(1)
-        self._tried: Future[selftest.Tried] | None = None
+        self._tried: Future[selftest.SelfTestResult] | None = None
         self._closing: threading.Thread | None = None
 
     def __enter__(self) -> Processes:
@@ -57,7 +57,7 @@ class Processes:
         """What the fork server runs; after `ready`, what this machine can."""
         return self._server.mode
 
-    def ready(self, entry: Entry) -> tuple[ForkServer, Anchor | None]:
+    def ready(self, entry: Entry) -> tuple[ForkServer, BaselineProcess | None]:
         """The fork server, and the trusted process on the GPU where something of the exercise is timed."""
         if self._server.mode == "gpu":
             rules = [check.rule for _, check in entry.exercise.checks()]
@@ -91,7 +91,7 @@ class Processes:
         if self._anchor is not None and (self._anchored != entry.name or not self._anchor.rest()):
             self._drop_anchor()
         if self._anchor is None and timed:
-            self._anchor, self._anchored = Anchor(entry), entry.name
+            self._anchor, self._anchored = BaselineProcess(entry), entry.name
 
     def _drop_anchor(self) -> None:
         if self._anchor is not None:

@@ -1,7 +1,7 @@
 """The record of one grading, `grade/result/v1`: everything that any renderer or exporter shows.
 
 Documented field by field in docs/record.md. Records are frozen, hold only JSON values, and survive a round trip
-through `to_json` and `from_json`. Text that came from a submission is cleaned when it is put in (grader.cleaning).
+through `to_json` and `from_json`. Text that came from a submission is cleaned when it is put in (grader.text).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.cleaning import as_json
-from grader.cleaning import clean as clean  # noqa: PLC0414  for whoever writes into a record
-from grader.model.exercise import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
+from grader.exercise.model import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
 from grader.protocol.decode import DecodeError, decode
+from grader.text import as_json
+from grader.text import clean as clean  # noqa: PLC0414  for whoever writes into a record
 from grader.timeline import Stretch
 
 Schema = Literal["grade/result/v1"]
@@ -490,7 +490,10 @@ class PrintedOutput:
 
 @dataclass(frozen=True)
 class Sighting:
-    """Something in a submission's text that a person may want to look at (grader.tripwire); it decides nothing."""
+    """Something in a submission's text that a person may want to look at (grader.grading.source_scan).
+
+    It decides nothing.
+    """
 
     line: int
     what: str

@@ -13,7 +13,7 @@ from typing import Literal
 
 from grader import machine
 from grader.errors import GradeError
-from grader.model.exercise import Limits
+from grader.exercise.model import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
 from grader.sandbox.kernels import shelf_for
 from grader.sandbox.outcome import Finished, Outcome
@@ -28,7 +28,7 @@ _EXPECTED = array("f", (2.0 * place for place in range(_LENGTH))).tobytes()
 
 
 @dataclass(frozen=True)
-class Tried:
+class SelfTestResult:
     """How the kernel came out: mark "ok", "WRONG" (other values) or "BROKEN" (no values), and why in words.
 
     isolation: the layers that confined its process.
@@ -39,9 +39,9 @@ class Tried:
     isolation: tuple[str, ...] = ()
 
 
-def try_kernel(server: Spawner) -> Tried:
+def try_kernel(server: Spawner) -> SelfTestResult:
     """Run the kernel in a confined child of this server. Raises nothing."""
-    source = resources.files("grader.child").joinpath("warmup.py").read_text(encoding="utf-8")
+    source = resources.files("grader.sandbox.inside").joinpath("warmup.py").read_text(encoding="utf-8")
     try:
         start = Start("own_kernel.py", source, _INPUTS, ("double",))
         with Scratch(_shelf(source, server.mode)) as scratch, Session(server, start, Limits(), scratch) as session:
@@ -49,11 +49,11 @@ def try_kernel(server: Spawner) -> Tried:
             outcome = session.call(_CALL) if isinstance(loaded, Loaded) else loaded
             isolation = session.ready.isolation if session.ready else ()
     except GradeError as refused:
-        return Tried("BROKEN", str(refused))
+        return SelfTestResult("BROKEN", str(refused))
     if not isinstance(outcome, Finished) or outcome.outputs[0] is None:
-        return Tried("BROKEN", _why(outcome), isolation)
+        return SelfTestResult("BROKEN", _why(outcome), isolation)
     right = outcome.outputs[0] == _EXPECTED
-    return Tried("ok", "right", isolation) if right else Tried("WRONG", "wrong values", isolation)
+    return SelfTestResult("ok", "right", isolation) if right else SelfTestResult("WRONG", "wrong values", isolation)
 
 
 def _shelf(source: str, mode: Mode) -> Path | None:
@@ -61,7 +61,7 @@ def _shelf(source: str, mode: Mode) -> Path | None:
     return shelf_for("", source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
 
 
-def require_right(tried: Tried, mode: Mode) -> None:
+def require_right(tried: SelfTestResult, mode: Mode) -> None:
     """Raise GradeError, in the words of `grade doctor`, unless the kernel came out right."""
     if tried.mark != "ok":
         raise GradeError(

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from grader.catalogue import Entry
-from grader.judge.ahead import Ahead
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Limits
 from grader.judge.bench import Bench
+from grader.judge.oracle_prefetch import Ahead
 from grader.judge.truth import Truth
-from grader.model.exercise import Limits
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from tests.racing import session_of

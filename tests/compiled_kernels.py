@@ -5,7 +5,7 @@ Every launcher is a function of one tensor x: [N] of the case's dtype, which beg
 
 from __future__ import annotations
 
-from grader.model.exercise import Limits
+from grader.exercise.model import Limits
 from grader.protocol.messages import Binary, Compile, Compiled, Raised, Recipe, Start
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.server import ForkServer

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from grader.catalogue import Entry, resolve
+from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.model import Limits
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.model.exercise import Limits
-from grader.plan import default_seed, draw
 from grader.record import Record
 from grader.sandbox.server import ForkServer
 

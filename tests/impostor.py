@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.model.exercise import Limits
+from grader.exercise.model import Limits
 from grader.protocol.messages import Start
 from grader.sandbox.server import Mode, Spawned
 from grader.sandbox.session import Session

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.model.cases import Case, Cases, Value
-from grader.model.exercise import Part, SpeedBand
+from grader.exercise.cases import Case, Cases, Value
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Part, SpeedBand
 from grader.protocol.messages import Call, Gauged, Recipe
-from grader.sandbox.pair import Told, paired
+from grader.sandbox.pair import RecordedAnswer, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.speed import rounds, suite
-from grader.speed.anchor import Anchor
+from grader.speed.baseline_process import BaselineProcess
 from grader.speed.suite import Suite, Verdict
 
 # A GPU so small that the cover takes moments, and so fast that no time is impossible.
@@ -32,11 +32,11 @@ TINY: dict[str, Value] = {"N": 4101}
 
 
 @contextmanager
-def anchored(entry: Entry) -> Iterator[Anchor]:
+def anchored(entry: Entry) -> Iterator[BaselineProcess]:
     """The anchor, on the CPU wherever this runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        anchor = Anchor(entry)
+        anchor = BaselineProcess(entry)
     with anchor:
         yield anchor
 
@@ -70,7 +70,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def judge(
     server: ForkServer,
     entry: Entry,
-    anchor: Anchor,
+    anchor: BaselineProcess,
     submission: str | Path,
     part: str = "vector_add",
     *,
@@ -90,7 +90,7 @@ def judge(
     with session_of(server, entry, text) as session, paired(server, start, limits, session) as pair:
         for case in band_of(found, *before).suite.named if before else ():
             told = pair.record(call_of(found, case))
-            assert isinstance(told, Told), told
+            assert isinstance(told, RecordedAnswer), told
         traced = {case: pair.record_timed(call_of(found, case)) for case in band.suite.named}
         replayer = pair.end_all_but_one()
         return Suite(found, band, traced, replayer, anchor, GAUGED, "none", "/learner/ex_15.py").judge()

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader import tensors
-from grader.catalogue import Entry
-from grader.model.cases import Value
+from grader.exercise import tensors
+from grader.exercise.cases import Value
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Call, Recipe, Slot
 from grader.sandbox.outcome import Finished, Outcome
-from grader.sandbox.pair import Pair, Told, paired
+from grader.sandbox.pair import Pair, RecordedAnswer, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -65,13 +65,13 @@ class Recording:
         slots = (Slot(dtype, (size,), 0, tensors.dtype_of(dtype).itemsize * size),)
         return replace(Call(Recipe(part.name, self.case, seed), part.arguments, part.mutates, slots), **changes)
 
-    def record(self, seed: int = 3, **changes: Any) -> Told:
+    def record(self, seed: int = 3, **changes: Any) -> RecordedAnswer:
         """Record a call that is expected to be recorded."""
         told = self.pair.record(self.call(seed, **changes))
-        assert isinstance(told, Told), told
+        assert isinstance(told, RecordedAnswer), told
         return told
 
-    def replay(self, told: Told, seed: int = 5, **changes: Any) -> Outcome:
+    def replay(self, told: RecordedAnswer, seed: int = 5, **changes: Any) -> Outcome:
         """Replay it on the inputs of another seed."""
         return self.pair.replay(told, self.call(seed, **changes))
 

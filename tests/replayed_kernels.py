@@ -18,9 +18,9 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.child.interpreter.corrections import apply_corrections
-from grader.child.interpreter.memory import MemoryWatch
-from grader.child.packages import file_of
+from grader.calls.packages import file_of
+from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.memory import MemoryWatch
 from grader.protocol.trace import (
     ConstexprValue,
     DictValue,

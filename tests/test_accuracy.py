@@ -17,7 +17,7 @@ from benchmarks.accuracy.measure import close, is_failure
 from benchmarks.accuracy.mutate import Mutant, is_kernel, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.report import gaps, report
 from benchmarks.accuracy.results import Journal, Result, key_of, read, write
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
 from grader.judge.truth import Expected
 from grader.record import CheckResult
 

@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from grader.catalogue import Entry
 from grader.errors import GradeError
-from grader.judge.ahead import Ahead
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Part
+from grader.exercise.plan import PlannedCase, draw
+from grader.judge.oracle_prefetch import Ahead
 from grader.judge.truth import Expected, Truth
-from grader.model.exercise import Part
-from grader.plan import PlannedCase, draw
 from grader.protocol.messages import Recipe
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.catalogue import Entry
+from grader.exercise.cases import Value
+from grader.exercise.catalogue import Entry
 from grader.judge.truth import Truth
-from grader.model.cases import Value
 from grader.protocol.messages import Form, PrepareBaseline, Recipe, Reveal, Revealed, Sample
-from grader.speed.anchor import Anchor, AnchorFailed
+from grader.speed.baseline_process import AnchorFailed, BaselineProcess
 from grader.speed.baselines import FAMILIES
 from tests.racing import anchored
 
@@ -66,7 +66,7 @@ def exercise(tmp_path: Path, baselines: str) -> Entry:
 
 
 @pytest.fixture(scope="module")
-def anchor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anchor]:
+def anchor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaselineProcess]:
     with anchored(exercise(tmp_path_factory.mktemp("course"), BASELINES)) as running:
         yield running
 
@@ -74,27 +74,27 @@ def anchor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anchor]:
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
-def test_a_baseline_that_raises_is_reported_with_its_words_and_the_anchor_goes_on(anchor: Anchor) -> None:
+def test_a_baseline_that_raises_is_reported_with_its_words_and_the_anchor_goes_on(anchor: BaselineProcess) -> None:
     for _ in range(2):
         with pytest.raises(AnchorFailed, match=r"^ValueError: no such luck$"):
             anchor.prepare(prepared(part="fused_multiply_add"))
     assert anchor.prepare(prepared()).outputs
 
 
-def test_a_baseline_that_nobody_knows_is_an_answer_too(anchor: Anchor) -> None:
+def test_a_baseline_that_nobody_knows_is_an_answer_too(anchor: BaselineProcess) -> None:
     with pytest.raises(AnchorFailed, match=r"^KeyError: 'cudnn'$"):
         anchor.prepare(prepared("cudnn"))
     with pytest.raises(AnchorFailed, match=r"^AttributeError: .*vector_add_sdpa"):
         anchor.prepare(prepared("sdpa_flash"))
 
 
-def test_a_sample_of_a_baseline_that_was_not_prepared_is_refused(anchor: Anchor) -> None:
+def test_a_sample_of_a_baseline_that_was_not_prepared_is_refused(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared())
     with pytest.raises(AnchorFailed, match=r"^KeyError: 'copy_roofline'$"):
         anchor.sample(Sample(17, "copy_roofline"))
 
 
-def test_a_gpu_that_is_not_there_cannot_be_gauged(anchor: Anchor) -> None:
+def test_a_gpu_that_is_not_there_cannot_be_gauged(anchor: BaselineProcess) -> None:
     with pytest.raises(AnchorFailed):
         anchor.gauge()
     assert anchor.missing(recipe(), ("torch_eager",)) == {"torch_eager": ""}
@@ -125,7 +125,7 @@ def test_it_ends_with_its_block(tmp_path: Path) -> None:
 # -- what it answers -------------------------------------------------------------------------------------------------
 
 
-def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor: Anchor) -> None:
+def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor: BaselineProcess) -> None:
     assert anchor.missing(recipe(), ("torch_eager", "sdpa_flash", "cudnn", "copy_roofline")) == {
         "torch_eager": "",
         "sdpa_flash": "the exercise's baselines.py must define vector_add_sdpa for it",
@@ -134,16 +134,16 @@ def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor:
     }
 
 
-def test_a_baseline_is_tried_and_one_that_raises_cannot_run(anchor: Anchor) -> None:
+def test_a_baseline_is_tried_and_one_that_raises_cannot_run(anchor: BaselineProcess) -> None:
     missing = anchor.missing(recipe(part="fused_multiply_add"), ("torch_eager", "copy_roofline"))
     assert missing == {"torch_eager": "ValueError: no such luck", "copy_roofline": ""}
 
 
-def test_a_prepared_baseline_says_what_its_outputs_look_like(anchor: Anchor) -> None:
+def test_a_prepared_baseline_says_what_its_outputs_look_like(anchor: BaselineProcess) -> None:
     assert anchor.prepare(prepared()).outputs == (Form("tensor", "float32", (4101,), "cpu"),)
 
 
-def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(anchor: Anchor) -> None:
+def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared())
     sampled = anchor.sample(Sample(17, "torch_eager"))
     assert sampled.device_us > 0
@@ -155,28 +155,28 @@ def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(anchor: Ancho
     assert all(abs(one) < 5 * scale for one, scale in zip(projections, scales, strict=True))
 
 
-def test_the_same_seed_gives_the_same_sums_and_another_gives_others(anchor: Anchor) -> None:
+def test_the_same_seed_gives_the_same_sums_and_another_gives_others(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared())
     first, other, again = (anchor.sample(Sample(seed, "torch_eager")) for seed in (17, 18, 17))
     assert (first.projections, first.scales) == (again.projections, again.scales)
     assert first.scales != other.scales
 
 
-def test_several_baselines_are_prepared_at_the_same_time_each_under_its_name(anchor: Anchor) -> None:
+def test_several_baselines_are_prepared_at_the_same_time_each_under_its_name(anchor: BaselineProcess) -> None:
     for name in ("torch_eager", "cublas"):
         anchor.prepare(prepared(name))
     total, difference, again = (anchor.sample(Sample(17, name)) for name in ("torch_eager", "cublas", "torch_eager"))
     assert total.projections == again.projections != difference.projections
 
 
-def test_at_another_case_the_baselines_of_the_one_before_are_forgotten(anchor: Anchor) -> None:
+def test_at_another_case_the_baselines_of_the_one_before_are_forgotten(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared())
     anchor.prepare(replace(prepared("copy_roofline"), recipe=recipe(N=63)))
     with pytest.raises(AnchorFailed, match=r"^KeyError: 'torch_eager'$"):
         anchor.sample(Sample(17, "torch_eager"))
 
 
-def test_of_an_argument_that_is_changed_in_place_the_change_is_summed_up(anchor: Anchor) -> None:
+def test_of_an_argument_that_is_changed_in_place_the_change_is_summed_up(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared(mutates=("x",)))
     sampled = anchor.sample(Sample(17, "torch_eager"))
     # This baseline returns its sum, and leaves x as it was.
@@ -184,13 +184,13 @@ def test_of_an_argument_that_is_changed_in_place_the_change_is_summed_up(anchor:
     assert set(sampled.scales[1]) == {0.0}
 
 
-def test_a_copy_moves_as_many_bytes_as_the_part_must(anchor: Anchor) -> None:
+def test_a_copy_moves_as_many_bytes_as_the_part_must(anchor: BaselineProcess) -> None:
     (form,) = anchor.prepare(prepared("copy_roofline")).outputs
     # Read and written together: 3 · N · 4 bytes.
     assert form == Form("tensor", "int64", (3 * 4101 * 4 // 16,), "cpu")
 
 
-def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(anchor: Anchor, ex_15: Entry) -> None:
+def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(anchor: BaselineProcess, ex_15: Entry) -> None:
     part = ex_15.exercise.part("vector_add")
     assert part is not None
     truth = Truth(ex_15.source("inputs.py"), ex_15.source("oracle.py"))
@@ -201,7 +201,7 @@ def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(anchor: Anchor
         assert torch.equal(torch.frombuffer(bytearray(raw), dtype=torch.float64), numbers[1000:1063].double())
 
 
-def test_its_baseline_and_its_truth_are_of_the_same_inputs(anchor: Anchor) -> None:
+def test_its_baseline_and_its_truth_are_of_the_same_inputs(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared())
     sampled = anchor.sample(Sample(17, "torch_eager"))
     _, values, _ = anchor.reveal(Reveal(recipe(seed=17), 0, 0, 4101))
@@ -209,11 +209,11 @@ def test_its_baseline_and_its_truth_are_of_the_same_inputs(anchor: Anchor) -> No
     assert sampled.scales[0] == pytest.approx(pieces.norm(dim=1).tolist(), rel=1e-5)
 
 
-def test_of_no_elements_it_reveals_the_form_alone(anchor: Anchor) -> None:
+def test_of_no_elements_it_reveals_the_form_alone(anchor: BaselineProcess) -> None:
     assert anchor.reveal(Reveal(recipe(dtype="float16"), 0, 0, 0)) == (Revealed("float16", 0, 4101), b"", b"")
 
 
-def test_where_the_exercise_cuts_no_portions_any_chance_shows_all_of_an_output(anchor: Anchor) -> None:
+def test_where_the_exercise_cuts_no_portions_any_chance_shows_all_of_an_output(anchor: BaselineProcess) -> None:
     whole, drawn = (anchor.reveal(Reveal(recipe(), 0, 7, 500, chance)) for chance in (None, 0.7))
     assert whole == drawn
 
@@ -231,7 +231,7 @@ def test_a_portion_is_computed_of_its_own_inputs_and_begins_where_the_exercise_s
         assert cutting.reveal(Reveal(recipe(), 0, 0, 0, 0.25))[0].start == 1000
 
 
-def test_after_a_rest_it_knows_what_it_knew_and_nothing_is_prepared_any_more(anchor: Anchor) -> None:
+def test_after_a_rest_it_knows_what_it_knew_and_nothing_is_prepared_any_more(anchor: BaselineProcess) -> None:
     anchor.prepare(prepared())
     before = anchor.sample(Sample(17, "torch_eager"))
     assert anchor.rest()

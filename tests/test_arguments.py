@@ -8,17 +8,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.child.arguments import Arguments
-from grader.tensors import starting_at, with_row_gap
+from grader.calls.arguments import PlacedArguments
+from grader.exercise.tensors import starting_at, with_row_gap
 
 CPU = torch.device("cpu")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 GUARD_BYTES = 1 << 16
 
 
-def placed(*values: object, storage: str = "new", into: Arguments | None = None) -> tuple[Arguments, list[Tensor]]:
+def placed(
+    *values: object, storage: str = "new", into: PlacedArguments | None = None
+) -> tuple[PlacedArguments, list[Tensor]]:
     """Arguments a0, a1, … and what the submission would get."""
-    arguments = into or Arguments(CPU)
+    arguments = into or PlacedArguments(CPU)
     names = [f"a{i}" for i in range(len(values))]
     return arguments, arguments.place(names, values, storage)  # type: ignore[arg-type,return-value]
 
@@ -29,7 +31,7 @@ def everything(view: Tensor) -> Tensor:
     return torch.empty(0, dtype=view.dtype).set_(storage, 0, (storage.nbytes() // view.element_size(),))
 
 
-def disturbed(arguments: Arguments, may_change: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def disturbed(arguments: PlacedArguments, may_change: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return arguments.disturbed(may_change)
 
 
@@ -161,7 +163,7 @@ def test_a_slice_lies_as_far_from_an_aligned_address_as_it_was_built(offset: int
 
 
 def test_what_is_no_tensor_is_handed_on() -> None:
-    arguments = Arguments(CPU)
+    arguments = PlacedArguments(CPU)
     assert arguments.place(["n", "mode"], [17, "mean"], "new") == [17, "mean"]
     assert disturbed(arguments) == ((), ())
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.child import assembly
-from grader.child.assembly import dots, instructions, narrow, resources, source_line
+from grader.compile import assembly
+from grader.compile.assembly import dots, instructions, narrow, resources, source_line
 from grader.protocol.messages import Narrow
 
 LOG = """ptxas info    : 0 bytes gmem

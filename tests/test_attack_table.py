@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.author import claim_of, parts_in
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
 from tests.attack_table import ATTACKS, MECHANISM, MORE, PAGE, REASONS, page
 from tests.claims import REFERENCE, ROOT, SUBMISSIONS, Link, files, link, links, twin_of
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.author import claim_of
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.plan import default_seed, draw
 from grader.sandbox.server import ForkServer
 from tests.canaries import Canaries
 from tests.claims import files

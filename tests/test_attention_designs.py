@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
+from grader.exercise.model import Part
+from grader.exercise.plan import default_seed, draw
 from grader.judge.compare import compare
 from grader.judge.truth import Truth
-from grader.model.exercise import Part
-from grader.plan import default_seed, draw
 from grader.protocol.messages import Recipe
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from grader.author import honest_finding, repeatable_inputs
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
+from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
-from grader.plan import Plan, draw
 from tests.conftest import ROOT
 from tests.records import samples
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from grader.catalogue import discover
+from grader.exercise.catalogue import discover
+from grader.exercise.model import Agrees, Part, SpeedBand
 from grader.judge.truth import Truth
-from grader.model.exercise import Agrees, Part, SpeedBand
 from grader.protocol.messages import Recipe
 from grader.speed import baselines
 from grader.speed.baselines import FAMILIES, Family, function_of, title_of, unmet, why_missing

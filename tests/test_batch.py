@@ -18,17 +18,17 @@ import pytest
 pytest.importorskip("distributed")
 
 from grader.batch import team
-from grader.batch.kept import Kept
-from grader.batch.ledger import Ledger, Rules, assignments, handed_in
+from grader.batch.ledger import GradingRules, Ledger, assignments, handed_in
 from grader.batch.reading import read, read_batch
+from grader.batch.store import Kept
 from grader.batch.work import Introduction
-from grader.catalogue import discover, resolve
 from grader.cli import batch as command
 from grader.cli.batch_asked import Asked
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
-from grader.isolation import FILES
+from grader.exercise.catalogue import discover, resolve
 from grader.record import from_json
+from grader.report.isolation import FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRY, _ = resolve(ROOT, "ex_15")
@@ -272,7 +272,7 @@ def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -
     asked = Asked(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
     request = command.requested(asked, None)
     terms = command._terms_here(asked, request.entries)
-    rules = Rules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
+    rules = GradingRules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
     submitted = request.klass.submissions
     whole = replace(request.settings, assignments=assignments(rules), submissions=handed_in(submitted, rules))
     tasks = Ledger(Kept(tmp_path / "out"), whole, rules, submitted).tasks()

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from grader.batch.gradebook import Assignment, Override, Student
-from grader.batch.kept import Batch, Found, HandedIn, Kept, Line
 from grader.batch.key import Terms, content_key, environment, environment_of, grader
 from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.marks import gradebook
 from grader.batch.reading import read, read_batch
 from grader.batch.refused import invalid, lost
+from grader.batch.store import Batch, HandedIn, JournalLine, Kept, StoredRecord
 from grader.batch.tables import Given, parse_overrides, parse_times
 from grader.batch.work import Task
-from grader.catalogue import resolve
 from grader.errors import UsageError
+from grader.exercise.catalogue import resolve
 from grader.record import Record, SubmissionInfo, from_json, to_json
 from tests.records.samples import H200, failing, without_parts
 
@@ -163,8 +163,8 @@ def graded(student: str, score: float) -> Record:
     return replace(record, exercise=exercise, submission=submission, verdict="fail", score=score, judged_score=75.0)
 
 
-def found(student: str, score: float) -> Found:
-    return Found(student, "ex_15", f"records/{student}/ex_15.json", graded(student, score))
+def found(student: str, score: float) -> StoredRecord:
+    return StoredRecord(student, "ex_15", f"records/{student}/ex_15.json", graded(student, score))
 
 
 BATCH = Batch(
@@ -224,7 +224,7 @@ def test_what_could_not_be_read_scores_nothing_and_what_was_lost_costs_nothing()
 
 # -- what is kept ----------------------------------------------------------------------------------------------------
 
-LINE = Line(NOW, "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.5)
+LINE = JournalLine(NOW, "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.5)
 
 
 def test_a_journal_is_read_past_half_a_line_and_goes_on_after_it(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ import io
 import pytest
 from rich.console import Console
 
-from grader.batch.kept import Line
 from grader.batch.key import Terms
-from grader.batch.team import Ended, Started, Waited
-from grader.batch.work import Outcome, Task
-from grader.cli.batch_progress import Lines, LiveTable, board, clock, eta_s, told
+from grader.batch.store import JournalLine
+from grader.batch.team import Started, TaskEnded, Waited
+from grader.batch.work import Task, TaskOutcome
+from grader.cli.batch_progress import LiveTable, PlainLines, board, clock, eta_s, told
 
 TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
-LINE = Line("2026-11-02T10:00:00Z", "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.53)
+LINE = JournalLine("2026-11-02T10:00:00Z", "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.53)
 
 
 def test_what_is_left_follows_from_what_is_done() -> None:
@@ -25,7 +25,7 @@ def test_what_is_left_follows_from_what_is_done() -> None:
 
 def test_a_line_counts_who_handed_in_the_same_and_how_often_it_was_tried() -> None:
     assert told([LINE]) == "ada  ex_15  pass  75/75  5.5 s"
-    again = Line(**{**vars(LINE), "attempts": 2})
+    again = JournalLine(**{**vars(LINE), "attempts": 2})
     assert told([again, LINE, LINE]) == "ada and 2 more  ex_15  pass  75/75  5.5 s (given out 2 times)"
 
 
@@ -33,7 +33,7 @@ def test_elsewhere_than_on_a_terminal_every_grading_is_a_plain_line(capsys: pyte
     with board(12, 3, quiet=False) as shown:
         shown.heard(Started(TASK))
         shown.graded([LINE])
-    assert isinstance(shown, Lines)
+    assert isinstance(shown, PlainLines)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "12 to grade, 3 as before; starting workers …"
     assert second.startswith("[ 1/12] ada  ex_15  pass  75/75  5.5 s  left 0:0")
@@ -58,7 +58,7 @@ def test_the_table_has_what_runs_what_came_out_and_how_many_work() -> None:
     table.heard(Started(TASK))
     table.heard(Waited(2))
     assert "ex_15_triton_basics" in page()
-    table.heard(Ended(TASK, Outcome(), 1))
+    table.heard(TaskEnded(TASK, TaskOutcome(), 1))
     table.graded([LINE])
     shown = page()
     assert "1 of 12, 3 as before" in shown

@@ -10,7 +10,7 @@ import pytest
 
 from grader.batch import reading
 from grader.batch.gradebook import Mark, Override
-from grader.batch.kept import Found
+from grader.batch.store import StoredRecord
 from grader.errors import UsageError
 from grader.record import from_json, to_json
 from tests.records import classes, samples
@@ -28,7 +28,7 @@ def test_scores_come_from_the_records_and_lateness_and_overrides_from_batch_json
 
 
 def test_every_record_is_visited_once_in_the_order_of_the_roster(tmp_path: Path) -> None:
-    seen: list[Found] = []
+    seen: list[StoredRecord] = []
     reading.read(classes.out_dir(tmp_path), seen.append)
     assert [found.student for found in seen] == ["ada", "grace", "evil"]
     assert list(reading.records(tmp_path)) == seen
@@ -52,7 +52,7 @@ def test_the_fast_reading_gives_what_the_strict_one_gives(name: str, tmp_path: P
 def test_a_damaged_record_is_nobody_s_fault_and_stops_nothing(text: str, said: str, tmp_path: Path) -> None:
     classes.out_dir(tmp_path)
     (tmp_path / "records" / "ada" / "ex_15.json").write_text(text)
-    seen: list[Found] = []
+    seen: list[StoredRecord] = []
     mark = reading.read(tmp_path, seen.append).mark("ada", "ex_15")
     assert (mark.status, mark.judged) == ("grader_error", 0.0)
     assert said in seen[0].problem

@@ -16,14 +16,14 @@ pytest.importorskip("distributed")
 
 from grader.batch import team
 from grader.batch.key import Terms
-from grader.batch.team import Ended, Started, Team, Waited, is_open, local_workers
-from grader.batch.work import Outcome, Task, encode, introduce, work
+from grader.batch.team import Started, TaskEnded, Team, Waited, is_open, local_workers
+from grader.batch.work import Task, TaskOutcome, encode, introduce, work
 from grader.errors import GradeError
 
 TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
-GOOD = Outcome(json.dumps({"checks": [{"status": "pass"}]}), worker="tcp://a")
-UNDECIDED = Outcome(json.dumps({"checks": [{"status": "pass"}, {"status": "inconclusive"}]}), worker="tcp://a")
-FAULT = Outcome(trouble="out of paper", worker="tcp://a")
+GOOD = TaskOutcome(json.dumps({"checks": [{"status": "pass"}]}), worker="tcp://a")
+UNDECIDED = TaskOutcome(json.dumps({"checks": [{"status": "pass"}, {"status": "inconclusive"}]}), worker="tcp://a")
+FAULT = TaskOutcome(trouble="out of paper", worker="tcp://a")
 
 
 class Played:
@@ -63,7 +63,7 @@ class Scripted:
     def submit(self, *_: object, key: str, **how: Any) -> Played:
         self.given.append(how)
         match self._script.pop(0):
-            case Outcome() as outcome:
+            case TaskOutcome() as outcome:
                 return Played(key, "finished", encode(outcome))
             case BaseException() as fault:
                 return Played(key, "error", fault=fault)
@@ -80,18 +80,18 @@ class Scripted:
         self.restarted += workers
 
 
-def ended(script: Sequence[Any], tasks: int = 1, limit_s: float = 60.0) -> tuple[list[Ended], Scripted]:
+def ended(script: Sequence[Any], tasks: int = 1, limit_s: float = 60.0) -> tuple[list[TaskEnded], Scripted]:
     client = Scripted(script)
     given = [replace(TASK, key=f"k{place}") for place in range(tasks)]
-    return [event for event in Team(client).run(given, limit_s) if isinstance(event, Ended)], client
+    return [event for event in Team(client).run(given, limit_s) if isinstance(event, TaskEnded)], client
 
 
 def test_no_more_is_given_out_than_the_workers_do_at_a_time() -> None:
     events = list(Team(Scripted([GOOD] * 5)).run([replace(TASK, key=f"k{place}") for place in range(5)]))
     assert [type(event) for event in events[:3]] == [Started, Started, Waited]
     # One more for each that came out, before that is told: the workers need not wait for it to be kept.
-    assert [type(event) for event in events[3:5]] == [Started, Ended]
-    assert sum(isinstance(event, Ended) for event in events) == 5
+    assert [type(event) for event in events[3:5]] == [Started, TaskEnded]
+    assert sum(isinstance(event, TaskEnded) for event in events) == 5
 
 
 @pytest.mark.parametrize("first", [FAULT, UNDECIDED, ValueError("of the worker's"), "finished"])
@@ -108,7 +108,7 @@ def test_the_second_try_goes_to_another_worker() -> None:
 
 
 @pytest.mark.parametrize("last", [FAULT, UNDECIDED])
-def test_a_second_failure_is_the_result(last: Outcome) -> None:
+def test_a_second_failure_is_the_result(last: TaskOutcome) -> None:
     ((end,), client) = ended([FAULT, last])
     assert (end.outcome, end.attempts, len(client.given)) == (last, 2, 2)
 
@@ -149,7 +149,7 @@ def test_where_workers_have_gpus_every_grading_takes_one() -> None:
 
 
 def test_a_result_is_open_where_the_grader_or_the_clock_could_not_decide() -> None:
-    assert [is_open(one) for one in (GOOD, UNDECIDED, FAULT, Outcome("no JSON"))] == [False, True, True, True]
+    assert [is_open(one) for one in (GOOD, UNDECIDED, FAULT, TaskOutcome("no JSON"))] == [False, True, True, True]
 
 
 def test_there_is_a_worker_per_gpu_or_per_core() -> None:

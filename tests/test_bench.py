@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from grader.catalogue import Entry
-from grader.judge.bench import Request
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import CallRequest
 from grader.judge.rules import fresh
-from grader.plan import PlannedCase
 from grader.protocol.messages import Form
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -20,7 +20,7 @@ def test_a_call_that_is_made_again_in_between_leaves_later_ones_right_and_their_
     with bench_of(server, ex_15, ex_15.solution) as bench:
         cases = [bench.part.checks[1].cases.space.case(N=length) for length in LENGTHS]  # type: ignore[union-attr]
         trials = []
-        for trial in bench.tries([Request(case, 1) for case in cases]):
+        for trial in bench.tries([CallRequest(case, 1) for case in cases]):
             trials.append(trial)
             if len(trials) == 2:
                 # As after a wrong answer: all memory is told anew.

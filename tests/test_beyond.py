@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.child.interpreter.beyond import NeedsGpu, Waiting
+from grader.interpreter.beyond import NeedsGpu, Waiting
 
 LOCK, TAKEN, FREE = (b"cas", b"lock"), b"\x01", b"\x00"
 

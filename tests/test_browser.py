@@ -30,12 +30,14 @@ NARROW, WIDE = 360, 1600
 def similar() -> str:
     """Two sources beside each other. What compares them is an extra that other tests do not need."""
     from grader.classes import alike
-    from grader.classes.similarity import Pair, Source
+    from grader.classes.similarity import SimilarPair, Source
 
     text = Path(__file__).read_text(encoding="utf-8")
     lines = frozenset(range(20, 60))
-    pair = Pair(Source("ada", text), Source("<b>bob</b>", text.replace("visit", "v")), 0.9, lines, lines)
-    return alike.render([alike.Exercise("ex_15", "Triton basics", (pair, pair), 7, ("cy",))], "GPU course", {}, 0.6)
+    pair = SimilarPair(Source("ada", text), Source("<b>bob</b>", text.replace("visit", "v")), 0.9, lines, lines)
+    return alike.render(
+        [alike.ComparedExercise("ex_15", "Triton basics", (pair, pair), 7, ("cy",))], "GPU course", {}, 0.6
+    )
 
 
 def suspected() -> Record:
@@ -52,12 +54,12 @@ def suspected() -> Record:
     return replace(record, checks=checks)
 
 
-def course() -> tuple[index.Row, ...]:
+def course() -> tuple[index.ExerciseRow, ...]:
     """Exercises in every state."""
     records = {"done": samples.passing(), "begun": samples.failing(), "not started": samples.untouched()}
     states = {**records, "changed": None, "no file": None}
     return tuple(
-        index.Row(f"ex_{number}", "Triton basics", state, f"{state}, 3 points", "ex.py", "ex.html", 2, found)
+        index.ExerciseRow(f"ex_{number}", "Triton basics", state, f"{state}, 3 points", "ex.py", "ex.html", 2, found)
         for number, (state, found) in enumerate(states.items(), 15)
     )
 

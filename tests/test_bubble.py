@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.model.exercise import Limits
+from grader.exercise.model import Limits
 from grader.protocol.messages import Loaded, Raised, Start
 from grader.sandbox import bubble
 from grader.sandbox.server import ForkServer

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry, discover, find_root, resolve
 from grader.errors import SpecError, UsageError
+from grader.exercise.catalogue import Entry, discover, find_root, resolve
 
 SPEC = """
 from grader import Agrees, Cases, Check, Exercise, Part, Size, Space, Tolerance

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.judge.causes import Failure, check_device, examine, missing_function, why_not_finished
+from grader.judge.failures import Failure, check_device, examine, missing_function, why_not_finished
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
-from grader.protocol.messages import Form, Frame, Launch, Raised, Returned
+from grader.protocol.messages import Form, Frame, LaunchInfo, Raised, Returned
 from grader.record import clean
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 from tests.records.samples import HOSTILE
@@ -301,7 +301,7 @@ def test_the_two_values_shown_differ_where_the_values_do(oracle: Tensor, got: Te
 
 
 def test_the_launch_tells_which_tile_is_wrong() -> None:
-    launch = Launch("kernel", (2,), {"BLOCK": 4})
+    launch = LaunchInfo("kernel", (2,), {"BLOCK": 4})
     failure = judged(returned(changed((6, 0.5)), launches=(launch,)))
     assert failure.cause.mismatch is not None
     assert failure.cause.mismatch.tile == "tile 1 of 2 along axis 0 (BLOCK=4)"
@@ -350,7 +350,7 @@ HOSTILE_OUTCOMES: list[Outcome] = [
     returned(X, forms=(dataclasses.replace(HOSTILE_FORM, kind="tensor"),)),
     returned(changed(), changed=(HOSTILE,)),
     returned(changed(), overrun=(HOSTILE,)),
-    returned(changed((6, 0.5)), launches=(Launch(HOSTILE, (2,), {HOSTILE: 4}),)),
+    returned(changed((6, 0.5)), launches=(LaunchInfo(HOSTILE, (2,), {HOSTILE: 4}),)),
 ]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.causes import Named, Result, changed, page, table
-from grader.catalogue import Entry, discover
-from grader.judge.kinds import known_kinds
+from grader.diagnosis.kinds import known_kinds
+from grader.exercise.catalogue import Entry, discover
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = (

@@ -16,42 +16,42 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grader.cleaning import as_json
-from grader.compiled.report import described
-from grader.gpus import ARCHITECTURES
+from grader.compile.findings import described
+from grader.exercise.gpus import ARCHITECTURES
+from grader.exercise.plan import Plan, default_seed, draw
+from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade
-from grader.judge.causes import why_not_finished
-from grader.judge.guarded import cause_of
+from grader.judge.access_findings import cause_of
+from grader.judge.failures import why_not_finished
 from grader.judge.truth import Truth
-from grader.plan import Plan, default_seed, draw
 from grader.protocol.decode import DecodeError
 from grader.protocol.messages import (
     Binary,
     Call,
-    Choice,
-    Finding,
+    GuardFinding,
     Loaded,
     Prepared,
     Raised,
     Ready,
-    Replay,
+    ReplayCall,
     Returned,
     Sampled,
+    TunedChoice,
     decode_answer,
 )
-from grader.protocol.messages import Record as Recording
+from grader.protocol.messages import RecordCall as Recording
 from grader.protocol.trace import Choose, Launch, Recorded, Trace, decode_trace
-from grader.record import Record, from_json, to_json
+from grader.record import RecordCall, from_json, to_json
 from grader.report import junit, terminal
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Printed
 from grader.sanitizer.words import sighting_of
-from grader.speed.rounds import Samples, TimedCase, Timing
+from grader.speed.rounds import Samples, TimedCase, TimingSample
 from grader.speed.suite import Suite
 from grader.speed.tuned import tuned
-from grader.speed.verify import Refused, alike, changed
-from grader.tensors import bytes_of
+from grader.speed.verify import CannotBeTimed, alike, changed
+from grader.text import as_json
 from tests.conftest import SHORT, limited
 from tests.hostile import TEXTS, commands_in, unseen_in
 from tests.racing import GAUGED, TINY, band_of
@@ -120,7 +120,7 @@ def is_presentable(value: Any, most: int) -> None:
 
 
 @FEW
-@given(claims(Finding))
+@given(claims(GuardFinding))
 def test_a_finding_is_told_in_a_few_clean_words(finding: dict[str, Any]) -> None:
     answer = decode_answer({**RETURNED, "findings": [finding]})
     assert isinstance(answer, Returned)
@@ -188,7 +188,7 @@ class Claiming:
     def record(self, wanted: Recording) -> tuple[Recorded, Trace]:
         return Recorded("recorded", NOTHING), decode_trace(NOTHING)
 
-    def replay(self, wanted: Replay) -> Outcome:
+    def replay(self, wanted: ReplayCall) -> Outcome:
         return self.call(wanted.call)
 
     def call(self, call: Call) -> Outcome:
@@ -235,7 +235,7 @@ def test_whatever_is_claimed_in_every_call_a_record_comes_of_it(
         assert unseen_in(text) == set()
 
 
-def graded(grounds: tuple[Job, Truth], answer: Any, right: bool) -> Record:
+def graded(grounds: tuple[Job, Truth], answer: Any, right: bool) -> RecordCall:
     job, truth = grounds
     parts = {part.name: part for part in job.entry.exercise.parts}
     kind = type("Answering", (Claiming,), {"answer": answer, "right": right, "truth": truth, "parts": parts})
@@ -260,7 +260,7 @@ def test_honest_claims_earn_what_they_are_worth(grounds: tuple[Job, Truth]) -> N
 
 
 @FEW
-@given(st.lists(claims(float), min_size=5, max_size=5), claims(int), st.booleans(), claims(Choice))
+@given(st.lists(claims(float), min_size=5, max_size=5), claims(int), st.booleans(), claims(TunedChoice))
 def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     times: list[float], peak_bytes: int, steady: bool, choice: dict[str, Any]
 ) -> None:
@@ -270,12 +270,13 @@ def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     band = band_of(part, TINY)
     case = band.suite.named[0]
     suite = Suite(part, band, {}, None, None, GAUGED, "", "")  # type: ignore[arg-type]
-    base = [Timing(1000.0 + i, 1100.0 + i) for i in range(20)]
+    base = [TimingSample(1000.0 + i, 1100.0 + i) for i in range(20)]
     prepared = decode_answer({"answer": "prepared", "outputs": [], "choices": [choice], "launches": 1})
     assert isinstance(prepared, Prepared)
     # What the grader's own clock saw is no longer than the submission is waited for.
     mine = [
-        Timing(times[0] if steady else times[i % 5], min(2e7, 100 + abs(times[i % 5])), peak_bytes) for i in range(20)
+        TimingSample(times[0] if steady else times[i % 5], min(2e7, 100 + abs(times[i % 5])), peak_bytes)
+        for i in range(20)
     ]
     told: Any = types.SimpleNamespace(trace=choosing(choice["line"]))
     timed = TimedCase(part, case, "stream", 1 << 12, (told,))
@@ -283,7 +284,7 @@ def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     try:
         timing = suite._timing(timed, samples)
         suite._known_well(samples)
-    except Refused as refused:
+    except CannotBeTimed as refused:
         is_presentable(refused.failure, 4000)
         return
     as_json(dataclasses.asdict(timing))
@@ -301,7 +302,7 @@ def choosing(line: int) -> Trace:
 
 
 @FEW
-@given(claims(Choice))
+@given(claims(TunedChoice))
 def test_whatever_a_tuning_came_to_its_table_can_be_shown_or_there_is_none(choice: dict[str, Any]) -> None:
     prepared = decode_answer({"answer": "prepared", "outputs": [], "choices": [choice], "launches": 1})
     assert isinstance(prepared, Prepared)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
-from grader.batch.kept import Found
 from grader.batch.reading import read
+from grader.batch.store import StoredRecord
 from grader.classes import drawing, page
-from grader.classes.tally import ClassTally, Timing, by_student, median, outcome_of, points
+from grader.classes.tally import ClassTally, StudentTiming, by_student, median, outcome_of, points
 from grader.cli.main import dispatch
 from grader.record import Record
 from tests.records import classes, samples
@@ -100,7 +100,7 @@ def test_the_fastest_and_the_slowest_are_shown_with_their_intervals() -> None:
     tally, book = alike(12)
     for place, timing in enumerate(tally.exercises["ex_15"].speeds["product.speed"].timings):
         ratio = 0.5 + place / 100
-        tally.exercises["ex_15"].speeds["product.speed"].timings[place] = Timing(
+        tally.exercises["ex_15"].speeds["product.speed"].timings[place] = StudentTiming(
             timing.student, ratio, ratio - 0.01, ratio + 0.01
         )
     text = Page(page.render(tally, book, "GPU course")).text
@@ -143,7 +143,7 @@ def test_drawings_say_in_words_what_they_show() -> None:
 
 @pytest.mark.parametrize("top", [0.0, -1.0, 1e300])
 def test_an_interval_of_any_numbers_is_drawn(top: float) -> None:
-    assert "nan" not in drawing.interval(Timing("a", 1e300, 0.0, 1e300), -1.0, 1e300, top)
+    assert "nan" not in drawing.interval(StudentTiming("a", 1e300, 0.0, 1e300), -1.0, 1e300, top)
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_bad_command_line_is_refused_in_one_line(
 
 
 def test_a_made_up_class_is_the_same_every_time_and_is_read_without_a_problem(tmp_path: Path) -> None:
-    seen: list[Found] = []
+    seen: list[StoredRecord] = []
     book = read(classes.large(tmp_path, 3, 2), seen.append)
     assert len(seen) == 6
     assert all(found.record is not None for found in seen)

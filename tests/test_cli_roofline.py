@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from grader.catalogue import resolve
 from grader.cli import roofline
 from grader.cli.roofline import Roofline, rooflines, section
+from grader.exercise.catalogue import resolve
 from grader.report import terminal
 from grader.speed import counters
-from grader.speed.counters import Counted, Counters
+from grader.speed.counters import Counters, LaunchCounters
 from tests.conftest import ROOT
 from tests.records import samples
 
@@ -29,7 +29,7 @@ def sample() -> Roofline:
     return Roofline("vector_add", "Vector addition", traffic.work, speed.predictions)
 
 
-def counted(*launches: Counted, why: str = "") -> Counters:
+def counted(*launches: LaunchCounters, why: str = "") -> Counters:
     return Counters("vector_add", sample().predictions[-1].words, launches, why)
 
 
@@ -53,7 +53,7 @@ def test_a_part_shows_its_bytes_its_memory_its_times_and_the_roofs_behind_them()
 def test_what_the_gpu_counted_stands_beside_the_predicted_bytes() -> None:
     predicted = sample().predictions[-1].bytes
     metrics = {counters.READ: predicted, counters.WRITTEN: predicted / 16, counters.TIME: 740_000, counters.DRAM: 91.4}
-    text = shown(dataclasses.replace(sample(), counters=counted(Counted("add_kernel", metrics))), width=200)
+    text = shown(dataclasses.replace(sample(), counters=counted(LaunchCounters("add_kernel", metrics))), width=200)
 
     assert "counted by the GPU itself (ncu), N=268435456, dtype=float32" in text
     assert "add_kernel 740 µs 3,221,225,472 201,326,592 91% – – –" in text
@@ -68,7 +68,7 @@ def test_why_the_gpu_counted_nothing_is_said() -> None:
 
 
 def test_a_call_that_was_counted_without_a_replay_says_so() -> None:
-    told = dataclasses.replace(counted(Counted("add_kernel", {})), unreplayed="aten.add")
+    told = dataclasses.replace(counted(LaunchCounters("add_kernel", {})), unreplayed="aten.add")
     text = shown(dataclasses.replace(sample(), counters=told))
 
     assert "The submission's own process was counted, for the call is not replayed: aten.add." in text

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader import tensors
+from grader.exercise import tensors
 from grader.protocol.messages import Sampled
 from grader.replay import clock as module
 from grader.replay.clock import Clock

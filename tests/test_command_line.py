@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from grader import __version__
-from grader.catalogue import discover
 from grader.cli.main import dispatch
+from grader.exercise.catalogue import discover
 from grader.record import from_json
 
 ROOT = Path(__file__).resolve().parents[1]

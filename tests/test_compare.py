@@ -14,7 +14,7 @@ from torch import Tensor
 from grader.judge.compare import Comparison, compare, describe, pattern_of, picture_of, tensor_of
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
-from grader.protocol.messages import Launch
+from grader.protocol.messages import LaunchInfo
 from grader.report.view import how_wrong
 
 INF, NAN = math.inf, math.nan
@@ -309,7 +309,7 @@ def test_a_cell_is_as_dark_as_its_share_is_wrong() -> None:
 # -- tiles -----------------------------------------------------------------------------------------------------------
 
 
-def tile_words(shape: tuple[int, ...], index: tuple[int, ...], *launches: Launch) -> str:
+def tile_words(shape: tuple[int, ...], index: tuple[int, ...], *launches: LaunchInfo) -> str:
     told = expected(torch.ones(shape))
     got = torch.ones(shape)
     got[index] = 2
@@ -317,20 +317,20 @@ def tile_words(shape: tuple[int, ...], index: tuple[int, ...], *launches: Launch
 
 
 def test_the_tile_of_the_first_wrong_element_is_named_where_a_launch_reveals_it() -> None:
-    launch = Launch("kernel", (8,), {"BLOCK": 64})
+    launch = LaunchInfo("kernel", (8,), {"BLOCK": 64})
     assert tile_words((500,), (70,), launch) == "tile 1 of 8 along axis 0 (BLOCK=64)"
     assert tile_words((500,), (499,), launch) == "tile 7 of 8 along axis 0 (BLOCK=64)"
 
 
 def test_a_tile_of_a_matrix_is_named_along_both_axes() -> None:
-    launch = Launch("kernel", (4, 3), {"BLOCK_M": 16, "BLOCK_N": 32, "WARPS": 4})
+    launch = LaunchInfo("kernel", (4, 3), {"BLOCK_M": 16, "BLOCK_N": 32, "WARPS": 4})
     assert tile_words((63, 70), (17, 69), launch) == (
         "tile 1 of 4 along axis 0 (BLOCK_M=16), tile 2 of 3 along axis 1 (BLOCK_N=32)"
     )
 
 
 def test_one_dimension_of_the_grid_cuts_one_axis_only() -> None:
-    launch = Launch("kernel", (2, 1), {"BLOCK_M": 64})
+    launch = LaunchInfo("kernel", (2, 1), {"BLOCK_M": 64})
     assert tile_words((1, 100, 128), (0, 10, 3), launch) == "tile 0 of 2 along axis 1 (BLOCK_M=64)"
 
 
@@ -352,7 +352,7 @@ def test_the_picture_knows_the_tiles_that_make_an_even_grid(
     told, got = expected(torch.ones(shape)), torch.ones(shape)
     got.view(-1)[0] = 2
     constants = {"BLOCK": 64} if len(shape) == 1 else {"BLOCK_M": 16, "BLOCK_N": 32}
-    picture = describe(compare(got, told), told, [Launch("kernel", grid, constants)]).picture
+    picture = describe(compare(got, told), told, [LaunchInfo("kernel", grid, constants)]).picture
     assert picture is not None
     assert (picture.tile_rows, picture.tile_columns) == tile
 
@@ -360,18 +360,18 @@ def test_the_picture_knows_the_tiles_that_make_an_even_grid(
 @pytest.mark.parametrize(
     "launch",
     [
-        Launch("kernel", (7,), {"BLOCK": 64}),
-        Launch("kernel", (1,), {"BLOCK": 1024}),
-        Launch("kernel", (500,), {"BLOCK": 1}),
-        Launch("kernel", (8,), {"BLOCK": -64, "OTHER": 0}),
-        Launch("kernel", (), {}),
+        LaunchInfo("kernel", (7,), {"BLOCK": 64}),
+        LaunchInfo("kernel", (1,), {"BLOCK": 1024}),
+        LaunchInfo("kernel", (500,), {"BLOCK": 1}),
+        LaunchInfo("kernel", (8,), {"BLOCK": -64, "OTHER": 0}),
+        LaunchInfo("kernel", (), {}),
     ],
 )
-def test_no_tile_is_named_where_the_launch_does_not_fit_the_output(launch: Launch) -> None:
+def test_no_tile_is_named_where_the_launch_does_not_fit_the_output(launch: LaunchInfo) -> None:
     assert tile_words((500,), (70,), launch) == ""
 
 
 def test_a_tile_s_name_from_the_submission_is_cleaned() -> None:
-    words = tile_words((500,), (70,), Launch("kernel", (8,), {"\x1b[31mBLOCK\u202e": 64}))
+    words = tile_words((500,), (70,), LaunchInfo("kernel", (8,), {"\x1b[31mBLOCK\u202e": 64}))
     assert "\x1b" not in words
     assert "\u202e" not in words

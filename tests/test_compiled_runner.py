@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.compiled import runner
-from grader.compiled.kept import Outcome, load, place_for
-from grader.compiled.runner import LATE, NO_KERNEL, Compiling, case_for
+from grader.compile.cache import CompileOutcome, load, place_for
 from grader.errors import GradeError
-from grader.gpus import why_unknown
+from grader.exercise.cases import Value
+from grader.exercise.catalogue import Entry
+from grader.exercise.gpus import why_unknown
+from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
+from grader.judge import compiler as runner
+from grader.judge.compiler import LATE, NO_KERNEL, Compiling, case_for
 from grader.judge.compiles import compiles, compiles_nowhere
-from grader.model.cases import Value
-from grader.model.exercise import Agrees, Compiles, Limits, Part, SpeedBand
-from grader.plan import default_seed, draw
 from grader.protocol.messages import Start
 from grader.record import PartInfo, Record
 from grader.sandbox.server import ForkServer
@@ -137,7 +137,7 @@ def test_without_a_function_nothing_is_missing(finding: Finding, text: str) -> N
 
 def test_a_kernel_described_in_numbers_that_cannot_be_is_left_out(finding: Finding) -> None:
     lying = """
-import grader.child.assembly as assembly
+import grader.compile.assembly as assembly
 assembly.resources = lambda log: assembly.Resources(1000, 0, 0, 0, ())
 """
     why = "its process described a kernel in numbers that cannot be"
@@ -168,7 +168,7 @@ def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: 
     parts = [replace(part, name="second"), replace(part, name="launch")]
     inputs = f"{INPUTS}\ndef _any(case, generator):\n    return (torch.zeros(1 << 12),)\nlaunch = second = _any\n"
     compiling = Compiling(Start("ex.py", text, inputs, ("second", "launch")), Limits(), parts)
-    heard: list[Outcome] = []
+    heard: list[CompileOutcome] = []
     compiling.run(compiler, heard.append)
     assert [(one.part, one.target, bool(one.kernels)) for one in heard][:2] == [
         ("second", "sm_90", False),
@@ -309,7 +309,7 @@ def global_sum(x):
 def test_launch_code_that_raises_for_one_gpu_is_not_taken_for_work_that_torch_does() -> None:
     raised = "the launch code raised DSLUserCodeError: expects arch to be sm_90a, but got sm_80 (line 7)"
     for why, kinds in ((raised, []), (NO_KERNEL, ["work_outside_kernels"])):
-        failure = compiles([Outcome("gemm", "sm_80", why=why)], Compiles((80, 90), tensor_cores=True)).failure
+        failure = compiles([CompileOutcome("gemm", "sm_80", why=why)], Compiles((80, 90), tensor_cores=True)).failure
         assert failure is not None
         assert failure.cause.rationale == f"For sm_80 {why}."
         assert [clue.kind for clue in failure.clues] == kinds
@@ -336,7 +336,7 @@ def test_the_same_with_types_that_stay_is_one(recorded: Graded) -> None:
 def test_what_is_not_known_yet_of_some_gpu_costs_nothing() -> None:
     error = SimpleNamespace(kind="compile_error", line=3, text="does not compile: x")
     kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,))
-    broken = Outcome("part", "sm_90", (kernel,))
+    broken = CompileOutcome("part", "sm_90", (kernel,))
     assert compiles_nowhere([broken, broken]) is not None
-    assert compiles_nowhere([broken, Outcome("part", "sm_80", why=LATE)]) is None
+    assert compiles_nowhere([broken, CompileOutcome("part", "sm_80", why=LATE)]) is None
     assert compiles_nowhere([]) is None

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grader.child.compiling import WithoutProducts
-from grader.compiled.report import described
-from grader.gpus import ARCHITECTURES
+from grader.compile.findings import described
+from grader.compile.kernels import WithoutProducts
+from grader.exercise.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.sandbox.outcome import Died, TimedOut
 from grader.sandbox.server import ForkServer

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry, resolve
-from grader.judge.bench import Bench, Request
-from grader.judge.configurations import Found, every_configuration
+from grader.exercise.cases import Case, Cases, Choice, Size, Space
+from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.model import Agrees, Limits, WorkModel
+from grader.exercise.plan import PlannedCase, default_seed, draw
+from grader.judge.bench import Bench, CallRequest
+from grader.judge.configurations import ConfigurationRuns, every_configuration
 from grader.judge.rules import _tuned_cases, decide
 from grader.judge.ruling import Ruling
 from grader.judge.work import works
-from grader.model.cases import Case, Cases, Choice, Size, Space
-from grader.model.exercise import Agrees, Limits, WorkModel
-from grader.plan import PlannedCase, default_seed, draw
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
@@ -29,14 +29,14 @@ FOLDER = SUBMISSIONS / "tuning"
 ONE = PlannedCase(Case({"N": 4097, "dtype": "float32", "values": "normal", "offset": 0}), 3)
 
 
-def found_in(bench: Bench) -> Found:
+def found_in(bench: Bench) -> ConfigurationRuns:
     """What comes of every configuration of a case that is right as it is usually run."""
     usual = bench.try_case(ONE.case, ONE.seed)
     assert usual.failure is None
     return every_configuration(bench, ONE, usual)
 
 
-def found_in_file(server: ForkServer, entry: Entry, name: str) -> Found:
+def found_in_file(server: ForkServer, entry: Entry, name: str) -> ConfigurationRuns:
     path = FOLDER / f"{name}.py"
     start = entry.start(path.read_text(encoding="utf-8"))
     with (
@@ -93,7 +93,7 @@ def test_what_crashes_and_would_compile_counts(server: ForkServer, ex_15: Entry)
 def test_a_call_may_try_some_configurations_in_an_order(server: ForkServer, ex_15: Entry) -> None:
     with bench_of(server, ex_15, FOLDER / "failing_static_assert.py") as bench:
         orders = [(1, 2, 0), (0,), (6,)]
-        trials = list(bench.tries([Request(ONE.case, ONE.seed, configurations=order) for order in orders]))
+        trials = list(bench.tries([CallRequest(ONE.case, ONE.seed, configurations=order) for order in orders]))
     # The second fails its assertion; a number beyond the last counts on from the first.
     assert [trial.configuration for trial in trials] == [2, 0, 2]
 

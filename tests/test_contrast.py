@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from grader.judge.clues import Clue
-from grader.judge.contrast import EVERYWHERE_KINDS, RAGGED_KINDS, Tried, contrasts, refuted, split
-from grader.model.cases import Case, Choice, Size, Space
-from grader.model.causes import Contrast
+from grader.diagnosis.case_contrast import EVERYWHERE_KINDS, RAGGED_KINDS, contrasts, refuted, split
+from grader.exercise.cases import Case, Choice, Size, Space
+from grader.exercise.causes import Contrast
+from grader.judge.bench import TriedCase
+from grader.judge.clue import Clue
 
 SPACE = Space({"N": Size(1, 4096), "layout": Choice(("rows", "columns", "sliced")), "causal": Choice((0, 1))})
 LAYOUT = Contrast("layout", "strides_ignored", "that do not lie row after row")
 CAUSAL = Contrast("causal", "causal_missing", "with the causal mask")
 
 
-def tried(fails: str, *cases: tuple[int, str, int]) -> list[Tried]:
+def tried(fails: str, *cases: tuple[int, str, int]) -> list[TriedCase]:
     """Cases of N, layout and causal; `fails`: one letter for each, x for those that fail."""
     return [
-        Tried(SPACE.case(N=n, layout=layout, causal=causal), letter == "x")
+        TriedCase(SPACE.case(N=n, layout=layout, causal=causal), letter == "x")
         for letter, (n, layout, causal) in zip(fails, cases, strict=True)
     ]
 

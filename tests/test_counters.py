@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalogue import Entry
-from grader.model.cases import Case
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Start
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
-from grader.speed.counters import Counted, Counters, command, count, find, parse, unknown, why_not
+from grader.speed.counters import Counters, LaunchCounters, command, count, find, parse, unknown, why_not
 from tests.conftest import ROOT
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -88,14 +88,16 @@ def test_a_report_with_one_metric_a_row_gives_one_launch_for_each_id() -> None:
     assert first.metrics[counters.SM] == 91.27
     assert first.dram_bytes == 402_718_720
     assert first.time_us == 1420.544
-    assert second == Counted("void at::native::fill<4, at::F", {counters.TIME: 2016.0})
+    assert second == LaunchCounters("void at::native::fill<4, at::F", {counters.TIME: 2016.0})
     assert second.dram_bytes is None
 
 
 def test_a_report_with_one_launch_a_row_has_its_units_in_a_row_of_their_own() -> None:
     (launch,) = parse(WIDE)
 
-    assert launch == Counted("add_kernel", {counters.READ: 8.39e6, counters.WRITTEN: 2500.0, counters.TIME: 12_100.0})
+    assert launch == LaunchCounters(
+        "add_kernel", {counters.READ: 8.39e6, counters.WRITTEN: 2500.0, counters.TIME: 12_100.0}
+    )
     assert launch.time_us == pytest.approx(12.1)
 
 
@@ -208,7 +210,7 @@ def test_a_call_is_counted_in_a_process_under_the_tool(counted: Callable[..., Co
     found = counted(ROW)
 
     assert (found.why, found.part) == ("", "vector_add")
-    assert found.launches == (Counted("vector_add_kernel", {counters.TIME: 2016.0}),)
+    assert found.launches == (LaunchCounters("vector_add_kernel", {counters.TIME: 2016.0}),)
 
 
 def test_what_a_gpu_cannot_count_is_not_asked_for_again(counted: Callable[..., Counters]) -> None:

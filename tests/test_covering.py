@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.covering import covering
-from grader.model.cases import Case, Choice, Size, Space, Value
+from grader.exercise.cases import Case, Choice, Size, Space, Value
+from grader.exercise.covering import covering
 
 DTYPES = ("float32", "float16", "bfloat16")
 FAMILIES = ("normal", "large", "masked", "late")

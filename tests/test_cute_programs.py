@@ -20,7 +20,7 @@ from grader.replay import cute_checking
 from grader.replay.cute_arguments import check_types, packed
 from grader.replay.cute_programs import prepare, text_of
 from grader.replay.memory import Unreplayable
-from grader.replay.values import Refused
+from grader.replay.values import RefusedFunction
 
 pytest.importorskip("cutlass")
 
@@ -170,7 +170,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "why"), HOSTILE.values(), ids=HOSTILE.keys())
 def test_what_is_not_on_the_list_is_refused_with_a_sentence(text: str, why: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(RefusedFunction, match=why):
         prepare("f", text)
 
 
@@ -204,13 +204,13 @@ class _Operation:
 def test_what_lowering_makes_of_a_function_is_looked_at_once_more(inside: _Operation, why: str) -> None:
     allowed = _Operation("llvm.call", callee="@printf")
     cute_checking.check_lowered(_Operation("module", body=(_Operation("llvm.func", "cutlass_f", (allowed,)),)))
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(RefusedFunction, match=why):
         cute_checking.check_lowered(_Operation("module", body=(_Operation("llvm.func", "cutlass_f", (inside,)),)))
 
 
 @pytest.mark.parametrize("symbol", ["system", "dlopen", "mprotect"])
 def test_a_lowered_program_declares_nothing_but_the_runtime(symbol: str) -> None:
-    with pytest.raises(Refused, match=f"got {symbol}"):
+    with pytest.raises(RefusedFunction, match=f"got {symbol}"):
         cute_checking.check_lowered(_Operation("module", body=(_Operation("llvm.func", symbol),)))
 
 
@@ -294,13 +294,13 @@ UNLIKE: dict[str, tuple[str, object, str]] = {
 
 @pytest.mark.parametrize(("kind", "value", "why"), UNLIKE.values(), ids=UNLIKE.keys())
 def test_an_argument_of_another_form_is_refused(kind: str, value: object, why: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(RefusedFunction, match=why):
         packed(kind, value)
 
 
 @pytest.mark.parametrize("kind", ["!llvm.ptr", "!cute.ptr<f32, gmem>", '!cute.memref<f32, smem, "(4):(1)">', "index"])
 def test_a_function_takes_tensors_numbers_and_streams_alone(kind: str) -> None:
-    with pytest.raises(Refused, match="a tensor, a number or a stream"):
+    with pytest.raises(RefusedFunction, match="a tensor, a number or a stream"):
         check_types([kind])
 
 
@@ -338,8 +338,8 @@ RECORDS = """
 import hashlib, importlib.util, json, sys
 import torch
 import cuda.bindings.driver as cuda
-from grader.child import cutecompiling, disguise
-from grader.gpus import USUAL
+from grader.compile import cute as cutecompiling, disguise
+from grader.exercise.gpus import USUAL
 from grader.recorder import cute as recorder
 
 class Log:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.child import cutedsl
-from grader.child.cutecompiling import _dynamic_shared_bytes, on_gpu
+from grader.calls import cutedsl
+from grader.compile.cute import _dynamic_shared_bytes, on_gpu
+from grader.exercise.plan import draw
 from grader.grading import Job, grade
-from grader.plan import draw
 from grader.record import Record
 from grader.sandbox.server import ForkServer
 
@@ -109,7 +109,7 @@ def on_gpu(x):
 
 
 def graded(server: ForkServer, folder: Path, source: str, *parts: str) -> Record:
-    from grader.catalogue import Entry
+    from grader.exercise.catalogue import Entry
 
     place = folder / "reference" / "ex_92_twice"
     place.mkdir(parents=True)

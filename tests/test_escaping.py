@@ -18,7 +18,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grader.cleaning import as_json, clean, disarmed, disarmed_markup
 from grader.cli import roofline
 from grader.cli.main import dispatch
 from grader.cli.profile import Profile
@@ -29,8 +28,9 @@ from grader.record import Record, Selection, SubmissionInfo, Tool, from_json, to
 from grader.report import html, junit, terminal
 from grader.sanitizer import findings
 from grader.sanitizer import text as sanitizer_text
-from grader.sanitizer.findings import Called, Examination, Found, Sighting, Stopped
-from grader.speed.counters import Counted, Counters
+from grader.sanitizer.findings import Called, CallFinding, Examination, Stopped, ToolFinding
+from grader.speed.counters import Counters, LaunchCounters
+from grader.text import as_json, clean, disarmed, disarmed_markup
 from tests.hostile import TEXTS, Skeleton, changed, commands_in, unseen_in
 from tests.records import compiled, samples
 
@@ -55,7 +55,7 @@ def examination() -> Examination:
     called = Called(
         "vector_add", {"N": 65, "dtype": "float16"}, "N=65, dtype=float16", "grade replay ex_15:x:N=65:0x5f"
     )
-    sighting = Sighting(
+    sighting = CallFinding(
         "load", "kernel", 7, "x = tl.load(p)", (3,), "A load outside x", "Line 7: it loads", "A mask", "here"
     )
     return Examination(
@@ -71,9 +71,9 @@ def examination() -> Examination:
         parts=("vector_add",),
         planned=7,
         looked=5,
-        findings=(Found(sighting, called, 2), Found(sighting, None, 0)),
+        findings=(ToolFinding(sighting, called, 2), ToolFinding(sighting, None, 0)),
         stopped=(Stopped("row_softmax", "crash", "The process ended", "It died.", called, 1),),
-        remarks=(Found(sighting, called, 1),),
+        remarks=(ToolFinding(sighting, called, 1),),
         notes=("The guard looked instead.",),
         silent=1,
         unfollowed=1,
@@ -82,7 +82,7 @@ def examination() -> Examination:
 
 def profiled(record: Record) -> Profile:
     checks = [check for check in record.checks if check.work or check.predictions]
-    counters = Counters("vector_add", "N=65", (Counted("kernel", {"dram__bytes_read.sum": 7.0}),), "")
+    counters = Counters("vector_add", "N=65", (LaunchCounters("kernel", {"dram__bytes_read.sum": 7.0}),), "")
     sections = [Roofline(check.part, check.title, check.work, check.predictions, "why", counters) for check in checks]
     sections.append(Roofline("x", "title", why="no check counts bytes", counters=Counters("x", "N=65", (), "why not")))
     submission = SubmissionInfo("/home/ada/ex_15.py", "51ab")

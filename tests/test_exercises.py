@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from grader.author import claim_of, parts_in
-from grader.catalogue import Entry, discover
+from grader.exercise.cases import Size
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.model import Part, check_id
+from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw
+from grader.exercise.tensors import bytes_of
 from grader.judge.compare import compare
 from grader.judge.truth import Truth
-from grader.model.cases import Size
-from grader.model.exercise import Part, check_id
-from grader.plan import PlannedCase, PlannedCheck, default_seed, draw
 from grader.protocol.messages import Recipe
 from grader.record import Status
-from grader.tensors import bytes_of
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRIES = discover(ROOT)

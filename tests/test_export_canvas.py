@@ -12,10 +12,10 @@ import pytest
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.errors import UsageError
 from grader.export import canvas
-from grader.export.canvas import Rules
+from grader.export.canvas import MarkRules
 from tests.records.classes import ADA, ASSIGNMENT, book
 
-PLAIN = Rules({})
+PLAIN = MarkRules({})
 EXPORTED = (
     "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Essay (11),"
     "ex_15 Triton basics (90412),ex_151 (7),Current Score\r\n"
@@ -55,7 +55,7 @@ def importer_faults(text: str) -> list[str]:
 
 
 def test_a_fresh_sheet_has_a_line_for_every_score_and_none_for_what_is_not_one() -> None:
-    sheet = canvas.fresh(book(), "ex_15", Rules({"ex_15": 90412}))
+    sheet = canvas.fresh(book(), "ex_15", MarkRules({"ex_15": 90412}))
     assert importer_faults(sheet.text) == []
     assert rows_of(sheet.text) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "ex_15 Triton basics (90412)"],
@@ -71,17 +71,17 @@ def test_a_fresh_sheet_has_a_line_for_every_score_and_none_for_what_is_not_one()
 
 
 def test_what_was_judged_can_be_taken_for_the_whole() -> None:
-    sheet = canvas.fresh(book(), "ex_15", Rules({}, of_judged=True))
+    sheet = canvas.fresh(book(), "ex_15", MarkRules({}, of_judged=True))
     assert rows_of(sheet.text)[3][-1] == "14.09"  # 11 of 32, as a share of 41
 
 
 def test_whole_parts_that_were_not_judged_are_scaled_only_where_that_is_asked_for_by_name() -> None:
     mark = Mark("ada", "ex_15", "skipped_environment", 10.0, 10.0, 41.0, parts_left_out=("f", "g"))
     said = "ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too takes what was judged for the whole)"
-    for rules in (PLAIN, Rules({}, of_judged=True), Rules({}, parts_left_out_too=True)):
+    for rules in (PLAIN, MarkRules({}, of_judged=True), MarkRules({}, parts_left_out_too=True)):
         sheet = canvas.fresh(of_one(mark), "ex_15", rules)
         assert (sheet.written, sheet.left_out) == (0, (f"{said}: ada",))
-    sheet = canvas.fresh(of_one(mark), "ex_15", Rules({}, of_judged=True, parts_left_out_too=True))
+    sheet = canvas.fresh(of_one(mark), "ex_15", MarkRules({}, of_judged=True, parts_left_out_too=True))
     assert rows_of(sheet.text)[2][-1] == "41"
 
 
@@ -91,7 +91,9 @@ def test_nothing_short_of_full_marks_is_rounded_up_to_them() -> None:
 
 
 def test_a_mark_that_nobody_could_judge_is_never_a_zero() -> None:
-    sheet = canvas.fresh(of_one(Mark("ada", "ex_15", "grader_error", 0, 0, 41.0)), "ex_15", Rules({}, of_judged=True))
+    sheet = canvas.fresh(
+        of_one(Mark("ada", "ex_15", "grader_error", 0, 0, 41.0)), "ex_15", MarkRules({}, of_judged=True)
+    )
     assert (sheet.written, sheet.left_out) == (0, ("ex_15: nothing could be judged: ada",))
 
 
@@ -138,9 +140,9 @@ def test_an_exported_gradebook_gets_our_scores_and_nothing_else_of_it_is_written
 
 def test_a_column_is_found_by_canvas_number_too() -> None:
     renamed = EXPORTED.replace("ex_15 Triton basics (90412)", "Homework (90412)")
-    assert canvas.update(book(), renamed, Rules({"ex_15": 90412})).written == 2
+    assert canvas.update(book(), renamed, MarkRules({"ex_15": 90412})).written == 2
     with pytest.raises(UsageError, match=r"a column's title must end with \(5\) for ex_15, got none that does"):
-        canvas.update(book(), renamed, Rules({"ex_15": 5}))
+        canvas.update(book(), renamed, MarkRules({"ex_15": 5}))
     with pytest.raises(UsageError, match="the gradebook must have a column for one of ex_15, got Essay"):
         canvas.update(book(), renamed, PLAIN)
 
@@ -158,7 +160,7 @@ def test_a_column_of_another_worth_is_refused_unless_scaling_is_asked_for() -> N
     twenty = EXPORTED.replace(",10,41,1,", ",10,20,1,")
     with pytest.raises(UsageError, match=r"must be worth 41 points, got 20 \(--scale fits the scores to it\)"):
         canvas.update(book(), twenty, PLAIN)
-    assert rows_of(canvas.update(book(), twenty, Rules({}, scale=True)).text)[2][-1] == "12.44"
+    assert rows_of(canvas.update(book(), twenty, MarkRules({}, scale=True)).text)[2][-1] == "12.44"
 
 
 def test_a_gradebook_with_semicolons_is_answered_with_semicolons() -> None:

@@ -32,7 +32,7 @@ from tests import schemas
 from tests.records import classes, samples
 
 GOLDEN = Path(__file__).parent / "records" / "exports"
-PLACE = classroom50.Place(
+PLACE = classroom50.RunnerEnvironment(
     "gpu101", "ex-15", "submit/2026-11-02T08-15-00Z-1f2e3d4", "https://e.org/c", "https://e.org/r", "https://e.org/c"
 )
 NAMES = ("passing", "failing", "untouched", "without_parts", "timed", "on_paper", "every_status", "hostile")
@@ -124,7 +124,7 @@ def golden(record: Record) -> dict[str, str]:
         **{f"classroom50/{name}": text for name, text in classroom50.files(record, PLACE).items()},
         **{f"github/{name}": text for name, text in github.files(record).items()},
         **{f"csv/{name}": text for name, text in table.files(classes.book(), CHECKS).items()},
-        "canvas.csv": canvas.fresh(classes.book(), "ex_15", canvas.Rules({"ex_15": 90412})).text,
+        "canvas.csv": canvas.fresh(classes.book(), "ex_15", canvas.MarkRules({"ex_15": 90412})).text,
     }
 
 

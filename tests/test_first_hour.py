@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import resolve
+from grader.exercise.catalogue import resolve
 from tests.conftest import Grade
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,17 +11,17 @@ from typing import Any, cast
 import pytest
 import torch
 
-from grader.catalogue import Entry, discover
-from grader.judge.causes import Seen
-from grader.judge.clues import Clue
+from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.known_mistakes import _explains, foreseen_clues, foreseen_in, rounding_clues
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.model import Agrees, Part
+from grader.exercise.plan import default_seed, draw
+from grader.judge.clue import Clue
 from grader.judge.compare import compare
-from grader.judge.foreseen import _explains, foreseen_clues, foreseen_in, rounding_clues
-from grader.judge.kinds import known_kinds
+from grader.judge.failures import WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected, Foreseen, Truth
-from grader.model.cases import Case
-from grader.model.exercise import Agrees, Part
-from grader.plan import default_seed, draw
 from grader.protocol.messages import Recipe, Returned
 from grader.sandbox.outcome import Finished
 
@@ -36,10 +36,10 @@ def explains(mistake: torch.Tensor, got: torch.Tensor) -> bool:
     return _explains(mistake, got, compare(got, OUTPUT).wrong, OUTPUT)
 
 
-def seen(got: torch.Tensor, output: Expected = OUTPUT) -> Seen:
+def seen(got: torch.Tensor, output: Expected = OUTPUT) -> WrongCall:
     answer = cast("Returned", SimpleNamespace())
     raw = got.contiguous().view(torch.uint8).numpy().tobytes()
-    return Seen(Recipe("part", {}, 0), Finished(answer, (raw,)), (output,))
+    return WrongCall(Recipe("part", {}, 0), Finished(answer, (raw,)), (output,))
 
 
 def test_the_mistakes_values_but_for_their_rounding_are_recognised() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from grader.catalogue import Entry
-from grader.child.outputs import form_of, items_of
-from grader.judge.causes import Failure, examine
+from grader.calls.outputs import form_of, items_of
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.judge.failures import Failure, examine
 from grader.judge.truth import Expected
-from grader.model.cases import Case
 from grader.protocol.messages import Form, Returned
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.errors import SpecError
-from grader.model.cases import Case
-from grader.model.formula import evaluate, itemsize
+from grader.exercise.cases import Case
+from grader.exercise.formula import evaluate, itemsize
 
 CASE = Case({"M": 7, "N": 63, "scale": 0.5, "causal": True, "dtype": "float16"})
 

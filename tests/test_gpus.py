@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.gpus import (
+from grader.exercise.gpus import (
     ARCHITECTURES,
     USUAL,
     Architecture,

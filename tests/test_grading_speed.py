@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from grader.catalogue import Entry
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
 from grader.grading import speed, whole
-from grader.judge.causes import Failure
-from grader.model.cases import Case
+from grader.judge.failures import Failure
 from grader.protocol.messages import Call, Gauged
 from grader.record import CheckResult, Record
-from grader.sandbox.pair import Pair, Told
+from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.session import Session
-from grader.speed.stadium import Stadium
+from grader.speed.setup import TimingSetup
 from grader.speed.suite import Traced, Verdict
 from grader.speed.verify import impossible
 from tests.conftest import Grade
@@ -113,8 +113,8 @@ def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Set:
                 seen.submissions.append(self)
 
         @contextmanager
-        def stadium(*given: object, **asked: object) -> Iterator[Stadium]:
-            yield Stadium(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
+        def stadium(*given: object, **asked: object) -> Iterator[TimingSetup]:
+            yield TimingSetup(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
 
         monkeypatch.setattr(speed, "Suite", FakeSuite)
         monkeypatch.setattr(whole, "Session", Submission)
@@ -234,7 +234,7 @@ def test_every_size_that_the_gpu_has_memory_for_is_recorded_and_no_other(
     assert lock.log.count("recorded vector_add") == 1
     assert isinstance(told, tuple)
     (once,) = told
-    assert isinstance(once, Told)
+    assert isinstance(once, RecordedAnswer)
     assert once.is_replayed
     assert once.call.recipe.case == dict(case)
 

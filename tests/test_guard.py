@@ -17,13 +17,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalogue import Entry
-from grader.child.guard import Guard, extent_of
-from grader.child.races import Access
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.interpreter.guard import Guard, extent_of
+from grader.interpreter.races import Access
+from grader.judge.access_findings import cause_of
 from grader.judge.bench import Trial
-from grader.judge.guarded import cause_of
-from grader.model.cases import Case
-from grader.protocol.messages import Finding, Raised
+from grader.protocol.messages import GuardFinding, Raised
 from grader.record import Cause
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -50,7 +50,7 @@ def tried(server: ForkServer, ex_15: Entry) -> Try:
     return run
 
 
-def findings(trial: Trial) -> tuple[Finding, ...]:
+def findings(trial: Trial) -> tuple[GuardFinding, ...]:
     assert isinstance(trial.outcome, Finished), trial.outcome
     return trial.outcome.answer.findings
 
@@ -292,7 +292,7 @@ def test_two_views_of_one_memory_are_counted_once_and_by_bytes() -> None:
 
 
 def test_a_launch_too_large_to_follow_is_still_counted_and_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.child.guard._MOST_LANES", 5)
+    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 5)
     guard = Guard("kernel")
     x_ptr = guard.admit("x", torch.empty(4))
     for program in range(3):
@@ -349,11 +349,13 @@ def test_programs_are_told_by_their_place_in_the_grid() -> None:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
-TAIL = Finding("load", "add_kernel", 16, "x = tl.load(p)", (7,), "x_ptr", (1000,), (1000,), 1000, 1000, 24, 128, False)
+TAIL = GuardFinding(
+    "load", "add_kernel", 16, "x = tl.load(p)", (7,), "x_ptr", (1000,), (1000,), 1000, 1000, 24, 128, False
+)
 
 
 def told(**changes: object) -> Cause:
-    cause = cause_of((Finding(**{**vars(TAIL), "grid": (8,), **changes}),))  # type: ignore[arg-type]
+    cause = cause_of((GuardFinding(**{**vars(TAIL), "grid": (8,), **changes}),))  # type: ignore[arg-type]
     assert cause is not None
     return cause
 

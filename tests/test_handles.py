@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from triton.runtime.driver import driver
 
-from grader.child.driver import stand_in
-from grader.gpus import USUAL
+from grader.compile.driver import stand_in
+from grader.exercise.gpus import USUAL
 from grader.recorder.handles import Handle
 
 

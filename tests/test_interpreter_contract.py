@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.child.interpreter import contract
+from grader.interpreter import contract
 from tests.conftest import ROOT
 
 # The interpreter is looked at where nothing has patched it: in a process of its own.
-LOOK = "from triton.runtime import interpreter; from grader.child.interpreter import contract; "
+LOOK = "from triton.runtime import interpreter; from grader.interpreter import contract; "
 MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contract.__file__).parent.glob("*.py")}
 RELYING = (
     *("corrections", "memory", "numerics", "indices", "libdevice", "reductions", "lowering", "once"),
@@ -36,7 +36,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 def test_the_installed_triton_keeps_the_contract() -> None:
     ran = python(f"{LOOK} print(*contract.differences(interpreter), sep='\\n')")
     assert ran.stdout.strip() == "", (
-        f"this triton is not the one that grader/child/interpreter was written for:\n{ran.stdout}"
+        f"this triton is not the one that grader/interpreter was written for:\n{ran.stdout}"
         "adapt corrections.py, numerics.py and memory.py to it, then contract.py"
     )
     assert ran.returncode == 0, ran.stderr
@@ -142,7 +142,7 @@ def test_what_a_module_relies_on_is_in_the_contract(module: str) -> None:
     found = set(relied_on(MODULES[module]))
     assert len(found) > 1, "this test looks in the wrong place"
     missing = {name for name in found if name not in written_down() and name.rpartition(".")[0] not in contract.NAMES}
-    assert missing == set(), "add to grader/child/interpreter/contract.py what grader.child.interpreter relies on"
+    assert missing == set(), "add to grader/interpreter/contract.py what grader.interpreter relies on"
 
 
 def test_every_module_that_changes_the_interpreter_is_looked_at() -> None:

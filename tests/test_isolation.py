@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.isolation import FILES, NETWORK, PROCESSES, missing
+from grader.report.isolation import FILES, NETWORK, PROCESSES, missing
 
 AS_USER = (
     "process group",

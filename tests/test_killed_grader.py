@@ -33,7 +33,7 @@ while True:
 """
 GRADER = f"""
 import threading
-from grader.model.exercise import Limits
+from grader.exercise.model import Limits
 from grader.protocol.messages import Start
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.catalogue import discover
+from grader.exercise.catalogue import discover
+from grader.exercise.plan import default_seed, draw
 from grader.judge.bench import left_out
-from grader.plan import default_seed, draw
 from grader.protocol.messages import Call, Recipe
 
 ROOT = Path(__file__).resolve().parents[1]

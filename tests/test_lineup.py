@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from grader.errors import SpecError
-from grader.model.cases import Cases, Choice, Size, Space
-from grader.model.exercise import Curves, SpeedBand
+from grader.exercise.cases import Cases, Choice, Size, Space
+from grader.exercise.model import Curves, SpeedBand
 from grader.speed.lineup import Lineup, asked, lineup, smallest
 
 SPACE = Space({"N": Size(1, 1 << 20), "dtype": Choice(("float16", "float32"))})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
 from tests.recordings import answer_in, recording
 from tests.test_interpreter_contract import python
@@ -125,8 +125,8 @@ def test_a_store_and_an_atomic_addition_happen_every_time(server: ForkServer, ex
 
 
 COUNTING = """
-from grader.child.interpreter.corrections import apply_corrections
-from grader.child.interpreter.once import patch_language_once
+from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.once import patch_language_once
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle, interpreter_semantic, tl
 import numpy as np

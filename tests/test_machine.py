@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader import machine
-from grader.machine import Gpu
+from grader.machine import CudaDevice
 
 UUIDS = ("GPU-aaaa", "GPU-bbbb")
 
@@ -31,15 +31,15 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("visible", "found"),
     [
-        (None, Gpu("card a", "580.1", "9.0", "GPU-aaaa")),
-        ("1", Gpu("card b", "580.1", "9.0", "GPU-bbbb")),
-        ("GPU-bbbb,GPU-aaaa", Gpu("card b", "580.1", "9.0", "GPU-bbbb")),
-        ("7", Gpu("unknown", "unknown", "unknown")),
+        (None, CudaDevice("card a", "580.1", "9.0", "GPU-aaaa")),
+        ("1", CudaDevice("card b", "580.1", "9.0", "GPU-bbbb")),
+        ("GPU-bbbb,GPU-aaaa", CudaDevice("card b", "580.1", "9.0", "GPU-bbbb")),
+        ("7", CudaDevice("unknown", "unknown", "unknown")),
     ],
 )
 @pytest.mark.usefixtures("two_gpus")
 def test_the_first_visible_gpu_is_named_and_one_that_the_driver_does_not_know_is_unknown(
-    visible: str | None, found: Gpu, monkeypatch: pytest.MonkeyPatch
+    visible: str | None, found: CudaDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
@@ -53,7 +53,7 @@ def test_the_first_visible_gpu_is_named_and_one_that_the_driver_does_not_know_is
 def test_a_known_gpu_s_types_are_told_and_an_unknown_one_is_taken_to_have_all(
     capability: str | None, lacked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "find_gpu", lambda: Gpu("G", "1", capability) if capability else None)
+    monkeypatch.setattr(machine, "find_gpu", lambda: CudaDevice("G", "1", capability) if capability else None)
     assert machine.lacked_types() == lacked
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.judge.bench import Request
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import default_seed, draw
+from grader.judge.bench import CallRequest
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
-from grader.model.cases import Case
-from grader.plan import default_seed, draw
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 
@@ -55,7 +55,7 @@ def ruled(server: ForkServer, entry: Entry, condition: str, check: str, length: 
     planned = next(one for one in plan.checks if one.id == check)
     with bench_of(server, entry, COPY_FIRST.replace("{condition}", condition)) as bench:
         case = Case({"N": length, "dtype": "float32", "values": "normal", "offset": 3})
-        list(bench.tries([Request(case, 1)]))
+        list(bench.tries([CallRequest(case, 1)]))
         return decide(bench, planned)
 
 

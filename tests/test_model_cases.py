@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.errors import SpecError
-from grader.model.cases import Case, Cases, Choice, Size, Space
+from grader.exercise.cases import Case, Cases, Choice, Size, Space
 
 DTYPES = Choice(("float32", "float16", "bfloat16"), gpu_only=("bfloat16",))
 SPACE = Space({"N": Size(1, 500), "dtype": DTYPES})

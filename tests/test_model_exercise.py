@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from grader.errors import SpecError, require
-from grader.model.cases import Cases, Size, Space
-from grader.model.exercise import (
+from grader.exercise.cases import Cases, Size, Space
+from grader.exercise.model import (
     Agrees,
     Allowance,
     Check,
@@ -112,7 +112,7 @@ def exercise(**changes: Any) -> Exercise:
         (lambda: check(objective=""), "Check.objective must name a learning objective, got ''"),
         (
             lambda: check(rule="fast"),
-            "Check.rule must be one of the rules of grader.model.exercise, got 'fast'",
+            "Check.rule must be one of the rules of grader.exercise.model, got 'fast'",
         ),
         (lambda: part(name="two words"), "Part.name must be the name of the stub's function, got 'two words'"),
         (lambda: part(arguments=()), "Part double: arguments must name at least one argument, got ()"),

@@ -19,8 +19,8 @@ from torch import Tensor
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 
-from grader.child.interpreter import numerics
-from grader.child.interpreter.corrections import apply_corrections
+from grader.interpreter import numerics
+from grader.interpreter.corrections import apply_corrections
 
 BF16, FP16, FP32, FP64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
 E5M2, E4M3 = torch.float8_e5m2, torch.float8_e4m3fn

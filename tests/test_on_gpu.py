@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.model.exercise import Limits
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Limits
 from grader.sandbox.server import ForkServer
 from tests.claims import MORE_WORK, claim, files, link, statuses
 from tests.conftest import Grade, grader_with, limited

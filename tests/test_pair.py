@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Recipe, Slot
 from grader.protocol.trace import fingerprint
 from grader.sandbox.pair import seeds_after

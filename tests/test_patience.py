@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.child.interpreter.patience import MANY, Patience, TooSlow
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Limits
+from grader.exercise.plan import default_seed, draw
+from grader.interpreter.patience import MANY, Patience, TooSlow
 from grader.judge.rules import decide
-from grader.model.exercise import Limits
-from grader.plan import default_seed, draw
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.judge.clues import Clue
+from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.patterns import Answer, clues_of
+from grader.judge.clue import Clue
 from grader.judge.compare import compare
-from grader.judge.kinds import GENERAL
-from grader.judge.patterns import Answer, clues_of
 from grader.judge.truth import Expected
 
 GENERATOR = torch.Generator().manual_seed(7)

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalogue import discover
 from grader.errors import MissingEnvironment, SpecError, UsageError
-from grader.grading.fitness import unfit_here
-from grader.model.cases import Case, Cases, Choice, Domain, Size, Space
-from grader.model.exercise import Agrees, Check, Compiles, Exercise, Part, Rule, SpeedBand, Tolerance
-from grader.plan import (
+from grader.exercise.cases import Case, Cases, Choice, Domain, Size, Space
+from grader.exercise.catalogue import discover
+from grader.exercise.model import Agrees, Check, Compiles, Exercise, Part, Rule, SpeedBand, Tolerance
+from grader.exercise.plan import (
     Plan,
     PlannedCase,
     PlannedCheck,
@@ -32,6 +31,7 @@ from grader.plan import (
     shrinking_strategy,
     strategy,
 )
+from grader.grading.fitness import unfit_here
 
 ROOT = Path(__file__).resolve().parents[1]
 DTYPES = Choice(("float32", "float16", "bfloat16"), gpu_only=("bfloat16",))
@@ -207,8 +207,8 @@ import json, sys
 from pathlib import Path
 sys.path[:0] = [{str(ROOT)!r}, {str(folder)!r}]
 {prelude}
-from grader.catalogue import discover
-from grader.plan import ReplayToken, draw
+from grader.exercise.catalogue import discover
+from grader.exercise.plan import ReplayToken, draw
 entry = discover(Path({str(ROOT)!r}))[0]
 print(json.dumps([
     [str(ReplayToken(entry.id, check.id, one.case, one.seed)) for check in plan.checks for one in check.cases]

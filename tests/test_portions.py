@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.catalogue import Entry, discover
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.model import Part
+from grader.exercise.plan import default_seed, draw
 from grader.judge.compare import compare
 from grader.judge.truth import Expected, Portion, Truth
-from grader.model.exercise import Part
-from grader.plan import default_seed, draw
 from grader.protocol.messages import Recipe
 from tests.conftest import ROOT
 

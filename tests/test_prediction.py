@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from grader.gpus import ARCHITECTURES, USUAL
-from grader.model.cases import Cases, Choice, Size, Space
-from grader.model.exercise import SpeedBand
+from grader.exercise.cases import Cases, Choice, Size, Space
+from grader.exercise.gpus import ARCHITECTURES, USUAL
+from grader.exercise.model import SpeedBand
 from grader.record import Ceilings, Prediction, Record, Work
 from grader.speed.prediction import Roofs, beside_measured, measured, on_paper, predict, published
 from tests.conftest import ROOT, Grade

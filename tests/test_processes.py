@@ -8,7 +8,7 @@ import pytest
 
 from grader import machine, processes
 from grader.batch import work
-from grader.catalogue import discover
+from grader.exercise.catalogue import discover
 from grader.processes import Processes
 
 ENTRIES = discover(Path(__file__).resolve().parents[1])

@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.child.guard import Guard
-from grader.child.races import Access, Heed
-from grader.judge.guarded import clues_of
-from grader.protocol.messages import Finding
+from grader.interpreter.guard import Guard
+from grader.interpreter.races import Access, Heed
+from grader.judge.access_findings import clues_of
+from grader.protocol.messages import GuardFinding
 
 ELEMENTS = 4
 
@@ -52,7 +52,7 @@ def atomic(program: int, *elements: int, orders: bool = True, heeded: bool = Tru
     return Step(program, "atomic", elements or (0,), 0, orders, heeded)
 
 
-def run(steps: Sequence[Step]) -> list[Finding]:
+def run(steps: Sequence[Step]) -> list[GuardFinding]:
     """The races among steps, taken in this order; each step's line is its place among them."""
     guard = Guard("kernel")
     pointer = int(guard.admit("x", torch.empty(ELEMENTS)))
@@ -127,7 +127,7 @@ STEPS = st.builds(
 @given(st.lists(STEPS, max_size=16))
 def test_every_race_is_found_and_nothing_else(steps: list[Step]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.child.guard._MOST_FINDINGS", 1000)
+        patch.setattr("grader.interpreter.guard._MOST_FINDINGS", 1000)
         assert pairs(steps) == by_definition(steps)
 
 
@@ -216,7 +216,7 @@ def test_an_update_is_what_both_programs_load_and_store() -> None:
     assert clues_of([used])[0].kind == "race"
 
 
-def widths(*steps: tuple[int, str, int, int, np.ndarray]) -> list[Finding]:
+def widths(*steps: tuple[int, str, int, int, np.ndarray]) -> list[GuardFinding]:
     """Races of (program, kind, width, byte offset, values)."""
     guard = Guard("kernel")
     pointer = int(guard.admit("x", torch.empty(8)))
@@ -258,7 +258,7 @@ def test_a_race_far_apart_in_time_is_found_behind_ordered_accesses() -> None:
 
 @pytest.mark.parametrize("most", [1, 1 << 24])
 def test_what_lies_far_apart_is_numbered_without_what_is_between(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr("grader.child.races._MOST_NUMBERS", most)
+    monkeypatch.setattr("grader.interpreter.races._MOST_NUMBERS", most)
     assert pairs([store(0), load(1, 3), store(2, 3), load(0, 1)]) == {(1, 2)}
     words, one = np.arange(8, dtype=np.int32), np.zeros(1, dtype=np.int8)
     (found,) = widths((0, "store", 4, 0, words), (1, "load", 1, 13, one))

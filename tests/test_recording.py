@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import COMPUTED, Raised
 from grader.report.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry
+from grader.exercise.cases import Cases, Choice, Space
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Regret
+from grader.exercise.plan import draw
 from grader.grading import Job, grade
 from grader.judge.regret import mean_regret
-from grader.model.cases import Cases, Choice, Space
-from grader.model.exercise import Regret
-from grader.plan import draw
 from grader.record import CheckResult
 from grader.sandbox.server import ForkServer
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import discover
 from grader.cli.main import dispatch
+from grader.exercise.catalogue import discover
 from grader.release import bundle
 
 ROOT = Path(__file__).resolve().parents[1]

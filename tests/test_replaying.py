@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import COMPUTED, Raised
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer

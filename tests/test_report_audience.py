@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
+from grader.diagnosis.ranking import explained
 from grader.export import autolab, exercism, github, gradescope, junit, prairielearn
-from grader.judge.guarded import cause_of
-from grader.judge.suspects import explained
-from grader.protocol.messages import Finding
+from grader.judge.access_findings import cause_of
+from grader.protocol.messages import GuardFinding
 from grader.record import Number, PrintedOutput, Record, Suspect, to_json
 from grader.report import html
 from grader.report.audience import for_student
@@ -98,7 +98,7 @@ def test_a_title_with_a_number_gives_way_to_the_kind_and_suspects_stay_secret() 
 @pytest.mark.parametrize("format", RENDERERS)
 def test_no_name_no_figure_and_no_time_carries_a_secret_case_out(format: str) -> None:
     record, message = secret(), "rows_twentyfour"
-    outside = Finding("load", message, 3, message, (2,), message, (5,), (24,), 30, 24, 3, 8, False, grid=(7,))
+    outside = GuardFinding("load", message, 3, message, (2,), message, (5,), (24,), 30, 24, 3, 8, False, grid=(7,))
     race = dataclasses.replace(outside, kind="race", access="load", other_access="store", other_program=(1,))
     causes = [told for told in map(cause_of, ([outside], [race])) if told is not None]
     suspects = (Suspect("missing_mask", f"A load outside {message}: looks like a mask", "", causes[0].help),)

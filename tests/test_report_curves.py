@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.record import Baseline, Curves, Record, SizeTiming, Speed, from_json, to_json
-from grader.report import along, chart, curves, html, plots, terminal
+from grader.report import chart, curves, html, plots, speed_axis, terminal
 from tests.records import samples
 from tests.test_report_html import TAGS, Page
 
@@ -110,7 +110,7 @@ def with_peaks(speed: Speed, peak: Callable[[SizeTiming, str], int]) -> Speed:
 
 
 def test_the_sentence_tells_of_the_longest_size_over_all_panels() -> None:
-    assert along.sentence(attention_speed()) == (
+    assert speed_axis.sentence(attention_speed()) == (
         "At Skv=16384: 12.2 to 24.3× the speed of standard attention, "
         "65 to 66 MiB of memory instead of 12 to 24 GiB (1/189 to 1/372)"
     )
@@ -120,7 +120,7 @@ def test_panels_that_agree_are_told_in_one_number() -> None:
     speed = attention_speed()
     one = dataclasses.replace(speed, sizes=speed.sizes[:4])
 
-    assert along.sentence(one) == (
+    assert speed_axis.sentence(one) == (
         "At Skv=16384: 12.2× the speed of standard attention, 65 MiB of memory instead of 12 GiB (1/189)"
     )
 
@@ -128,13 +128,13 @@ def test_panels_that_agree_are_told_in_one_number() -> None:
 def test_memory_that_is_large_enough_is_told_in_the_unit_of_the_others() -> None:
     speed = with_peaks(attention_speed(), lambda _, name: 140_000_000 if name == "submission" else 27_700_000_000)
 
-    assert along.sentence(speed).endswith("0.13 GiB of memory instead of 25.8 GiB (1/198)")
+    assert speed_axis.sentence(speed).endswith("0.13 GiB of memory instead of 25.8 GiB (1/198)")
 
 
 def test_without_memory_figures_the_sentence_tells_of_speed_alone() -> None:
     speed = with_peaks(attention_speed(), lambda _, name: -1 if name == "submission" else 1 << 30)
 
-    assert along.sentence(speed) == "At Skv=16384: 12.2 to 24.3× the speed of standard attention"
+    assert speed_axis.sentence(speed) == "At Skv=16384: 12.2 to 24.3× the speed of standard attention"
 
 
 def test_where_the_versus_did_not_run_the_next_shorter_size_is_told_of() -> None:
@@ -145,22 +145,24 @@ def test_where_the_versus_did_not_run_the_next_shorter_size_is_told_of() -> None
     )
     assert sizes[-1].contenders[-1].name == "submission"
 
-    assert along.sentence(dataclasses.replace(speed, sizes=sizes)).startswith("At Skv=4096: 12.2 to 24.3× the speed")
+    assert speed_axis.sentence(dataclasses.replace(speed, sizes=sizes)).startswith(
+        "At Skv=4096: 12.2 to 24.3× the speed"
+    )
 
 
 def test_a_versus_without_a_title_is_called_as_in_the_tables() -> None:
-    assert "the speed of eager torch, " in along.sentence(asked(attention_speed(), versus_title=""))
+    assert "the speed of eager torch, " in speed_axis.sentence(asked(attention_speed(), versus_title=""))
 
 
 @pytest.mark.parametrize("versus", ["", "unknown", "submission", "flash_attention_4"])
 def test_without_a_versus_that_ran_there_is_no_sentence(versus: str) -> None:
-    assert along.sentence(asked(attention_speed(), versus=versus)) == ""
+    assert speed_axis.sentence(asked(attention_speed(), versus=versus)) == ""
 
 
 def test_one_size_is_enough_for_the_sentence_and_too_few_for_a_curve() -> None:
     speed = dataclasses.replace(attention_speed(), sizes=attention_speed().sizes[1:2])
 
-    assert along.sentence(speed).startswith("At Skv=1024: 12.2× the speed of standard attention, ")
+    assert speed_axis.sentence(speed).startswith("At Skv=1024: 12.2× the speed of standard attention, ")
     assert curves.speeds(speed, "a") is None
     assert curves.memory(speed, "a") is None
 
@@ -177,7 +179,7 @@ def test_one_size_is_enough_for_the_sentence_and_too_few_for_a_curve() -> None:
     ],
 )
 def test_what_is_saved_is_a_fraction_and_what_is_spent_a_multiple(own: int, other: int, words: str) -> None:
-    assert along.saving(own, other) == words
+    assert speed_axis.saving(own, other) == words
 
 
 # -- panels ----------------------------------------------------------------------------------------------------------
@@ -185,7 +187,7 @@ def test_what_is_saved_is_a_fraction_and_what_is_spent_a_multiple(own: int, othe
 
 def test_panels_stand_in_the_order_of_the_suite_and_sizes_in_that_of_the_axis() -> None:
     speed = attention_speed()
-    found = along.along(dataclasses.replace(speed, sizes=speed.sizes[::-1]))
+    found = speed_axis.along(dataclasses.replace(speed, sizes=speed.sizes[::-1]))
 
     assert found is not None
     assert [panel.words for panel in found.panels] == [
@@ -195,12 +197,12 @@ def test_panels_stand_in_the_order_of_the_suite_and_sizes_in_that_of_the_axis() 
 
 
 def test_a_judged_size_goes_before_its_replay_and_the_replay_before_one_that_launches_rule() -> None:
-    found = along.along(attention_speed())
+    found = speed_axis.along(attention_speed())
     short = dataclasses.replace(
         attention_speed(), sizes=tuple(dataclasses.replace(size, judged=False) for size in attention_speed().sizes)
     )
-    shown = along.along(short)
-    lonely = along.along(dataclasses.replace(attention_speed(), sizes=attention_speed().sizes[:1]))
+    shown = speed_axis.along(short)
+    lonely = speed_axis.along(dataclasses.replace(attention_speed(), sizes=attention_speed().sizes[:1]))
 
     assert found is not None
     assert lonely is not None
@@ -214,11 +216,11 @@ def test_a_judged_size_goes_before_its_replay_and_the_replay_before_one_that_lau
 def test_sizes_without_the_axis_are_left_to_the_table() -> None:
     speed = attention_speed()
     bare = dataclasses.replace(speed.sizes[1], case={"D": 128, "causal": 0})
-    found = along.along(dataclasses.replace(speed, sizes=(bare, *speed.sizes[2:])))
+    found = speed_axis.along(dataclasses.replace(speed, sizes=(bare, *speed.sizes[2:])))
 
     assert found is not None
     assert [stop.at for stop in found.panels[0].stops] == [4096, 16384]
-    assert along.along(dataclasses.replace(speed, sizes=(bare,))) is None
+    assert speed_axis.along(dataclasses.replace(speed, sizes=(bare,))) is None
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_what_a_logarithmic_axis_cannot_hold_stands_in_its_order(values: tuple, 
     sizes = tuple(
         dataclasses.replace(size, case={"Skv": value}) for size, value in zip(speed.sizes, values, strict=False)
     )
-    found = along.along(dataclasses.replace(speed, sizes=sizes))
+    found = speed_axis.along(dataclasses.replace(speed, sizes=sizes))
 
     assert found is not None
     assert list(found.marks.items()) == list(marks.items())
@@ -295,7 +297,7 @@ def test_the_memory_figure_names_the_part_that_is_left_and_whose_claim_it_is() -
     curve = curves.memory(attention_speed(), "a")
 
     assert curve is not None
-    assert along.COUNTED in curve.caption
+    assert speed_axis.COUNTED in curve.caption
     assert [text for text in texts(curve) if text.startswith("1/")] == ["1/189", "1/189", "1/372", "1/372"]
     assert "64 MiB" in texts(curve)
     assert "16 GiB" in texts(curve)
@@ -354,10 +356,10 @@ def test_the_figures_say_in_sentences_what_they_show() -> None:
 
     assert words[0].startswith("Speed over Skv in TFLOP/s: the submission at D=128, causal=0: 333 to 537; D=128, ")
     assert words[1].startswith(
-        f"Memory of a call over Skv, {along.COUNTED}: the submission at D=128, causal=0: 65 MiB;"
+        f"Memory of a call over Skv, {speed_axis.COUNTED}: the submission at D=128, causal=0: 65 MiB;"
     )
     for text in words:
-        assert along.sentence(speed) in text
+        assert speed_axis.sentence(speed) in text
         assert text.endswith("The table holds the numbers.")
 
 
@@ -378,19 +380,19 @@ def test_a_figure_over_an_axis_has_no_colour_of_its_own(draw: Callable[[Speed, s
 def test_the_card_tells_the_sentence_before_the_figures_and_marks_the_claim() -> None:
     text = html.render(record_of(attention_speed()))
     page = Page(text)
-    sentence = along.sentence(attention_speed())
+    sentence = speed_axis.sentence(attention_speed())
 
     assert page.text.count(sentence) == 2
     assert text.index('class="along"') < text.index("<figure>") < text.index("<caption>")
     assert page.tags.count("figure") == 4
     assert set(page.tags) <= TAGS
-    assert f"memory {along.COUNTED}" in page.text
+    assert f"memory {speed_axis.COUNTED}" in page.text
     assert len(set(page.values("id"))) == len(page.values("id"))
     assert {value[1:] for value in page.values("href")} <= set(page.values("id"))
 
 
 def test_the_terminal_tells_the_sentence_under_the_headline() -> None:
-    sentence = along.sentence(attention_speed())
+    sentence = speed_axis.sentence(attention_speed())
     failed = samples.check("product.tail", "Right for tails", "fail", reason="No.")
     record = record_of(attention_speed())
     brief = dataclasses.replace(record, checks=(failed, *record.checks))
@@ -404,7 +406,7 @@ def test_the_terminal_tells_the_sentence_under_the_headline() -> None:
 def test_without_curves_nothing_is_told_or_drawn() -> None:
     speed = dataclasses.replace(attention_speed(), curves=None)
 
-    assert along.sentence(speed) == ""
+    assert speed_axis.sentence(speed) == ""
     assert curves.speeds(speed, "a") is None
     assert 'class="along"' not in html.render(record_of(speed))
 
@@ -413,7 +415,7 @@ def test_a_page_that_must_be_small_has_neither_figure() -> None:
     page = Page(html.render(record_of(attention_speed()), most_bytes=60_000))
 
     assert "figure" not in page.tags
-    assert along.sentence(attention_speed()) in page.text
+    assert speed_axis.sentence(attention_speed()) in page.text
 
 
 @needs_matplotlib
@@ -478,4 +480,4 @@ def test_any_numbers_along_any_axis_are_drawn_or_left_out(speed: Speed) -> None:
 
     for curve in found:
         assert curve is None or not re.search(r"\b(nan|inf)\b", curve.drawing)
-    assert "nan" not in along.sentence(speed) + "".join(curve.caption for curve in found if curve)
+    assert "nan" not in speed_axis.sentence(speed) + "".join(curve.caption for curve in found if curve)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.gpus import why_unknown
+from grader.exercise.gpus import why_unknown
 from grader.record import CheckResult, KernelFinding, PartInfo, Record, from_json, to_json
 from grader.report import html, kernels, terminal
 from tests.records import compiled, samples

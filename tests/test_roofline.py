@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.protocol.messages import Gauged
-from grader.speed.roofline import Work
+from grader.speed.roofline import RooflineWork
 
 GAUGED = Gauged(l2_bytes=50_000_000, memory_bytes=1 << 37, copy_tbps=4.0, read_tbps=5.0, tflops={"float16": 800.0})
 
 
-def work(nbytes: float, flops: float = 0.0, dtype: str = "float16") -> Work:
-    return Work(nbytes, flops, GAUGED, dtype)
+def work(nbytes: float, flops: float = 0.0, dtype: str = "float16") -> RooflineWork:
+    return RooflineWork(nbytes, flops, GAUGED, dtype)
 
 
 def test_bytes_take_as_long_as_a_copy_of_them() -> None:
@@ -26,7 +26,7 @@ def test_operations_take_as_long_as_in_the_fastest_product_of_that_dtype() -> No
 
 def test_a_dtype_that_was_not_measured_is_no_faster_than_the_fastest_one_that_was() -> None:
     assert work(0, 8e11, "float8_e4m3fn").compute_us == pytest.approx(1000)
-    assert Work(0, 8e11, Gauged(1, 1, 1.0, 1.0, {}), "float16").compute_us == 0
+    assert RooflineWork(0, 8e11, Gauged(1, 1, 1.0, 1.0, {}), "float16").compute_us == 0
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from grader.catalogue import discover
+from grader.exercise.catalogue import discover
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {
@@ -19,6 +20,10 @@ FILES = {
     for path in sorted((ROOT / "grader").rglob("*.py"))
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+# What runs in a child process: the submission's, or the replayer's.
+IN_A_CHILD = ("grader.calls", "grader.interpreter", "grader.recorder", "grader.replay", "grader.sandbox.inside")
 
 
 def within(module: str, room: str) -> bool:
@@ -52,28 +57,28 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
 @pytest.mark.parametrize(
     ("room", "only"),
     [
-        ("grader.protocol", ("grader.protocol", "grader.cleaning")),
+        ("grader.protocol", ("grader.protocol", "grader.text")),
+        ("grader.calls", ("grader.calls", "grader.protocol", "grader.exercise.tensors")),
+        ("grader.interpreter", ("grader.interpreter", "grader.compile", "grader.protocol", "grader.exercise.gpus")),
+        ("grader.recorder", ("grader.recorder", "grader.calls", "grader.protocol", "grader.compile.cute")),
         (
-            "grader.child",
+            "grader.replay",
             (
-                *("grader.child", "grader.protocol", "grader.gpus", "grader.tensors"),
-                *("grader.recorder.recorder", "grader.replay.replayer"),
+                *("grader.replay", "grader.calls", "grader.compile", "grader.interpreter", "grader.protocol"),
+                *("grader.exercise.tensors", "grader.exercise.gpus", "grader.files"),
             ),
         ),
         (
-            "grader.recorder",
+            "grader.sandbox.inside",
             (
-                "grader.recorder",
-                "grader.protocol",
-                *(
-                    f"grader.child.{name}"
-                    for name in ("cutecompiling", "cutedsl", "launches", "modes", "packages", "see_through", "storage")
-                ),
+                *("grader.sandbox.inside", "grader.sandbox.confinement", "grader.calls", "grader.compile"),
+                *("grader.interpreter", "grader.protocol", "grader.recorder.recorder", "grader.replay.replayer"),
+                *("grader.exercise.tensors", "grader.exercise.gpus", "grader.files"),
             ),
         ),
-        ("grader.replay", ("grader.replay", "grader.child", "grader.protocol", "grader.tensors", "grader.gpus")),
-        ("grader.covering", ("grader.model",)),
-        ("grader.star", ("grader.model",)),
+        ("grader.sandbox.confinement", ("grader.sandbox.confinement",)),
+        ("grader.exercise.covering", ("grader.exercise.cases",)),
+        ("grader.exercise.star", ("grader.exercise.cases",)),
         ("grader.speed.estimate", ()),
         ("grader.replay.clock", ("grader.protocol.messages",)),
         ("grader.timeline", ()),
@@ -85,44 +90,49 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             ),
         ),
         ("grader.speed.roofline", ("grader.protocol.messages",)),
-        ("grader.speed.prediction", ("grader.model", "grader.errors", "grader.record", "grader.gpus")),
+        ("grader.speed.prediction", ("grader.exercise", "grader.errors", "grader.record", "grader.exercise.gpus")),
         ("grader.speed.lock", ("grader.errors",)),
         ("grader.speed.cores", ("grader.errors", "grader.speed.lock")),
         ("grader.speed.baselines", ()),
-        ("grader.speed.lineup", ("grader.model", "grader.speed.baselines")),
+        ("grader.speed.lineup", ("grader.exercise", "grader.speed.baselines")),
         ("grader.speed.monitor", ("grader.record",)),
-        ("grader.model", ("grader.model", "grader.errors", "grader.parsing", "grader.gpus")),
-        ("grader.parsing", ()),
+        ("grader.exercise", ("grader.exercise", "grader.errors", "grader.text", "grader.protocol.messages")),
         (
             "grader.processes",
             (
-                *("grader.machine", "grader.catalogue", "grader.errors", "grader.model", "grader.sandbox.server"),
-                *("grader.selftest", "grader.speed.anchor", "grader.timeline"),
+                *(
+                    "grader.machine",
+                    "grader.exercise.catalogue",
+                    "grader.errors",
+                    "grader.exercise",
+                    "grader.sandbox.server",
+                ),
+                *("grader.selftest", "grader.speed.baseline_process", "grader.timeline"),
             ),
         ),
         (
             "grader.selftest",
-            ("grader.errors", "grader.machine", "grader.model", "grader.protocol.messages", "grader.sandbox"),
+            ("grader.errors", "grader.machine", "grader.exercise", "grader.protocol.messages", "grader.sandbox"),
         ),
-        ("grader.gpus", ()),
-        ("grader.child.assembly", ("grader.protocol.messages",)),
-        ("grader.compiled.report", ("grader.protocol.messages", "grader.gpus", "grader.record")),
-        ("grader.cleaning", ()),
-        ("grader.tripwire", ("grader.cleaning", "grader.parsing", "grader.record")),
+        ("grader.exercise.gpus", ()),
+        ("grader.compile.assembly", ("grader.protocol.messages",)),
+        ("grader.compile.findings", ("grader.protocol.messages", "grader.exercise.gpus", "grader.record")),
+        ("grader.text", ()),
+        ("grader.grading.source_scan", ("grader.text", "grader.record")),
         (
             "grader.report",
             (
                 "grader.report",
                 "grader.record",
-                "grader.cleaning",
-                "grader.gpus",
-                "grader.isolation",
+                "grader.text",
+                "grader.exercise.gpus",
+                "grader.report.isolation",
                 "grader.protocol.trace",
             ),
         ),
-        ("grader.isolation", ()),
-        ("grader.reading", ("grader.errors",)),
-        ("grader.batch.handed_in", ("grader.errors", "grader.reading")),
+        ("grader.report.isolation", ()),
+        ("grader.files", ("grader.errors",)),
+        ("grader.batch.handed_in", ("grader.errors", "grader.files")),
         ("grader.batch.late", ("grader.batch.moments", "grader.errors", "grader.protocol.decode")),
         (
             "grader.export",
@@ -132,24 +142,24 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             "grader.classes",
             ("grader.classes", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),
         ),
-        ("grader.release", ("grader.catalogue", "grader.errors")),
+        ("grader.release", ("grader.exercise.catalogue", "grader.errors")),
         ("grader.batch.gradebook", ()),
         ("grader.batch.reading", ("grader.batch", "grader.record", "grader.errors")),
-        ("grader.tensors", ()),
+        ("grader.exercise.tensors", ()),
         ("grader.errors", ()),
-        ("grader.sanitizer.report", ()),
+        ("grader.sanitizer.output", ()),
         ("grader.sanitizer.command", ()),
-        ("grader.sanitizer.findings", ("grader.record", "grader.cleaning", "grader.sanitizer.report")),
-        ("grader.sanitizer.text", ("grader.sanitizer.findings", "grader.cleaning")),
-        ("grader.standing", ("grader.record",)),
-        ("grader.watch.state", ("grader.record", "grader.report.view", "grader.standing")),
-        ("grader.watch.order", ("grader.model", "grader.plan", "grader.record")),
-        ("grader.watch.screen", ("grader.watch.state", "grader.report", "grader.standing", "grader.cleaning")),
+        ("grader.sanitizer.findings", ("grader.record", "grader.text", "grader.sanitizer.output")),
+        ("grader.sanitizer.text", ("grader.sanitizer.findings", "grader.text")),
+        ("grader.progress", ("grader.record",)),
+        ("grader.watch.state", ("grader.record", "grader.report.view", "grader.progress")),
+        ("grader.watch.order", ("grader.exercise", "grader.exercise.plan", "grader.record")),
+        ("grader.watch.screen", ("grader.watch.state", "grader.report", "grader.progress", "grader.text")),
         ("grader.watch.follow", ("grader.watch.state", "grader.errors")),
         ("grader.watch.keys", ()),
-        ("grader.watch.lane", ("grader.sandbox.leash",)),
+        ("grader.watch.latest_task", ("grader.sandbox.cancellation",)),
         ("grader.watch.live", ("grader.report",)),
-        ("grader.sandbox.leash", ("grader.sandbox.server",)),
+        ("grader.sandbox.cancellation", ("grader.sandbox.server",)),
     ],
 )
 def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...]) -> None:
@@ -159,35 +169,61 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
 @pytest.mark.parametrize(
     ("room", "never"),
     [
-        ("grader.judge", ("grader.child", "grader.cli")),
+        ("grader.judge", (*IN_A_CHILD, "grader.cli")),
         ("grader.recorder", ("grader.replay",)),
-        ("grader.replay", ("grader.recorder", "grader.child.worker")),
+        ("grader.replay", ("grader.recorder", "grader.sandbox.inside.worker")),
         ("grader.replay.run", ("grader.replay.replayer", "grader.replay.timing", "grader.replay.clock")),
         ("grader.replay.timing", ("grader.replay.replayer",)),
         ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
         ("grader.judge", ("grader.speed", "grader.report")),
         (
-            "grader.compiled",
-            ("grader.child", "grader.judge", "grader.speed", "grader.report", "grader.cli", "grader.grading"),
+            "grader.compile",
+            (
+                *("grader.interpreter", "grader.recorder", "grader.replay", "grader.sandbox", "grader.judge"),
+                *("grader.speed", "grader.report", "grader.cli", "grader.grading"),
+            ),
         ),
         ("grader.speed", ("grader.cli", "grader.report", "grader.grading", "grader.author")),
-        ("grader.grading", ("grader.child", "grader.cli", "grader.report")),
+        ("grader.grading", (*IN_A_CHILD, "grader.cli", "grader.report")),
         ("grader.record", ("grader.judge", "grader.report", "grader.sandbox", "grader.cli", "grader.speed")),
-        ("grader.sanitizer", ("grader.child", "grader.cli", "grader.report", "grader.grading", "grader.author")),
+        ("grader.sanitizer", (*IN_A_CHILD, "grader.cli", "grader.report", "grader.grading", "grader.author")),
         ("grader.judge", ("grader.sanitizer",)),
         ("grader.sandbox", ("grader.sanitizer",)),
         ("grader.grading", ("grader.sanitizer",)),
         ("grader.record", ("grader.sanitizer",)),
-        ("grader.plan", ("grader.judge", "grader.child", "grader.sandbox", "grader.cli", "grader.speed")),
-        ("grader.batch", ("grader.child", "grader.cli", "grader.judge.rules", "grader.author", "grader.export")),
+        ("grader.exercise.plan", ("grader.judge", *IN_A_CHILD, "grader.sandbox", "grader.cli", "grader.speed")),
+        ("grader.batch", (*IN_A_CHILD, "grader.cli", "grader.judge.rules", "grader.author", "grader.export")),
         ("grader.grading", ("grader.batch",)),
         ("grader.report", ("grader.batch",)),
-        ("grader.watch", ("grader.child", "grader.cli", "grader.grading", "grader.judge", "grader.speed")),
+        ("grader.watch", (*IN_A_CHILD, "grader.cli", "grader.grading", "grader.judge", "grader.speed")),
         ("grader.grading", ("grader.watch",)),
     ],
 )
 def test_a_room_never_imports_what_it_must_not_know(room: str, never: tuple[str, ...]) -> None:
     assert strays(room, never=never) == []
+
+
+def room_of(module: str) -> str:
+    """The folder right below grader/, or the file there."""
+    return ".".join(module.split(".")[:2])
+
+
+def test_rooms_stand_on_floors_and_no_import_runs_back_up() -> None:
+    below = {room_of(name): set[str]() for name in FILES}
+    for name in FILES:
+        below[room_of(name)] |= {room_of(module) for module in imported_by(name)} - {room_of(name)}
+    # TopologicalSorter raises CycleError, which names the rooms of the circle.
+    floors = tuple(TopologicalSorter(below).static_order())
+    assert floors[-1] == "grader.__main__"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, set[str]] = {}
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(name)
+    assert {word: sorted(where) for word, where in homes.items() if len(where) > 1} == {}
 
 
 def test_of_what_serves_a_child_the_trusted_side_shares_the_clock_and_what_outputs_look_like() -> None:
@@ -197,18 +233,21 @@ def test_of_what_serves_a_child_the_trusted_side_shares_the_clock_and_what_outpu
         for name in FILES
         if within(name, "grader.speed")
         for module in imported_by(name)
-        if within(module, "grader.child") or within(module, "grader.replay")
+        if any(within(module, inside) for inside in IN_A_CHILD)
     }
-    anchor = "grader.speed.anchor_main"
-    assert shared == {(anchor, "grader.replay.clock"), (anchor, "grader.child.outputs")}
+    baselines = "grader.speed.baseline_main"
+    assert shared == {(baselines, "grader.replay.clock"), (baselines, "grader.calls.outputs")}
 
 
 @pytest.mark.parametrize(
     ("room", "serving"),
     [
-        ("grader.recorder", {"grader.child.worker"}),
-        ("grader.replay", {"grader.child.worker", "grader.child.traced", "grader.child.counted"}),
-        ("grader.replay.clock", {"grader.replay.timing", "grader.speed.anchor_main"}),
+        ("grader.recorder", {"grader.sandbox.inside.worker"}),
+        (
+            "grader.replay",
+            {"grader.sandbox.inside.worker", "grader.sandbox.inside.traced", "grader.sandbox.inside.counted"},
+        ),
+        ("grader.replay.clock", {"grader.replay.timing", "grader.speed.baseline_main"}),
     ],
 )
 def test_only_what_serves_a_child_opens_recorder_and_replay(room: str, serving: set[str]) -> None:
@@ -223,6 +262,19 @@ def test_only_what_serves_a_child_opens_recorder_and_replay(room: str, serving: 
         if any(within(one, room) and (one != clock or room == clock) for one in imported_by(name))
     }
     assert opening == serving
+
+
+def test_the_trusted_side_reads_of_compilers_only_their_reports() -> None:
+    inside = (*IN_A_CHILD, "grader.compile")
+    trusted = [name for name in FILES if not any(within(name, room) for room in inside)]
+    opened = {module for name in trusted for module in imported_by(name) if within(module, "grader.compile")}
+    assert opened == {"grader.compile.cache", "grader.compile.findings"}
+
+
+def test_diagnosis_has_one_door_and_a_list_of_kinds() -> None:
+    outside = [name for name in FILES if not within(name, "grader.diagnosis")]
+    opened = {module for name in outside for module in imported_by(name) if within(module, "grader.diagnosis")}
+    assert opened == {"grader.diagnosis.explain", "grader.diagnosis.kinds"}
 
 
 def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:
@@ -241,9 +293,9 @@ def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:
         for found in imports(TREES[name])
         if within(found, "triton.runtime.interpreter") and found != outside
     }
-    strangers = {name for name in knowing if not within(name, "grader.child.interpreter")}
+    strangers = {name for name in knowing if not within(name, "grader.interpreter")}
     assert strangers == {"grader.replay.checking", "grader.replay.kernels", "grader.replay.values"}
-    assert "grader.child.interpreter.memory" in knowing, "this test looks in the wrong place"
+    assert "grader.interpreter.memory" in knowing, "this test looks in the wrong place"
 
 
 OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile", "threading", "time", "mmap", "torch"}
@@ -253,9 +305,9 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
     "module",
     [
         *(f"grader.speed.{name}" for name in ("estimate", "lineup", "roofline", "prediction", "tuned")),
-        "grader.gpus",
+        "grader.exercise.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
-        "grader.standing",
+        "grader.progress",
     ],
 )
 def test_what_only_computes_reads_no_clock_and_no_file(module: str) -> None:

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import (
-    Choice,
     Method,
     Prepare,
     PrepareBaseline,
@@ -25,19 +24,20 @@ from grader.protocol.messages import (
     Sample,
     Sampled,
     Show,
+    TunedChoice,
 )
 from grader.sandbox.outcome import Died, TimedOut
 from grader.speed import rounds
-from grader.speed.anchor import AnchorFailed
-from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, Timing, outside_us
-from grader.speed.verify import Refused
+from grader.speed.baseline_process import AnchorFailed
+from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, outside_us
+from grader.speed.verify import CannotBeTimed
 from tests.racing import TINY, band_of
 
 OURS = ""
 OUTPUT = 4
 WARM_UPS = 2
 RAISED = Raised("raised", "crash", "ValueError", "no such luck", ())
-CHOICE = Choice(7, (2.0, 1.0), 1)
+CHOICE = TunedChoice(7, (2.0, 1.0), 1)
 PREPARED = Prepared("prepared", (), (CHOICE,), 1)
 
 # Of the n-th sample (warm-ups included) and its seed: what every element of the output is.
@@ -213,7 +213,7 @@ def stage(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def refused(contest: Contest, count: int = 12, **limits: Any) -> tuple[str, str]:
     """(status, kind) of the refusal that rounds end in."""
-    with pytest.raises(Refused) as found:
+    with pytest.raises(CannotBeTimed) as found:
         contest.run(count, **limits)
     return found.value.failure.status, found.value.failure.cause.kind
 
@@ -513,5 +513,5 @@ def test_an_input_that_is_changed_is_found_in_the_round_that_is_looked_at(stage:
 
 
 def test_the_middle_of_the_times_outside() -> None:
-    assert outside_us([Timing(1.0, one) for one in (9.0, 1.0, 7.0)]) == 7.0
+    assert outside_us([TimingSample(1.0, one) for one in (9.0, 1.0, 7.0)]) == 7.0
     assert outside_us([]) == 0.0

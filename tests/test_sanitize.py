@@ -16,19 +16,20 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grader import machine, plan
-from grader.catalogue import Entry, resolve
-from grader.child.arguments import Arguments
+from grader import machine
+from grader.calls.arguments import PlacedArguments
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
+from grader.exercise import plan
+from grader.exercise.catalogue import Entry, resolve
 from grader.record import clean
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
 from grader.sanitizer.command import TOOLS, ToolName, command, find
-from grader.sanitizer.findings import Called, Examination, Gathering, Sighting, to_json
-from grader.sanitizer.report import Accusation, Place, parse, place
-from grader.sanitizer.run import Subject, examine_by_guard, examine_by_tool
+from grader.sanitizer.findings import Called, CallFinding, Examination, Gathering, to_json
+from grader.sanitizer.output import Accusation, CodePlace, parse, place
+from grader.sanitizer.run import SanitizeTarget, examine_by_guard, examine_by_tool
 from grader.sanitizer.text import render
 from grader.sanitizer.words import sightings_of
 from grader.speed.lock import GpuLock
@@ -41,12 +42,14 @@ PATH = "/learner/ex_15_triton_basics.py"
 Look = Callable[..., Examination]
 
 
-def subject(entry: Entry, source: str | Path, *checks: str) -> Subject:
+def subject(entry: Entry, source: str | Path, *checks: str) -> SanitizeTarget:
     """A submission with the planned cases of the named checks."""
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False)
     kept = tuple(planned for planned in drawn.checks if planned.id in checks)
-    return Subject(entry, PATH, text, replace(drawn, checks=kept), "grade sanitize ex_15", ("--submission", "my.py"))
+    return SanitizeTarget(
+        entry, PATH, text, replace(drawn, checks=kept), "grade sanitize ex_15", ("--submission", "my.py")
+    )
 
 
 @pytest.fixture
@@ -198,8 +201,8 @@ def test_a_part_that_runs_out_of_time_is_not_waited_for_again_and_again(server: 
 # -- findings --------------------------------------------------------------------------------------------------------
 
 
-def sighting(line: int, kind: str = "load", kernel: str = "k") -> Sighting:
-    return Sighting(kind, kernel, line, "", (0,), "title", f"in line {line}")  # type: ignore[arg-type]
+def sighting(line: int, kind: str = "load", kernel: str = "k") -> CallFinding:
+    return CallFinding(kind, kernel, line, "", (0,), "title", f"in line {line}")  # type: ignore[arg-type]
 
 
 def called(size: int) -> Called:
@@ -317,7 +320,7 @@ def test_memcheck_s_reports_are_read_in_the_forms_of_its_versions() -> None:
     report = parse(MEMCHECK)
     first, second, third = report.accusations
     assert (first.kind, first.memory, first.bytes) == ("load", "global", 16)
-    assert first.place == Place("_add", "/tmp/grade-x/ex_15_triton_basics.py", 16)
+    assert first.place == CodePlace("_add", "/tmp/grade-x/ex_15_triton_basics.py", 16)
     assert (first.thread, first.block) == ((122, 0, 0), (3, 0, 0))
     assert first.how.startswith("is out of bounds, and is 1 bytes after the nearest allocation at 0x7d750ca00000")
     assert second.how.startswith("is out of bounds, and is 17 bytes after")
@@ -331,7 +334,7 @@ def test_racecheck_s_reports_are_read_with_all_places_that_race() -> None:
     ours, theirs = report.accusations
     assert (ours.kind, ours.place.line, ours.hazards) == ("race", 36, 512)
     assert [one.line for one in ours.others] == [37, 237]
-    assert (theirs.place, theirs.hazards) == (Place("_sum", "standard.py", 290), 6136)
+    assert (theirs.place, theirs.hazards) == (CodePlace("_sum", "standard.py", 290), 6136)
     assert report.summaries == 1
 
 
@@ -344,7 +347,7 @@ def test_a_hazard_report_names_both_threads_places() -> None:
 def test_initcheck_s_reports_are_read_for_kernels_and_for_copies() -> None:
     load, copy = parse(INITCHECK).accusations
     assert (load.kind, load.place.line, load.bytes, load.block) == ("uninitialised", 52, 4, (1, 0, 0))
-    assert (copy.kind, copy.place) == ("uninitialised", Place())
+    assert (copy.kind, copy.place) == ("uninitialised", CodePlace())
 
 
 def test_synccheck_s_reports_lead_to_the_learner_s_line_through_the_callers() -> None:
@@ -356,18 +359,18 @@ def test_synccheck_s_reports_lead_to_the_learner_s_line_through_the_callers() ->
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("kernel+0xec0 in matmul.py:43", Place("kernel", "matmul.py", 43)),
-        ("unaligned_kernel():0x160 in memcheck_demo.cu:6", Place("unaligned_kernel", "memcheck_demo.cu", 6)),
-        ("WAW()+0x2f0 in raceWAW.cu:20(void)", Place("WAW", "raceWAW.cu", 20)),
-        ("sumKernel(int *, int *)+0x90 in /a b/c.cu:41", Place("sumKernel", "/a b/c.cu", 41)),
-        ("0xda0 in /opt/fused_moe.py:175:fused_moe_kernel", Place("fused_moe_kernel", "/opt/fused_moe.py", 175)),
-        ("0x3b0 in void bootstrap<unsigned long>(int)", Place("void bootstrap<unsigned long>")),
-        ("copy_range(unsigned char *, int)+0x120", Place("copy_range")),
-        ("0x79d8", Place()),
-        ("matmul_kernel [0x25700]", Place("matmul_kernel")),
+        ("kernel+0xec0 in matmul.py:43", CodePlace("kernel", "matmul.py", 43)),
+        ("unaligned_kernel():0x160 in memcheck_demo.cu:6", CodePlace("unaligned_kernel", "memcheck_demo.cu", 6)),
+        ("WAW()+0x2f0 in raceWAW.cu:20(void)", CodePlace("WAW", "raceWAW.cu", 20)),
+        ("sumKernel(int *, int *)+0x90 in /a b/c.cu:41", CodePlace("sumKernel", "/a b/c.cu", 41)),
+        ("0xda0 in /opt/fused_moe.py:175:fused_moe_kernel", CodePlace("fused_moe_kernel", "/opt/fused_moe.py", 175)),
+        ("0x3b0 in void bootstrap<unsigned long>(int)", CodePlace("void bootstrap<unsigned long>")),
+        ("copy_range(unsigned char *, int)+0x120", CodePlace("copy_range")),
+        ("0x79d8", CodePlace()),
+        ("matmul_kernel [0x25700]", CodePlace("matmul_kernel")),
     ],
 )
-def test_a_place_is_read_in_every_form(text: str, read: Place) -> None:
+def test_a_place_is_read_in_every_form(text: str, read: CodePlace) -> None:
     assert place(text) == read
 
 
@@ -393,7 +396,7 @@ def test_what_the_tool_says_of_itself_is_no_finding(text: str, troubles: tuple[s
     assert report.troubles == troubles
 
 
-def told(text: str) -> list[Sighting]:
+def told(text: str) -> list[CallFinding]:
     source = TROUBLES.read_text(encoding="utf-8").splitlines()
     return list(sightings_of(parse(text).accusations, "ex_15_triton_basics.py", source))
 
@@ -539,8 +542,8 @@ print("========= ERROR SUMMARY: 1 error")
 SEES = '''
 import os
 os.environ["UNDER_A_TOOL"] = "1"
-from grader.child.arguments import Arguments
-from grader.child.traced import Traced
+from grader.calls.arguments import Arguments
+from grader.sandbox.inside.traced import Traced
 from grader.replay.replayer import Replayer
 
 def accusing(process, called, told):
@@ -682,7 +685,7 @@ def test_a_tool_that_does_not_work_is_said_in_words(
     ],
 )
 def test_a_tensor_under_the_tool_ends_where_its_memory_ends(tensor: torch.Tensor) -> None:
-    (placed,) = Arguments(torch.device("cpu"), guarded=False).place(("x",), (tensor,), "new")
+    (placed,) = PlacedArguments(torch.device("cpu"), guarded=False).place(("x",), (tensor,), "new")
     assert isinstance(placed, torch.Tensor)
     assert torch.equal(placed, tensor)
     assert placed.stride() == tensor.stride()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.model.exercise import Limits
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Limits
 from grader.protocol.messages import Loaded, Start
 from grader.sandbox import usage
 from grader.sandbox.outcome import TimedOut

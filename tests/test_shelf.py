@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry, discover, resolve
-from grader.cli import kept
+from grader.cli import saved
 from grader.cli.every import worst, write_index
 from grader.cli.main import dispatch
-from grader.model.exercise import check_id
+from grader.exercise.catalogue import Entry, discover, resolve
+from grader.exercise.model import check_id
 from grader.record import Record, Status, to_json
 from tests.records import samples
 
@@ -57,8 +57,8 @@ def keep(entry: Entry, status: Status = "pass") -> Record:
             whole.submission, path=str(entry.stub.resolve()), sha256=hashlib.sha256(text.encode()).hexdigest()
         ),
     )
-    kept.card_of(entry).parent.mkdir(exist_ok=True)
-    kept.card_of(entry).with_suffix(".json").write_text(to_json(record))
+    saved.card_of(entry).parent.mkdir(exist_ok=True)
+    saved.card_of(entry).with_suffix(".json").write_text(to_json(record))
     return record
 
 
@@ -111,7 +111,7 @@ def test_the_solution_waits_for_parts_that_were_not_judged_and_says_what_to_inst
         else check
         for check in record.checks
     )
-    kept.card_of(entry).with_suffix(".json").write_text(to_json(replace(record, checks=checks)))
+    saved.card_of(entry).with_suffix(".json").write_text(to_json(replace(record, checks=checks)))
     said_of_it = "nothing of global_sum was judged (dsl is not installed: pip install dsl)"
     assert said_of_it in said(capsys, "list")
     assert dispatch(["solution", "ex_15"]) == 1
@@ -155,23 +155,23 @@ def test_hints_are_data_as_well_and_name_the_next_command(tree: Path, capsys: py
 def test_a_part_and_another_file_have_scorecards_of_their_own(
     entry: Entry, tree: Path, path: str, parts: tuple[str, ...], name: str
 ) -> None:
-    assert kept.card_for(entry, Path(path), parts) == tree / "scorecards" / f"{name}.html"
+    assert saved.card_for(entry, Path(path), parts) == tree / "scorecards" / f"{name}.html"
 
 
 def test_attempts_are_texts_that_were_tried(entry: Entry) -> None:
     record = keep(entry, "fail")
-    assert kept.note_attempt(entry, record) == 1
-    assert kept.note_attempt(entry, record) == 1
+    assert saved.note_attempt(entry, record) == 1
+    assert saved.note_attempt(entry, record) == 1
     other = replace(record, submission=replace(record.submission, sha256="0" * 64))
-    assert kept.note_attempt(entry, other) == 2
+    assert saved.note_attempt(entry, other) == 2
     elsewhere = replace(other, submission=replace(other.submission, path="/elsewhere.py", sha256="1" * 64))
-    assert kept.note_attempt(entry, elsewhere) == 2
+    assert saved.note_attempt(entry, elsewhere) == 2
     broken = replace(
         record,
         submission=replace(record.submission, sha256="2" * 64),
         checks=tuple(replace(check, status="invalid_submission") for check in record.checks),
     )
-    assert kept.note_attempt(entry, broken) == 2
+    assert saved.note_attempt(entry, broken) == 2
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_exit_code_of_all_is_the_worst_and_what_a_machine_lacks_is_no_failur
 
 def test_the_index_links_to_the_scorecards_and_shows_how_far_everything_is(entry: Entry, tree: Path) -> None:
     keep(entry)
-    kept.card_of(entry).write_text("<!doctype html>")
+    saved.card_of(entry).write_text("<!doctype html>")
     page = write_index(discover(tree)).read_text()
     assert "1 of 5 exercises done; 100 of 100 points" in page
     assert '<a href="ex_15.html">Triton basics</a>' in page

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from grader.exercise.cases import Case, Choice, Size, Space
 from grader.grading.smallest import Smallest, smallest
-from grader.model.cases import Case, Choice, Size, Space
 
 SPACE = Space(
     {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import discover
 from grader.cli.main import dispatch
+from grader.exercise.catalogue import discover
 from grader.record import Record, SubmissionInfo
 from tests.records import classes
 from tests.test_class_page import EXTRA
@@ -92,7 +92,7 @@ def test_the_result_is_the_same_every_time() -> None:
 def test_the_page_shows_hostile_sources_as_text_and_calls_nobody_guilty() -> None:
     evil = SOLUTION + "\n# <script>alert(1)</script> \x1b[31m \u202e"
     found = pairs(sources(evil, evil), STUB)
-    shown = alike.render([alike.Exercise("ex_15", "<b>", found, 2, ("<i>",))], "<u>", {"s0": "<script>"}, 0.6)
+    shown = alike.render([alike.ComparedExercise("ex_15", "<b>", found, 2, ("<i>",))], "<u>", {"s0": "<script>"}, 0.6)
     page = Page(shown)
     assert page.open == []
     assert set(page.tags) <= TAGS | EXTRA

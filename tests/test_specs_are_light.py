@@ -15,7 +15,8 @@ HEAVY = ("torch", "triton", "numpy", "hypothesis")
 @pytest.mark.parametrize(
     "work",
     [
-        "from grader.catalogue import discover\nassert [entry.exercise for entry in discover(pathlib.Path.cwd())]",
+        "from grader.exercise.catalogue import discover\n"
+        "assert [entry.exercise for entry in discover(pathlib.Path.cwd())]",
         "import grader.cli.main",
         "from grader.cli.main import dispatch\nassert dispatch(['list']) == 0",
     ],

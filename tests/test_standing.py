@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from grader.progress import File, Standing, bar, standing_of, words
 from grader.record import Record, Status
-from grader.standing import File, Standing, bar, standing_of, words
 from tests.records import samples
 
 PATH, STUB, MINE = "/learner/ex.py", "raise NotImplementedError\n", "x = 1\n"

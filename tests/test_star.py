@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from grader.errors import SpecError
-from grader.model.cases import Case, Cases, Choice, Size, Space, Star
-from grader.model.exercise import Agrees, Check, Exercise, Part, Tolerance
-from grader.plan import ReplayToken, draw, replay_plan
-from grader.star import star
+from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star
+from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
+from grader.exercise.plan import ReplayToken, draw, replay_plan
+from grader.exercise.star import star
 
 DTYPES = ("float32", "float16", "bfloat16")
 FAMILIES = ("normal", "masked")

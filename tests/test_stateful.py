@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry
 from grader.errors import SpecError
+from grader.exercise.cases import Cases, Choice, Size, Space
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Agrees, Check, Part, Stateful, Tolerance
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.model.cases import Cases, Choice, Size, Space
-from grader.model.exercise import Agrees, Check, Part, Stateful, Tolerance
-from grader.plan import default_seed, draw
 from grader.record import CheckResult
 from grader.sandbox.server import ForkServer
 

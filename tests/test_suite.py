@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from grader.catalogue import Entry
-from grader.model.cases import Case, Value
-from grader.protocol.messages import Choice, Form, Gauged, Raised
+from grader.exercise.cases import Case, Value
+from grader.exercise.catalogue import Entry
+from grader.protocol.messages import Form, Gauged, Raised, TunedChoice
 from grader.protocol.trace import Choose, Deed, KernelText, Launch, Output, Trace, Window
 from grader.record import CheckResult, Speed, from_json, to_json
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer
 from grader.speed import suite
-from grader.speed.anchor import Anchor, AnchorFailed
+from grader.speed.baseline_process import AnchorFailed, BaselineProcess
 from grader.speed.estimate import share
-from grader.speed.rounds import Exposed, NotCapturable, Samples, TimedCase, Timing
+from grader.speed.rounds import Exposed, NotCapturable, Samples, TimedCase, TimingSample
 from grader.speed.suite import Suite, Traced, Verdict
-from grader.speed.verify import Refused, changed
+from grader.speed.verify import CannotBeTimed, changed
 from tests.claims import SUBMISSIONS
 from tests.racing import GAUGED, TINY, anchored, band_of, hurry, judge
 from tests.recordings import HEAD
@@ -35,7 +35,7 @@ from tests.records import samples as records
 
 
 @pytest.fixture(scope="module")
-def anchor(ex_15: Entry) -> Iterator[Anchor]:
+def anchor(ex_15: Entry) -> Iterator[BaselineProcess]:
     with anchored(ex_15) as running:
         yield running
 
@@ -48,7 +48,7 @@ def survives(speed: Speed) -> bool:
 
 
 def test_an_honest_submission_is_not_refused_and_its_record_is_complete(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
     verdict = judge(server, ex_15, anchor, ex_15.solution)
@@ -69,7 +69,7 @@ def test_an_honest_submission_is_not_refused_and_its_record_is_complete(
 
 
 def test_a_baseline_that_cannot_run_leaves_the_check_undecided_and_says_why(
-    server: ForkServer, ex_15: Entry, anchor: Anchor
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess
 ) -> None:
     verdict = judge(server, ex_15, anchor, ex_15.solution, baseline="cublas")
     why = "the exercise's baselines.py must define vector_add_cublas for it"
@@ -81,7 +81,7 @@ def test_a_baseline_that_cannot_run_leaves_the_check_undecided_and_says_why(
 
 
 def test_where_the_baseline_cannot_run_the_next_of_the_chain_is_measured_against_and_named(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
     chain: dict[str, Any] = {"baseline": "cublas", "fallbacks": ("sdpa_flash", "torch_eager"), "shown_beside": ("xla",)}
@@ -107,7 +107,7 @@ def test_where_the_baseline_cannot_run_the_next_of_the_chain_is_measured_against
 
 
 def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
     verdict = judge(server, ex_15, anchor, ex_15.solution, shown_beside=("cublas", "torch_compile", "copy_roofline"))
@@ -123,7 +123,7 @@ def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
 
 
 def test_a_part_that_works_on_matrices_is_measured_against_a_copy(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
     verdict = judge(
@@ -140,7 +140,7 @@ TIMING = SUBMISSIONS / "timing"
 
 
 def on_a_long_one(
-    server: ForkServer, entry: Entry, anchor: Anchor, name: str, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, entry: Entry, anchor: BaselineProcess, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Verdict:
     """The verdict on a file of tests/submissions/timing that has had a short call before."""
     hurry(monkeypatch)
@@ -152,7 +152,7 @@ def on_a_long_one(
     ["looks_like_an_answer", "prepared_in_an_earlier_call", "counts_its_calls"],
 )
 def test_what_is_right_at_other_sizes_or_in_other_calls_is_wrong_when_timed(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch, name: str
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     verdict = on_a_long_one(server, ex_15, anchor, name, monkeypatch)
     assert verdict.failure is not None
@@ -162,7 +162,7 @@ def test_what_is_right_at_other_sizes_or_in_other_calls_is_wrong_when_timed(
 
 @pytest.mark.parametrize("name", ["looks_like_an_answer", "prepared_in_an_earlier_call"])
 def test_where_such_a_file_behaves_it_is_not_refused(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch, name: str
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     hurry(monkeypatch)
     verdict = judge(server, ex_15, anchor, TIMING / f"{name}.py")
@@ -170,7 +170,7 @@ def test_where_such_a_file_behaves_it_is_not_refused(
 
 
 def test_a_configuration_that_skips_work_is_refused_if_it_is_the_one_that_tuning_takes(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = on_a_long_one(server, ex_15, anchor, "configuration_that_skips", monkeypatch)
     if verdict.failure is not None and verdict.failure.cause.kind == "wrong_when_timed":
@@ -183,7 +183,7 @@ def test_a_configuration_that_skips_work_is_refused_if_it_is_the_one_that_tuning
 
 @pytest.mark.parametrize("name", ["control_autotuned", "control_workspace_kept", "control_counter_put_back"])
 def test_an_honest_file_that_does_something_like_it_is_not_refused(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch, name: str
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     verdict = on_a_long_one(server, ex_15, anchor, name, monkeypatch)
     assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
@@ -209,7 +209,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_a_call_of_that_size_does_besides_is_refused_by_its_name(
-    server: ForkServer, ex_15: Entry, anchor: Anchor, monkeypatch: pytest.MonkeyPatch, kind: str
+    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     hurry(monkeypatch)
     verdict = judge(server, ex_15, anchor, HEAD + REFUSED[kind])
@@ -246,8 +246,8 @@ def samples(
     ours = [submission_us * (1 + spread * (i % 5 - 2)) for i in range(20)]
     theirs = [baseline_us * (1 + noise * (i % 5 - 2)) for i in range(20)]
     return Samples(
-        [Timing(one, one + 1000 + unseen_us) for one in ours],
-        {"torch_eager": [Timing(one, one + 1000) for one in theirs]},
+        [TimingSample(one, one + 1000 + unseen_us) for one in ours],
+        {"torch_eager": [TimingSample(one, one + 1000) for one in theirs]},
     )
 
 
@@ -483,7 +483,7 @@ def test_the_names_of_what_computed_beside_the_kernels_are_told(arena: Arena) ->
 
 
 def test_what_was_timed_before_a_refusal_stays_in_the_record(arena: Arena) -> None:
-    refused = Refused(changed(Case({"N": 1000}), ["x"]))
+    refused = CannotBeTimed(changed(Case({"N": 1000}), ["x"]))
     verdict, _ = arena({500: samples(1000.0, 1000.0), 1000: refused, 2000: samples(1.0, 1.0)})
     assert kind_of(verdict) == ("fail", "input_changed")
     assert [size.case["N"] for size in speed_of(verdict).sizes] == [500]
@@ -492,7 +492,7 @@ def test_what_was_timed_before_a_refusal_stays_in_the_record(arena: Arena) -> No
 def test_what_was_tuned_stands_beside_the_size(arena: Arena) -> None:
     launches = [Launch(0, (1,), (), {"BLOCK": block}, {}, 7) for block in (64, 128)]
     trace = replace(TRACE, steps=(Choose(tuple((one,) for one in launches), 7),))
-    found = replace(samples(1000.0, 1000.0), choices=(Choice(7, (2.0, 1.0), 1),))
+    found = replace(samples(1000.0, 1000.0), choices=(TunedChoice(7, (2.0, 1.0), 1),))
     verdict, _ = arena({500: found}, traced={500: (told(trace),)})
     (size,) = speed_of(verdict).sizes
     (table,) = size.tuned
@@ -555,7 +555,7 @@ def test_a_baseline_that_failed_on_the_way_is_reported_with_its_reason(arena: Ar
 def test_a_baseline_beside_that_was_slow_is_not_tried_where_there_is_more_to_do(arena: Arena) -> None:
     def beside_took(us: float) -> Samples:
         found = samples(1000.0, 1000.0)
-        found.baselines["cuda_cpp"] = [Timing(us, us + 1000)] * 5
+        found.baselines["cuda_cpp"] = [TimingSample(us, us + 1000)] * 5
         return found
 
     found = {500: beside_took(1000.0), 2000: beside_took(3e5), 1000: beside_took(1000.0), 4000: samples(1000.0, 1000.0)}

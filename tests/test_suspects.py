@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from grader.author import claim_of, label_fault
-from grader.catalogue import Entry, discover, resolve
+from grader.diagnosis.kinds import GENERAL, known_kinds
+from grader.diagnosis.ranking import explained, suspects_of, together
+from grader.exercise.cases import Choice, Size, Space
+from grader.exercise.catalogue import Entry, discover, resolve
+from grader.exercise.causes import Contrast
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.judge.clues import Clue, sure
-from grader.judge.contrast import Tried
-from grader.judge.kinds import GENERAL, known_kinds
-from grader.judge.suspects import explained, suspects_of, together
-from grader.model.cases import Choice, Size, Space
-from grader.model.causes import Contrast
-from grader.plan import default_seed, draw
+from grader.judge.bench import TriedCase
+from grader.judge.clue import Clue, sure
 from grader.record import Cause, CheckResult, Suspect
 from grader.sandbox.server import ForkServer
 
@@ -26,7 +26,10 @@ LAYOUT = Contrast("layout", "strides_ignored", "that do not lie row after row")
 
 
 def ranked(
-    *clues: Clue, elsewhere: tuple[Clue, ...] = (), tried: tuple[Tried, ...] = (), declared: tuple[Contrast, ...] = ()
+    *clues: Clue,
+    elsewhere: tuple[Clue, ...] = (),
+    tried: tuple[TriedCase, ...] = (),
+    declared: tuple[Contrast, ...] = (),
 ) -> tuple[Suspect, ...]:
     return suspects_of(clues, elsewhere, tried, SPACE, declared, GENERAL)
 
@@ -75,9 +78,9 @@ def test_what_another_check_has_confirmed_is_likely_here_and_no_more() -> None:
     assert one.evidence == "In another check: it grows."
 
 
-def cases(*failing: bool) -> tuple[Tried, ...]:
+def cases(*failing: bool) -> tuple[TriedCase, ...]:
     layouts = ("rows", "rows", "rows", "columns", "columns")
-    return tuple(Tried(SPACE.case(N=128, layout=one), bad) for one, bad in zip(layouts, failing, strict=True))
+    return tuple(TriedCase(SPACE.case(N=128, layout=one), bad) for one, bad in zip(layouts, failing, strict=True))
 
 
 def test_contrast_joins_what_values_say_and_refutes_it() -> None:

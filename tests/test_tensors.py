@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from grader import tensors
-from grader.tensors import bytes_of, dtype_of, one_apart, patched, starting_at, values, with_row_gap
+from grader.exercise import tensors
+from grader.exercise.tensors import bytes_of, dtype_of, one_apart, patched, starting_at, values, with_row_gap
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.catalogue import Entry
-from grader.child.watching import fill_uninitialised_memory
+from grader.calls.watching import fill_uninitialised_memory
+from grader.exercise.catalogue import Entry
 from grader.protocol.messages import (
     Call,
     Form,
@@ -29,8 +29,8 @@ from grader.protocol.messages import (
     Show,
 )
 from grader.protocol.trace import Choose, Constant
-from grader.replay.timing import Timing
-from grader.sandbox.pair import Told
+from grader.replay.timing import TraceTimer
+from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from tests.recordings import CASE, Recording, recording
@@ -44,7 +44,7 @@ SIZED = {**CASE, "N": SIZE}
 class Timed:
     """A submission's call that was recorded for timing, and the replayer that times it."""
 
-    def __init__(self, one: Recording, tolds: Sequence[Told], replayer: Session) -> None:
+    def __init__(self, one: Recording, tolds: Sequence[RecordedAnswer], replayer: Session) -> None:
         self._one = one
         self.tolds = tuple(tolds)
         self.replayer = replayer
@@ -149,13 +149,15 @@ class NoLibrary:
 
 
 @pytest.fixture
-def timing() -> Iterator[Timing]:
+def timing() -> Iterator[TraceTimer]:
     """The clock's part of a replayer, in this process."""
-    yield Timing(torch.device("cpu"), NoLibrary())  # type: ignore[arg-type]
+    yield TraceTimer(torch.device("cpu"), NoLibrary())  # type: ignore[arg-type]
     fill_uninitialised_memory(on=False)
 
 
-def test_what_a_sample_made_is_overwritten_before_the_next(server: ForkServer, ex_15: Entry, timing: Timing) -> None:
+def test_what_a_sample_made_is_overwritten_before_the_next(
+    server: ForkServer, ex_15: Entry, timing: TraceTimer
+) -> None:
     with timed(server, ex_15, COPYING) as one:
         asked, traces = one.ask(), [told.trace for told in one.tolds]
 
@@ -177,7 +179,7 @@ def test_what_a_sample_made_is_overwritten_before_the_next(server: ForkServer, e
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_while_a_sample_is_taken_nothing_is_filled_that_the_submission_did_not_ask_for(
-    server: ForkServer, ex_15: Entry, timing: Timing, fails: bool
+    server: ForkServer, ex_15: Entry, timing: TraceTimer, fails: bool
 ) -> None:
     filled: list[bool] = []
     with timed(server, ex_15, COPYING) as one:
@@ -520,7 +522,7 @@ def test_a_process_that_remembers_something_is_replaced_before_its_call_is_recor
         one.check()
 
 
-def unknown_in(told: Told) -> bool:
+def unknown_in(told: RecordedAnswer) -> bool:
     """Whether something in a trace could not be told."""
     return "unknown" in json.dumps(told.message["steps"])
 

@@ -29,18 +29,18 @@ from typing import Any
 import pytest
 import torch
 
-from grader import tensors
-from grader.catalogue import Entry
+from grader.exercise import tensors
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Limits, SpeedBand
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.judge.causes import why_not_finished
-from grader.model.exercise import Limits, SpeedBand
-from grader.plan import default_seed, draw
+from grader.judge.failures import why_not_finished
 from grader.protocol.messages import Returned
 from grader.record import CheckResult, Speed
 from grader.sandbox.outcome import Finished
-from grader.sandbox.pair import Told
+from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import ForkServer
-from grader.speed.anchor import Anchor
+from grader.speed.baseline_process import BaselineProcess
 from tests.claims import SUBMISSIONS, files, link
 from tests.conftest import Grade, limited
 from tests.racing import band_of
@@ -106,7 +106,7 @@ def recorded(one: Recording, most: int | None = None) -> Came:
     """
     one.pair.skip()
     told = one.pair.record(one.call())
-    if not isinstance(told, Told):
+    if not isinstance(told, RecordedAnswer):
         return Came(frozenset({why_not_finished(told, "ex_15.py").cause.kind}))
     kinds = {"inconclusive" for _ in told.untold} | {"library_call" for _ in told.deeds}
     kinds |= set() if told.kernels else {"no_kernel"}
@@ -115,7 +115,7 @@ def recorded(one: Recording, most: int | None = None) -> Came:
     return together([replayed(one, each, seed) for each in alternatives(told)[:most] for seed in SEEDS])
 
 
-def alternatives(told: Told) -> list[Told]:
+def alternatives(told: RecordedAnswer) -> list[RecordedAnswer]:
     """Return the trace once for each configuration that it could be timed with."""
     most = max((len(step[1]) for step in told.message["steps"] if step[0] == "choose"), default=1)
     return [replace(told, message=with_configuration(told.message, place)) for place in range(most)]
@@ -126,7 +126,7 @@ def with_configuration(message: Mapping[str, Any], place: int) -> dict[str, Any]
     return {**message, "steps": [*itertools.chain(*steps)]}
 
 
-def replayed(one: Recording, told: Told, seed: int) -> Came:
+def replayed(one: Recording, told: RecordedAnswer, seed: int) -> Came:
     assert told.afresh
     outcome = one.replay(told, seed)
     if not isinstance(outcome, Finished):
@@ -229,8 +229,8 @@ def gpu_entry() -> Entry:
 
 
 @pytest.fixture(scope="module")
-def gpu_anchor(gpu_entry: Entry) -> Iterator[Anchor]:
-    with Anchor(gpu_entry) as running:
+def gpu_anchor(gpu_entry: Entry) -> Iterator[BaselineProcess]:
+    with BaselineProcess(gpu_entry) as running:
         yield running
 
 
@@ -238,12 +238,12 @@ Timing = Callable[[Path], CheckResult]
 
 
 @pytest.fixture(scope="module")
-def timing(gpu_server: ForkServer, gpu_entry: Entry, gpu_anchor: Anchor) -> Timing:
+def timing(gpu_server: ForkServer, gpu_entry: Entry, gpu_anchor: BaselineProcess) -> Timing:
     """The speed check of a whole grading of a file."""
     return lambda path: speed_check(gpu_server, gpu_entry, gpu_anchor, path)
 
 
-def speed_check(server: ForkServer, entry: Entry, anchor: Anchor, path: Path) -> CheckResult:
+def speed_check(server: ForkServer, entry: Entry, anchor: BaselineProcess, path: Path) -> CheckResult:
     plan = draw(entry.exercise, default_seed(entry.id), gpu=True, parts=frozenset({"vector_add"}))
     text = path.read_text(encoding="utf-8")
     job = Job(entry, f"/learner/{path.name}", text, plan, "grade ex_15", "", shrink=False, compiled=False)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from grader.exercise.model import Tolerance
 from grader.judge.tolerance import allowed_error, ulp
-from grader.model.exercise import Tolerance
 
 # Between them: every float16 and bfloat16, and every exponent of float32 with mantissas of all kinds.
 BITS = {

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.accuracy.sighted import sighted
-from grader.model.formula import evaluate
+from grader.exercise.formula import evaluate
+from grader.grading.source_scan import sightings
 from grader.record import Sighting
-from grader.tripwire import sightings
 from tests.claims import files
 from tests.conftest import Grade
 

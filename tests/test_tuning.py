@@ -10,8 +10,8 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 
-from grader.child.tuning import Tuning
-from grader.model.exercise import Limits
+from grader.calls.tuning import Tuning
+from grader.exercise.model import Limits
 from grader.protocol.messages import Loaded, Start
 from grader.sandbox import clock
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
@@ -268,7 +268,7 @@ def test_all_kernels_together_may_take_as_long_as_the_budget(ticking: list[float
 # What a submission does that says so itself: it gains time, and no more than the budget.
 CLAIMS = """
 import gc, time
-from grader.child.announcing import Announcer
+from grader.compile.announcing import Announcer
 announcer = next(one for one in gc.get_objects() if isinstance(one, Announcer))
 announcer("my_kernel")
 time.sleep(1.5)

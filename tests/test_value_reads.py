@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from grader.catalogue import Entry
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
 from grader.judge.bench import Evidence
-from grader.judge.causes import Failure
+from grader.judge.failures import Failure
 from grader.judge.rules import by_evidence
-from grader.model.cases import Case
 from grader.protocol.trace import Deed
 from grader.sandbox.server import ForkServer
 from tests.conftest import Grade

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.catalogue import Entry
-from grader.model.cases import Case
-from grader.model.exercise import Part
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Part
 from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
 from grader.replay.clock import Clock
 from grader.speed import verify
-from grader.speed.verify import Refused
+from grader.speed.verify import CannotBeTimed
 
 CASE = Case({"N": 500, "dtype": "float32"})
 RECIPE = Recipe("vector_add", dict(CASE), 17)
@@ -51,7 +51,7 @@ def sampled(*outputs: Tensor, seed: int = 17) -> Sampled:
 
 def refusal(check: Callable[[], object]) -> tuple[str, str, str]:
     """(status, cause kind, rationale) of what a check refuses."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(CannotBeTimed) as refused:
         check()
     failure = refused.value.failure
     return failure.status, failure.cause.kind, failure.cause.rationale

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.plan import default_seed, draw
 from grader.record import CheckResult
-from grader.sandbox.leash import CalledOff, Consent, Leash
+from grader.sandbox.cancellation import CancellableServer, Cancelled, CancelToken
 from grader.sandbox.server import ForkServer, Spawned
-from grader.watch.lane import Lane
+from grader.watch.latest_task import LatestTask
 
 PATIENCE_S = 30
 
 
-def patiently(consent: Consent) -> None:
+def patiently(consent: CancelToken) -> None:
     """An errand that ends when it is called off, and not before."""
     for _ in range(100 * PATIENCE_S):
         consent.check()
@@ -31,7 +31,7 @@ def patiently(consent: Consent) -> None:
 
 def test_the_newest_errand_runs_and_the_one_before_is_called_off() -> None:
     done: queue.SimpleQueue[str] = queue.SimpleQueue()
-    with Lane(lambda fault: done.put(str(fault))) as lane:
+    with LatestTask(lambda fault: done.put(str(fault))) as lane:
         lane.start(patiently)
         lane.start(lambda consent: done.put("second"))
         assert done.get(timeout=PATIENCE_S) == "second"
@@ -41,10 +41,10 @@ def test_the_newest_errand_runs_and_the_one_before_is_called_off() -> None:
 def test_an_errand_that_breaks_is_told_and_the_lane_goes_on() -> None:
     told: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def broken(consent: Consent) -> None:
+    def broken(consent: CancelToken) -> None:
         raise ValueError("no plan")
 
-    with Lane(lambda fault: told.put(str(fault))) as lane:
+    with LatestTask(lambda fault: told.put(str(fault))) as lane:
         lane.start(broken)
         assert told.get(timeout=PATIENCE_S) == "no plan"
         lane.start(lambda consent: told.put("next"))
@@ -54,12 +54,12 @@ def test_an_errand_that_breaks_is_told_and_the_lane_goes_on() -> None:
 def test_what_breaks_because_it_was_called_off_is_not_told() -> None:
     told: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def broken(consent: Consent) -> None:
-        with pytest.raises(CalledOff):
+    def broken(consent: CancelToken) -> None:
+        with pytest.raises(Cancelled):
             patiently(consent)
         raise ValueError("it ended in the middle")
 
-    with Lane(lambda fault: told.put(str(fault))) as lane:
+    with LatestTask(lambda fault: told.put(str(fault))) as lane:
         lane.start(broken)
         lane.start(lambda consent: told.put("next"))
         assert told.get(timeout=PATIENCE_S) == "next"
@@ -69,12 +69,12 @@ def test_what_breaks_because_it_was_called_off_is_not_told() -> None:
 def test_whoever_waits_for_something_on_no_leash_is_helped_out() -> None:
     begun, freed, done = threading.Event(), threading.Event(), threading.Event()
 
-    def stuck(consent: Consent) -> None:
+    def stuck(consent: CancelToken) -> None:
         begun.set()
         assert freed.wait(PATIENCE_S)
         done.set()
 
-    with Lane(lambda fault: None, freed.set) as lane:
+    with LatestTask(lambda fault: None, freed.set) as lane:
         lane.start(stuck)
         assert begun.wait(PATIENCE_S)
         lane.call_off()
@@ -90,8 +90,8 @@ def test_a_grading_that_is_called_off_ends_at_once_and_leaves_nothing(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     job = Job(ex_15, "/learner/ex_15.py", ENDLESS, plan, "grade ex_15", "", shrink=False)
-    consent = Consent()
-    leash = Leash(server, consent)
+    consent = CancelToken()
+    leash = CancellableServer(server, consent)
     spawned: list[int] = []
     asked = threading.Event()
     spawn = server.spawn
@@ -120,7 +120,7 @@ def test_a_grading_that_is_called_off_ends_at_once_and_leaves_nothing(
     consent.withdraw()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
-    assert [type(end) for end in ended] == [CalledOff]
+    assert [type(end) for end in ended] == [Cancelled]
     assert list(tmp_path.iterdir()) == []
     assert not any(Path(f"/proc/{pid}").exists() for pid in spawned)
 
@@ -142,10 +142,10 @@ def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_end
             reaped.set()
             return 0
 
-    consent = Consent()
+    consent = CancelToken()
     threading.Timer(0.1, consent.withdraw).start()
-    with pytest.raises(CalledOff):
-        Leash(Loading(), consent).spawn("/scratch", 7, {})  # type: ignore[arg-type]
+    with pytest.raises(Cancelled):
+        CancellableServer(Loading(), consent).spawn("/scratch", 7, {})  # type: ignore[arg-type]
     assert not reaped.is_set()
     loaded.set()
     assert reaped.wait(PATIENCE_S)
@@ -155,13 +155,13 @@ def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_end
 
 
 def test_the_server_serves_the_next_grading_as_if_nothing_had_been(server: ForkServer, ex_15: Entry) -> None:
-    consent = Consent()
-    leash = Leash(server, consent)
+    consent = CancelToken()
+    leash = CancellableServer(server, consent)
     consent.withdraw()
     plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     job = Job(ex_15, "/learner/ex_15.py", "def vector_add(x, y): ...\n", plan, "grade ex_15", "", compiled=False)
-    with pytest.raises(CalledOff):
+    with pytest.raises(Cancelled):
         grade(job, leash)
-    with pytest.raises(CalledOff):
+    with pytest.raises(Cancelled):
         leash.beside("compile")
-    assert grade(job, Leash(server, Consent())).checks[0].status == "fail"
+    assert grade(job, CancellableServer(server, CancelToken())).checks[0].status == "fail"

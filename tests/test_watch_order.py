@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from grader.catalogue import Entry
-from grader.plan import default_seed, draw
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import default_seed, draw
 from grader.watch.order import first, in_order
 from tests.records import samples
 

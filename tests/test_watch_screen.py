@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from grader.progress import Standing
 from grader.record import Counterexample
-from grader.standing import Standing
 from grader.watch.screen import Paper, Screen, draw, paint, plain
-from grader.watch.state import Graded, Heard, Pressed, Saved, Shown, State, Subject, Unreadable, step
+from grader.watch.state import Graded, Heard, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
 from tests.records import samples
 from tests.test_watch_state import FAILED, PASSED, SUBJECT, UNDONE, after, failing, record
 
@@ -73,7 +73,7 @@ def test_without_colour_there_is_no_escape_and_without_unicode_no_other_letter()
 
 
 def test_what_a_path_holds_cannot_steer_the_terminal() -> None:
-    subject = Subject("ex_1", "T", "/learner/\x1b[2J\nevil.py", {}, ("ex_1",))
+    subject = WatchedExercise("ex_1", "T", "/learner/\x1b[2J\nevil.py", {}, ("ex_1",))
     assert "\x1b" not in text(draw(State(subject), PLAIN))
 
 
@@ -119,7 +119,7 @@ def test_a_log_gets_each_thing_once_the_result_apart_from_the_progress() -> None
 
 
 def test_what_a_key_asked_for_stands_below_the_result() -> None:
-    state = after(Shown(1, "ex_1 and ex_2\n"), start=failing())
+    state = after(TextShown(1, "ex_1 and ex_2\n"), start=failing())
     assert draw(state, PLAIN).body.endswith("\nex_1 and ex_2\n")
 
 

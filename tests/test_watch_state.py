@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from grader.progress import Standing
 from grader.record import Counterexample, Record
-from grader.standing import Standing
 from grader.watch.state import (
     Begun,
     Broke,
@@ -20,20 +20,20 @@ from grader.watch.state import (
     Heard,
     Polls,
     Pressed,
-    Replay,
+    ReplayCase,
     Saved,
-    Shown,
     State,
-    Subject,
-    Told,
+    StatusLine,
+    TextShown,
     Unreadable,
+    WatchedExercise,
     keys,
     shown_hints,
     step,
 )
 from tests.records import samples
 
-SUBJECT = Subject("ex_1", "Title", "/learner/ex_1.py", {"p": ("vague", "clearer", "plain")}, ("ex_1", "ex_2"))
+SUBJECT = WatchedExercise("ex_1", "Title", "/learner/ex_1.py", {"p": ("vague", "clearer", "plain")}, ("ex_1", "ex_2"))
 TOKEN = "ex_1:p.tail:N=1:0x5f"
 PASSED = samples.check("p.full", "Full", "pass", 1.0)
 FAILED = samples.check("p.tail", "Tail", "fail", counterexample=Counterexample({"N": 1}, "N=1", TOKEN))
@@ -87,7 +87,7 @@ def test_the_same_text_saved_again_later_is_graded_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "late", [Begun(1, 9), Heard(1, FAILED), Graded(1, record(FAILED), 1, UNDONE), Shown(1, "x"), Broke(1, "x")]
+    "late", [Begun(1, 9), Heard(1, FAILED), Graded(1, record(FAILED), 1, UNDONE), TextShown(1, "x"), Broke(1, "x")]
 )
 def test_what_an_earlier_run_still_says_is_not_heard(late: Event) -> None:
     state = after(Saved("a"), Saved("b"))
@@ -152,8 +152,8 @@ def test_n_is_there_only_when_this_exercise_is_done() -> None:
 
 def test_p_replays_the_first_failing_case_and_shows_it_below_the_result() -> None:
     state, actions = step(failing(), Pressed("p"))
-    assert actions == (Replay(2, "a", TOKEN),)
-    shown = after(Shown(2, "the case again"), start=state)
+    assert actions == (ReplayCase(2, "a", TOKEN),)
+    shown = after(TextShown(2, "the case again"), start=state)
     assert (shown.phase, shown.panel) == ("resting", "the case again")
     assert shown.record == failing().record
 
@@ -194,7 +194,7 @@ def test_a_fault_of_ours_ends_the_run_with_a_sentence() -> None:
 
 
 def test_what_was_told_is_there_until_a_key_is_pressed() -> None:
-    told = after(Told("Your file: x.bak"), Saved("b"), Graded(2, record(PASSED), 1, UNDONE), start=failing())
+    told = after(StatusLine("Your file: x.bak"), Saved("b"), Graded(2, record(PASSED), 1, UNDONE), start=failing())
     assert told.told == "Your file: x.bak"
     assert after(Pressed("l"), start=told).told == ""
 

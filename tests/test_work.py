@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from grader.catalogue import Entry, resolve
+from grader.exercise.cases import Case, Cases, Size, Space
+from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.model import Allowance, WorkModel
+from grader.exercise.plan import PlannedCase, default_seed, draw
 from grader.judge.bench import Trial
-from grader.judge.causes import Failure
+from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.work import works
-from grader.model.cases import Case, Cases, Size, Space
-from grader.model.exercise import Allowance, WorkModel
-from grader.plan import PlannedCase, default_seed, draw
-from grader.protocol.messages import Launch, Recipe, Returned, Traffic
+from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
 from grader.record import Cause, Work
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -38,10 +38,10 @@ def cdiv(a: int, b: int) -> int:
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
-def blocks_of_a_vector(arrays: int) -> Callable[[dict[str, Any], Launch], dict[str, int]]:
+def blocks_of_a_vector(arrays: int) -> Callable[[dict[str, Any], LaunchInfo], dict[str, int]]:
     """So many vectors, each element loaded or stored once."""
 
-    def count(case: dict[str, Any], _: Launch) -> dict[str, int]:
+    def count(case: dict[str, Any], _: LaunchInfo) -> dict[str, int]:
         size = SIZES[case["dtype"]]
         loaded, stored = (arrays - 1) * case["N"] * size, case["N"] * size
         return {"loaded": loaded, "stored": stored, "unique": loaded + stored, "flops": 0}
@@ -49,13 +49,13 @@ def blocks_of_a_vector(arrays: int) -> Callable[[dict[str, Any], Launch], dict[s
     return count
 
 
-def softmax(case: dict[str, Any], _: Launch) -> dict[str, int]:
+def softmax(case: dict[str, Any], _: LaunchInfo) -> dict[str, int]:
     """Every element is loaded once and stored once, whatever tile of rows a program takes."""
     size = SIZES[case["dtype"]] * case["M"] * case["N"]
     return {"loaded": size, "stored": size, "unique": 2 * size, "flops": 0}
 
 
-def total(case: dict[str, Any], launch: Launch) -> dict[str, int]:
+def total(case: dict[str, Any], launch: LaunchInfo) -> dict[str, int]:
     """Every element is loaded once; each program's atomic loads and stores the 4 bytes of the sum."""
     size = SIZES[case["dtype"]] * case["N"]
     (programs,) = launch.grid
@@ -63,7 +63,7 @@ def total(case: dict[str, Any], launch: Launch) -> dict[str, int]:
     return {"loaded": size + 4 * programs, "stored": 4 * programs, "unique": size + 8, "flops": 0}
 
 
-def product(case: dict[str, Any], launch: Launch) -> dict[str, int]:
+def product(case: dict[str, Any], launch: LaunchInfo) -> dict[str, int]:
     """A tile in row i and column j loads the rows of a that it covers and the columns of b, as far as there are any:
     all tiles of a column together all of a, all tiles of a row together all of b.
     """
@@ -81,7 +81,7 @@ def product(case: dict[str, Any], launch: Launch) -> dict[str, int]:
     }
 
 
-def product_with_bias(case: dict[str, Any], launch: Launch) -> dict[str, int]:
+def product_with_bias(case: dict[str, Any], launch: LaunchInfo) -> dict[str, int]:
     """The same, and every tile loads its columns' biases."""
     plain = product(case, launch)
     size = SIZES[case["dtype"]]
@@ -240,14 +240,14 @@ ONE = PlannedCase(Case({"N": N}), 3)
 MODEL = WorkModel(CASES, moved=Allowance("12 * N", full=1.1, none=1.5))
 
 
-def moved(loaded: int, stored: int, once: tuple[int, int] | None = None, *, complete: bool = True) -> Launch:
+def moved(loaded: int, stored: int, once: tuple[int, int] | None = None, *, complete: bool = True) -> LaunchInfo:
     """A launch that moves so many bytes, of which so many are different ones."""
     first, second = once or (loaded, stored)
-    return Launch("add_kernel", (8,), {}, Traffic(loaded, stored, first, second, 64, complete))
+    return LaunchInfo("add_kernel", (8,), {}, Traffic(loaded, stored, first, second, 64, complete))
 
 
 def judged(
-    *launches: Launch,
+    *launches: LaunchInfo,
     model: WorkModel | None = None,
     allocated: int = 0,
     failure: Failure | None = None,
@@ -258,7 +258,7 @@ def judged(
 
 
 def judged_cases(
-    *calls: tuple[Launch, ...],
+    *calls: tuple[LaunchInfo, ...],
     model: WorkModel | None = None,
     allocated: int = 0,
     failure: Failure | None = None,
@@ -377,7 +377,7 @@ def test_without_a_kernel_there_is_nothing_to_pass() -> None:
 
 
 def test_what_could_not_be_counted_is_left_undecided() -> None:
-    ruling = judged(moved(1, 1), Launch("add_kernel", (1,), {}))
+    ruling = judged(moved(1, 1), LaunchInfo("add_kernel", (1,), {}))
     assert ruling.failure is None
     assert ruling.undecided == "not all that was moved for N=1000 could be followed"
 
@@ -407,7 +407,7 @@ def test_too_much_traffic_is_said_with_model_bounds_and_each_launch() -> None:
         ([moved(16000, 8000)], "neither an input nor a result"),
     ],
 )
-def test_the_help_names_what_is_likely_behind_it(launches: list[Launch], said: str) -> None:
+def test_the_help_names_what_is_likely_behind_it(launches: list[LaunchInfo], said: str) -> None:
     assert said in cause(judged(*launches)).help
 
 
@@ -421,7 +421,7 @@ def test_the_help_names_what_is_likely_behind_it(launches: list[Launch], said: s
         ([moved(24000, 4000, (8000, 4000))], "read_again"),
     ],
 )
-def test_work_that_programs_do_twice_is_no_intermediate_value(launches: list[Launch], kind: str) -> None:
+def test_work_that_programs_do_twice_is_no_intermediate_value(launches: list[LaunchInfo], kind: str) -> None:
     failure = judged(*launches, sizes=(4000,)).failure
     assert failure is not None
     assert max(failure.clues, key=lambda clue: clue.weight).kind == kind
@@ -437,7 +437,7 @@ def test_work_that_programs_do_twice_is_no_intermediate_value(launches: list[Lau
         ([moved(24000, 16000, (20000, 4000))], "is stored 4.0 times", ["through_memory", "read_again"]),
     ],
 )
-def test_what_costs_most_bytes_is_told_first(launches: list[Launch], said: str, kinds: list[str]) -> None:
+def test_what_costs_most_bytes_is_told_first(launches: list[LaunchInfo], said: str, kinds: list[str]) -> None:
     ruling = judged(*launches, sizes=(4000,))
     assert said in cause(ruling).help
     assert ruling.failure is not None

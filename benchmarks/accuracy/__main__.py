@@ -17,7 +17,7 @@ from benchmarks.accuracy.measure import Wanted, measured
 from benchmarks.accuracy.report import gaps, report
 from benchmarks.accuracy.results import Journal, Result, write
 from benchmarks.accuracy.sighted import sighted
-from grader.catalogue import discover, resolve
+from grader.exercise.catalogue import discover, resolve
 from grader.sandbox.server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]

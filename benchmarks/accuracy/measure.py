@@ -20,15 +20,15 @@ import torch
 from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.results import Journal, Kind, Result, key_of
 from grader.author import claim_of, parts_in
-from grader.catalogue import Entry
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Agrees, Part, SpeedBand, check_id
+from grader.exercise.plan import Plan, case_seed, default_seed, draw
 from grader.grading import Job, grade
-from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
+from grader.judge.oracle_prefetch import Ahead
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.model.cases import Case
-from grader.model.exercise import Agrees, Part, SpeedBand, check_id
-from grader.plan import Plan, case_seed, default_seed, draw
 from grader.protocol.messages import Loaded, Recipe
 from grader.record import UNJUDGED, CheckResult
 from grader.sandbox.outcome import Finished

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.operators import KERNEL, LAUNCH, Change, Operator, Scope
-from grader.parsing import ONE_AT_A_TIME
+from grader.text import ONE_PARSE_AT_A_TIME
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[
 
 def trapped(source: str, line: int) -> str:
     """The text with an error in front of the statement that a line belongs to: whoever runs the line runs into it."""
-    with ONE_AT_A_TIME:
+    with ONE_PARSE_AT_A_TIME:
         tree = ast.parse(source)
     around = [
         node

@@ -1,17 +1,18 @@
-"""How often the tripwire (grader/tripwire.py) goes off where it should not, and where it should."""
+"""How often the tripwire (grader/grading/source_scan.py) goes off where it should not, and where it should."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.tripwire import sightings
+from grader.grading.source_scan import sightings
 
 INTRODUCTION = """\
-## The tripwire
+## The source scan
 
-`grader/tripwire.py` reads a submission's text for what no kernel needs. It decides nothing: the card shows it to
-whoever looks on. It should see something in no honest file; it cannot in every hostile one, as nothing that reads can.
+`grader/grading/source_scan.py` reads a submission's text for what no kernel needs. It decides nothing: the card shows
+it to whoever looks on. It should see something in no honest file. No scan
+can see something in every hostile file.
 
 """
 # (what they are, where they lie, what the names of the others begin with); a name of a folder may stand for many.

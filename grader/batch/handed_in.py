@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.errors import UsageError
-from grader.reading import MOST_BYTES
+from grader.files import MOST_BYTES
 
 MOST_FILES = 10_000
 MOST_UNPACKED_BYTES = 1 << 29

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from grader import __version__, machine
-from grader.catalogue import discover, find_root
+from grader.exercise.catalogue import discover, find_root
 from grader.protocol.decode import decode
 from grader.record import Environment
 

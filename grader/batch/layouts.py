@@ -58,14 +58,14 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Found:
+class BundleListing:
     """Every bundle, and the names of what is none."""
 
     bundles: tuple[Bundle, ...]
     ignored: tuple[str, ...]
 
 
-def recognise(items: Sequence[Item], exercises: Mapping[str, str]) -> Found:
+def recognise(items: Sequence[Item], exercises: Mapping[str, str]) -> BundleListing:
     """The bundles among the items. exercises: names by id. Raises UsageError for unreadable metadata."""
     inner = _inside_one_folder(items)
     metadata = next((item for item in inner if item.name in _METADATA), None)
@@ -79,7 +79,7 @@ def recognise(items: Sequence[Item], exercises: Mapping[str, str]) -> Found:
             ignored.append(printable(item.name))
         else:
             found.append(bundle)
-    return Found(tuple(found), tuple(ignored))
+    return BundleListing(tuple(found), tuple(ignored))
 
 
 def _bundle(item: Item, exercises: Mapping[str, str]) -> Bundle | None:
@@ -156,7 +156,7 @@ def _read_metadata(item: Item) -> Mapping[str, Any]:
     return read
 
 
-def _gradescope(items: Sequence[Item], metadata: Mapping[str, Any]) -> Found:
+def _gradescope(items: Sequence[Item], metadata: Mapping[str, Any]) -> BundleListing:
     bundles, ignored = [], []
     for item in items:
         match = _GRADESCOPE.fullmatch(PurePath(item.name).stem if not item.is_folder else item.name)
@@ -168,7 +168,7 @@ def _gradescope(items: Sequence[Item], metadata: Mapping[str, Any]) -> Found:
         owners = tuple(_submitters(told)) or (Owner(match[0]),)
         bundle = replace(_made(owners[0], item), owners=owners, name=match[0])
         bundles.append(replace(bundle, submitted_at=_created_at(told)))
-    return Found(tuple(bundles), tuple(ignored))
+    return BundleListing(tuple(bundles), tuple(ignored))
 
 
 def _submitters(told: Mapping[str, Any]) -> Iterator[Owner]:

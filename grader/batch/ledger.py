@@ -9,14 +9,14 @@ from pathlib import Path
 
 from grader.batch import refused
 from grader.batch.gradebook import Assignment, Mark
-from grader.batch.kept import Batch, HandedIn, Kept, Line, write
 from grader.batch.key import Terms, content_key, environment_of
 from grader.batch.reading import read, record_of
+from grader.batch.store import Batch, HandedIn, JournalLine, Kept, write
 from grader.batch.submissions import Submission
-from grader.batch.team import Ended
+from grader.batch.team import TaskEnded
 from grader.batch.work import Task
-from grader.catalogue import Entry
-from grader.plan import default_seed
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import default_seed
 from grader.protocol.decode import DecodeError
 from grader.record import Environment, Record, SubmissionInfo, from_json, to_json
 from grader.report import html
@@ -24,7 +24,7 @@ from grader.report.audience import for_student
 
 
 @dataclass(frozen=True)
-class Rules:
+class GradingRules:
     """How a class is graded. seed: one for all exercises, or None for each one's own; is_hidden: nobody may learn it.
 
     manner: what of the command line changes results, as keys hold it.
@@ -55,7 +55,7 @@ class Rules:
         return default_seed(exercise) if self.seed is None else self.seed
 
 
-def assignments(rules: Rules) -> tuple[Assignment, ...]:
+def assignments(rules: GradingRules) -> tuple[Assignment, ...]:
     """A column for each of the exercises, with the points of the parts that are graded."""
     return tuple(
         Assignment(
@@ -67,12 +67,12 @@ def assignments(rules: Rules) -> tuple[Assignment, ...]:
     )
 
 
-def handed_in(submissions: Sequence[Submission], rules: Rules) -> tuple[HandedIn, ...]:
+def handed_in(submissions: Sequence[Submission], rules: GradingRules) -> tuple[HandedIn, ...]:
     """The submissions as batch.json has them, with the keys of their results."""
     return tuple(_handed_in(one, rules) for one in submissions)
 
 
-def _handed_in(one: Submission, rules: Rules) -> HandedIn:
+def _handed_in(one: Submission, rules: GradingRules) -> HandedIn:
     key = sha256 = ""
     if not one.trouble:
         name = rules.entries[one.exercise].name
@@ -84,7 +84,7 @@ def _handed_in(one: Submission, rules: Rules) -> HandedIn:
 class Ledger:
     """Keeps the records of a class in step with its results."""
 
-    def __init__(self, kept: Kept, batch: Batch, rules: Rules, submissions: Sequence[Submission]) -> None:
+    def __init__(self, kept: Kept, batch: Batch, rules: GradingRules, submissions: Sequence[Submission]) -> None:
         self._kept = kept
         self._batch = batch
         self._rules = rules
@@ -94,7 +94,7 @@ class Ledger:
             if one.key:
                 self._sharing.setdefault(one.key, []).append(one)
 
-    def open(self, only: str = "") -> Iterator[Line]:
+    def open(self, only: str = "") -> Iterator[JournalLine]:
         """Bring every record up to what is known without grading: kept results, and what cannot be graded.
 
         only: "" and "changed" keep every result that there is; "failed" keeps those that passed; a student's id keeps
@@ -152,7 +152,7 @@ class Ledger:
             owner=one.student,
         )
 
-    def close(self, ended: Ended) -> list[Line]:
+    def close(self, ended: TaskEnded) -> list[JournalLine]:
         """Keep what came of a task, for everybody who handed in that text; the lines that the journal gets."""
         task = ended.task
         record, trouble = self._result(ended)
@@ -172,7 +172,7 @@ class Ledger:
             lines.append(line)
         return lines
 
-    def _result(self, ended: Ended) -> tuple[Record | None, str]:
+    def _result(self, ended: TaskEnded) -> tuple[Record | None, str]:
         """The record of what was asked for, and nothing else; or why there is none."""
         if ended.outcome.trouble:
             return None, ended.outcome.trouble
@@ -245,8 +245,10 @@ class Ledger:
                     path.unlink(missing_ok=True)
 
 
-def _line(one: HandedIn, record: Record, time: str, seconds: float) -> Line:
-    return Line(time, one.student, one.exercise, one.key, record.verdict, record.score, record.judged_score, seconds)
+def _line(one: HandedIn, record: Record, time: str, seconds: float) -> JournalLine:
+    return JournalLine(
+        time, one.student, one.exercise, one.key, record.verdict, record.score, record.judged_score, seconds
+    )
 
 
 def _text_of(path: Path) -> str:

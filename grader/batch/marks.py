@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark
-from grader.batch.kept import Batch, Found, HandedIn
+from grader.batch.store import Batch, HandedIn, StoredRecord
 from grader.record import Record, parts_left_out
 
 
-def gradebook(batch: Batch, records: Iterable[Found]) -> Gradebook:
+def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
     """The marks that these records make; a class's records are gone through once and not kept."""
     handed_in = batch.handed_in()
     columns = {column.id: column for column in batch.assignments}

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from grader.batch.gradebook import Gradebook
-from grader.batch.kept import Batch, Found, Kept
 from grader.batch.marks import gradebook
+from grader.batch.store import Batch, Kept, StoredRecord
 from grader.errors import UsageError
 from grader.record import Record
 
@@ -24,14 +24,14 @@ _RECORDS = msgspec.json.Decoder(Record)
 _BATCHES = msgspec.json.Decoder(Batch)
 
 
-def read(out_dir: Path, visit: Callable[[Found], None] = lambda found: None) -> Gradebook:
+def read(out_dir: Path, visit: Callable[[StoredRecord], None] = lambda found: None) -> Gradebook:
     """The gradebook of an OUT_DIR. `visit` is given every record on the way, so that each is read once.
 
     Raises UsageError when the folder is no OUT_DIR.
     """
     batch = read_batch(out_dir)
 
-    def visited() -> Iterator[Found]:
+    def visited() -> Iterator[StoredRecord]:
         for found in _records(out_dir, batch):
             visit(found)
             yield found
@@ -39,7 +39,7 @@ def read(out_dir: Path, visit: Callable[[Found], None] = lambda found: None) -> 
     return gradebook(batch, visited())
 
 
-def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[Found]:
+def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord]:
     """Every record of an OUT_DIR, in the order of students and assignments; or those of one share of the students.
 
     Raises UsageError.
@@ -81,7 +81,7 @@ def read_batch(out_dir: Path) -> Batch:
     return batch
 
 
-def _records(out_dir: Path, batch: Batch) -> Iterator[Found]:
+def _records(out_dir: Path, batch: Batch) -> Iterator[StoredRecord]:
     kept = Kept(out_dir)
     for student in batch.students:
         for assignment in batch.assignments:
@@ -89,15 +89,15 @@ def _records(out_dir: Path, batch: Batch) -> Iterator[Found]:
                 yield _found(student.id, assignment.id, path, str(path.relative_to(out_dir)))
 
 
-def _found(student: str, exercise: str, path: Path, shown: str) -> Found:
+def _found(student: str, exercise: str, path: Path, shown: str) -> StoredRecord:
     try:
         record = _RECORDS.decode(path.read_bytes())
     except OSError as refused:
-        return Found(student, exercise, shown, None, str(refused.strerror))
+        return StoredRecord(student, exercise, shown, None, str(refused.strerror))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as broken:
-        return Found(student, exercise, shown, None, str(broken))
+        return StoredRecord(student, exercise, shown, None, str(broken))
     if exercise and record.exercise.id != exercise:
-        return Found(student, exercise, shown, None, f"it is a record of {record.exercise.id}")
+        return StoredRecord(student, exercise, shown, None, f"it is a record of {record.exercise.id}")
     if student and record.submission.student not in ("", student):
-        return Found(student, exercise, shown, None, "it is another student's record")
-    return Found(student, exercise, shown, record)
+        return StoredRecord(student, exercise, shown, None, "it is another student's record")
+    return StoredRecord(student, exercise, shown, record)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from grader import __version__
 from grader.batch.work import Task
-from grader.catalogue import Entry
-from grader.model.exercise import Check, Part, SpeedBand, check_id
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Check, Part, SpeedBand, check_id
 from grader.record import (
     SCHEMA,
     UNJUDGED,

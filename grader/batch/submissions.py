@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from grader.batch.gradebook import Student
 from grader.batch.handed_in import Member, listed, text_bytes
-from grader.batch.layouts import Bundle, Found, Owner
+from grader.batch.layouts import Bundle, BundleListing, Owner
 from grader.batch.roster import owner_on, person, strangers_ids
 from grader.errors import UsageError
-from grader.reading import as_text
+from grader.files import as_text
 
 _ROOM_OF_STUBS = "exercises"
 
@@ -43,7 +43,7 @@ class Class:
     ignored: tuple[str, ...] = ()
 
 
-def exercises_in(found: Found, exercises: Mapping[str, str]) -> tuple[str, ...]:
+def exercises_in(found: BundleListing, exercises: Mapping[str, str]) -> tuple[str, ...]:
     """The ids of the exercises for which somebody handed something in."""
     named = {bundle.exercise for bundle in found.bundles}
     members = [member for bundle in found.bundles for member in bundle.members]
@@ -51,7 +51,7 @@ def exercises_in(found: Found, exercises: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def collect(
-    found: Found, exercises: Mapping[str, str], roster: Sequence[Student], times: Mapping[tuple[str, str], str]
+    found: BundleListing, exercises: Mapping[str, str], roster: Sequence[Student], times: Mapping[tuple[str, str], str]
 ) -> Class:
     """The submissions of everybody for these exercises (names by id), sorted by student.
 

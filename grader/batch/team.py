@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from grader.batch import work
-from grader.batch.work import Introduction, Outcome, Task
+from grader.batch.work import Introduction, Task, TaskOutcome
 from grader.errors import GradeError, MissingEnvironment
 from grader.protocol.decode import DecodeError, decode
 from grader.speed.cores import shares
@@ -52,11 +52,11 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Ended:
+class TaskEnded:
     """A task is over. attempts: how often we gave it out; what a lost worker had, the scheduler gives out again."""
 
     task: Task
-    outcome: Outcome
+    outcome: TaskOutcome
     attempts: int
 
 
@@ -67,7 +67,7 @@ class Waited:
     places: int
 
 
-Event = Started | Ended | Waited
+Event = Started | TaskEnded | Waited
 
 
 @dataclass
@@ -223,7 +223,7 @@ class Team:
         """
         waiting = deque((task, 1, "") for task in tasks)
         running: dict[Future[str], _Run] = {}
-        over: list[Ended] = []
+        over: list[TaskEnded] = []
         alone_since: float | None = None
         while waiting or running:
             places = self._places()
@@ -244,7 +244,7 @@ class Team:
                 if run.attempts == 1 and not outcome.lost and is_open(outcome):
                     waiting.appendleft((run.task, 2, outcome.worker))
                 else:
-                    over.append(Ended(run.task, outcome, run.attempts))
+                    over.append(TaskEnded(run.task, outcome, run.attempts))
         yield from over
 
     def _given_out(self, task: Task, avoided: str) -> Future[str]:
@@ -262,7 +262,7 @@ class Team:
         future.add_done_callback(self._news.put)
         return future
 
-    def _over(self, running: Mapping[Future[str], _Run], limit_s: float) -> Iterator[tuple[Future[str], Outcome]]:
+    def _over(self, running: Mapping[Future[str], _Run], limit_s: float) -> Iterator[tuple[Future[str], TaskOutcome]]:
         """The tasks that ended since the last time, or must."""
         with contextlib.suppress(queue.Empty):
             future = self._news.get(timeout=_POLL_S)
@@ -270,7 +270,7 @@ class Team:
                 yield future, _outcome(future)
         for future, run in list(running.items()):
             if monotonic() - run.since > limit_s:
-                yield future, Outcome(trouble=f"graded for longer than {limit_s:g} s", worker=self._stopped(future))
+                yield future, TaskOutcome(trouble=f"graded for longer than {limit_s:g} s", worker=self._stopped(future))
 
     def _stopped(self, future: Future[str]) -> str:
         """Give up a task, and start its worker anew."""
@@ -291,23 +291,23 @@ class Team:
         return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in self._workers().values())
 
 
-def _outcome(future: Future[str]) -> Outcome:
+def _outcome(future: Future[str]) -> TaskOutcome:
     from distributed.scheduler import KilledWorker
 
     if future.status == "finished":
         try:
-            return decode(Outcome, json.loads(future.result()), "outcome")
+            return decode(TaskOutcome, json.loads(future.result()), "outcome")
         except (DecodeError, ValueError) as broken:
-            return Outcome(trouble=f"a worker must return an outcome, got: {broken}")
+            return TaskOutcome(trouble=f"a worker must return an outcome, got: {broken}")
     if future.status == "error":
         fault = future.exception()
         if isinstance(fault, KilledWorker):
-            return Outcome(trouble=f"its worker was lost {fault.allowed_failures + 1} times", lost=True)
-        return Outcome(trouble=f"{type(fault).__name__}: {fault}")
+            return TaskOutcome(trouble=f"its worker was lost {fault.allowed_failures + 1} times", lost=True)
+        return TaskOutcome(trouble=f"{type(fault).__name__}: {fault}")
     raise GradeError("the scheduler must stay until all is graded, but it went; grade batch --resume goes on")
 
 
-def is_open(outcome: Outcome) -> bool:
+def is_open(outcome: TaskOutcome) -> bool:
     """Whether a task ended without a verdict for a reason that is not the submission's: worth another try."""
     if outcome.trouble:
         return True

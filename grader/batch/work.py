@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING
 from grader import machine
 from grader.batch import key
 from grader.batch.key import Terms
-from grader.catalogue import Entry, discover, find_root
 from grader.errors import GradeError
-from grader.isolation import missing
+from grader.exercise.catalogue import Entry, discover, find_root
 from grader.protocol.decode import decode
+from grader.report.isolation import missing
 from grader.speed.cores import stay_on
 
 if TYPE_CHECKING:
+    from grader.exercise.plan import Plan
     from grader.judge.truth import Truth
-    from grader.plan import Plan
     from grader.sandbox.server import ForkServer
-    from grader.speed.anchor import Anchor
+    from grader.speed.baseline_process import BaselineProcess
 
 # Names a worker's share of the machine's processors in its environment.
 CORES = "GRADE_CORES"
@@ -64,7 +64,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """What came of a task: a record as JSON text; or trouble that is not the submission's, and no record.
 
     lost: the trouble is that workers ended with it, time and again.
@@ -86,7 +86,7 @@ class Introduction:
     trouble: str = ""
 
 
-def encode(value: Task | Outcome | Introduction) -> str:
+def encode(value: Task | TaskOutcome | Introduction) -> str:
     """One of these as JSON text."""
     return json.dumps(dataclasses.asdict(value))
 
@@ -109,7 +109,7 @@ def work(task_text: str) -> str:
         record = _desk(task.cpu).grade(task)
     except Exception as fault:
         trouble = _words(fault)
-    return encode(Outcome(record, trouble, round(monotonic() - started, 3), _address()))
+    return encode(TaskOutcome(record, trouble, round(monotonic() - started, 3), _address()))
 
 
 def _address() -> str:
@@ -205,7 +205,7 @@ class _Desk:
             return to_json(grade(job, server, anchor=anchor, truth=self._truth(entry)))
 
     @contextmanager
-    def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, Anchor | None]]:
+    def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, BaselineProcess | None]]:
         """The fork server, and the anchor where nobody has it: another thread of this worker gets one of its own."""
         if not self._anchoring.acquire(blocking=False):
             yield self._processes.settled(), None
@@ -240,7 +240,7 @@ class _Desk:
     def _plan(self, entry: Entry, task: Task) -> Plan:
         from hypothesis.errors import HypothesisDeprecationWarning
 
-        from grader.plan import draw
+        from grader.exercise.plan import draw
 
         name = (entry.name, task.seed, task.parts)
         with _drawing, warnings.catch_warnings():

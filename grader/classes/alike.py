@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.classes.page import environment
-from grader.classes.similarity import Pair, Source
+from grader.classes.similarity import SimilarPair, Source
 from grader.report import view
 
 _MOST_LINES, _MOST_CHARACTERS, _AROUND = 400, 200, 3
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """A line of a source; number 0 stands for lines left out."""
 
     number: int
@@ -26,22 +26,22 @@ class Side:
     """One of two sources."""
 
     student: str
-    lines: tuple[Line, ...]
+    lines: tuple[SourceLine, ...]
     cut: int
 
 
 @dataclass(frozen=True)
-class Exercise:
+class ComparedExercise:
     """What was compared of one exercise: its pairs, how many sources, and whose were not there to compare."""
 
     id: str
     title: str
-    pairs: Sequence[Pair]
+    pairs: Sequence[SimilarPair]
     compared: int
     absent: Sequence[str]
 
 
-def render(exercises: Sequence[Exercise], title: str, names: Mapping[str, str], threshold: float) -> str:
+def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str, str], threshold: float) -> str:
     """The whole page."""
     shown = [
         (
@@ -68,12 +68,12 @@ def _side(source: Source, alike: frozenset[int], names: Mapping[str, str]) -> Si
     texts = source.text.split("\n")
     near = {line + off for line in alike for off in range(-_AROUND, _AROUND + 1)}
     kept = [number for number in range(1, len(texts) + 1) if number in near]
-    lines: list[Line] = []
+    lines: list[SourceLine] = []
     for number in kept[:_MOST_LINES]:
         if number > 1 and number - 1 not in near:
-            lines.append(Line(0, "…", alike=False))
+            lines.append(SourceLine(0, "…", alike=False))
         text = view.block(texts[number - 1], _MOST_CHARACTERS).replace("\n", " ")
-        lines.append(Line(number, text, number in alike))
+        lines.append(SourceLine(number, text, number in alike))
     return Side(
         view.line(names.get(source.student, source.student), 120), tuple(lines), max(0, len(kept) - _MOST_LINES)
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from grader.classes.tally import OUTCOMES, Timing
+from grader.classes.tally import OUTCOMES, StudentTiming
 
 _BAR_WIDTH, _BAR_HEIGHT = 240, 14
 _STEP, _TALL, _ABOVE, _BELOW = 40, 96, 16, 38
@@ -66,7 +66,7 @@ def histogram(bins: Sequence[int], name: str) -> Markup:
     ).format(name=name, w=width, h=_ABOVE + _TALL + _BELOW, words=words or "none", parts=Markup("").join(parts))
 
 
-def interval(timing: Timing, floor: float, full: float, top: float) -> Markup:
+def interval(timing: StudentTiming, floor: float, full: float, top: float) -> Markup:
     """A ratio with its interval on an axis from 0 to `top`, and the band in which points are earned."""
 
     def at(value: float) -> str:

@@ -24,7 +24,7 @@ from grader.classes.tally import (
     ExerciseTally,
     Points,
     SpeedTally,
-    Timing,
+    StudentTiming,
     UnjudgedTally,
     by_student,
     median,
@@ -62,7 +62,7 @@ class ExtremeView:
 
 
 @dataclass(frozen=True)
-class SpeedView:
+class ClassSpeedView:
     """A speed check: the middle of the class, and both ends of it."""
 
     title: str
@@ -88,7 +88,7 @@ class CauseView:
 
 
 @dataclass(frozen=True)
-class CheckView:
+class ClassCheckView:
     """A check's row."""
 
     tally: CheckTally
@@ -107,10 +107,10 @@ class ExerciseView:
     counted: int
     median: str
     histogram: Markup
-    checks: tuple[tuple[str, tuple[CheckView, ...]], ...]
+    checks: tuple[tuple[str, tuple[ClassCheckView, ...]], ...]
     causes: tuple[CauseView, ...]
     more_causes: int
-    speeds: tuple[SpeedView, ...]
+    speeds: tuple[ClassSpeedView, ...]
     unjudged: tuple[tuple[UnjudgedTally, str], ...]
     devices: tuple[tuple[str, int], ...]
 
@@ -195,11 +195,11 @@ def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, nam
     )
 
 
-def _checks(found: ExerciseTally) -> tuple[tuple[str, tuple[CheckView, ...]], ...]:
-    parts: dict[str, list[CheckView]] = {}
+def _checks(found: ExerciseTally) -> tuple[tuple[str, tuple[ClassCheckView, ...]], ...]:
+    parts: dict[str, list[ClassCheckView]] = {}
     for check in found.checks.values():
         lost = view.share(check.lost, check.judged) if check.judged else "–"
-        parts.setdefault(check.part, []).append(CheckView(check, drawing.outcomes(check.outcomes), lost))
+        parts.setdefault(check.part, []).append(ClassCheckView(check, drawing.outcomes(check.outcomes), lost))
     return tuple((part, tuple(rows)) for part, rows in parts.items())
 
 
@@ -218,11 +218,11 @@ def _cause(cause: CauseTally, exercise: str, names: dict[str, str], named: bool)
     )
 
 
-def _speed(speed: SpeedTally, exercise: str, names: dict[str, str], named: bool) -> SpeedView:
+def _speed(speed: SpeedTally, exercise: str, names: dict[str, str], named: bool) -> ClassSpeedView:
     ordered = sorted(speed.timings, key=lambda one: -one.ratio)
     top = 1.05 * max([speed.full, *(min(one.high, 4 * one.ratio) for one in ordered)])
 
-    def shown(one: Timing) -> ExtremeView:
+    def shown(one: StudentTiming) -> ExtremeView:
         return ExtremeView(
             student=names.get(one.student, one.student),
             card=_card(one.student, exercise),
@@ -234,7 +234,7 @@ def _speed(speed: SpeedTally, exercise: str, names: dict[str, str], named: bool)
     fastest = ordered[:_MOST_EXTREMES] if named else []
     slowest = ordered[len(fastest) :][-_MOST_EXTREMES:] if named else []
     middle = median(tuple(sorted(one.ratio for one in ordered)))
-    return SpeedView(
+    return ClassSpeedView(
         title=speed.title,
         part=speed.part,
         baseline=speed.baseline,

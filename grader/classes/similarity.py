@@ -37,7 +37,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Pair:
+class SimilarPair:
     """Two files, the share of the smaller one's own work that the other holds too, and the lines that do it."""
 
     first: Source
@@ -65,7 +65,7 @@ class _Alphabet:
         return self._known.setdefault(word, chr(0x10000 + len(self._known) % 0x100000))
 
 
-def pairs(sources: Sequence[Source], stub: str, *, threshold: float = 0.6) -> list[Pair]:
+def pairs(sources: Sequence[Source], stub: str, *, threshold: float = 0.6) -> list[SimilarPair]:
     """The pairs at or above the threshold, the most alike first, at most MOST_PAIRS."""
     alphabet = _Alphabet()
     starter = set(_hashes(_normalised(stub, alphabet)[0]).tolist())
@@ -79,7 +79,7 @@ def pairs(sources: Sequence[Source], stub: str, *, threshold: float = 0.6) -> li
                 found.append((share, one, other))
     found.sort(key=lambda entry: (-entry[0], sources[entry[1]].student, sources[entry[2]].student))
     return [
-        Pair(sources[one], sources[other], share, *_lines(prints[one], prints[other]))
+        SimilarPair(sources[one], sources[other], share, *_lines(prints[one], prints[other]))
         for share, one, other in found[:MOST_PAIRS]
     ]
 

@@ -66,7 +66,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Timing:
+class StudentTiming:
     """One student's ratio in one speed check, with its 95 % interval."""
 
     student: str
@@ -85,7 +85,7 @@ class SpeedTally:
     baseline: str
     floor: float
     full: float
-    timings: list[Timing] = field(default_factory=list)
+    timings: list[StudentTiming] = field(default_factory=list)
 
 
 @dataclass
@@ -195,7 +195,7 @@ def _add_speed(tally: ExerciseTally, student: str, check: CheckResult) -> None:
         found = SpeedTally(check.id, check.part, title, baseline, speed.floor, speed.full)
         tally.speeds[check.id] = found
     low, high = usable(speed.ratio_low) or ratio, usable(speed.ratio_high) or ratio
-    found.timings.append(Timing(student, ratio, min(low, ratio), max(high, ratio)))
+    found.timings.append(StudentTiming(student, ratio, min(low, ratio), max(high, ratio)))
 
 
 # -- points ----------------------------------------------------------------------------------------------------------

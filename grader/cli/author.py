@@ -10,16 +10,16 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from grader.catalogue import Entry, discover, find_root, resolve
-from grader.cleaning import as_json
 from grader.cli.files import check_target, parse_seed, write, write_or_print
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.processes import start_server
 from grader.record import number
+from grader.text import as_json
 
 if TYPE_CHECKING:
-    from grader.author import Finding, Gate, Margin
+    from grader.author import Gate, GateLine, Margin
     from grader.sandbox.server import ForkServer
 
 # The grader's own share of the work, which is one process's.
@@ -27,7 +27,7 @@ _MOST_JOBS = 4
 
 
 @dataclass(frozen=True)
-class Manner:
+class CheckOptions:
     """How exercises are checked. jobs: files at a time, None for one per core; json: where a document goes."""
 
     seed: str | None = None
@@ -37,7 +37,7 @@ class Manner:
     json: str | None = None
 
 
-def check(wanted: str | None, how: Manner, *, every: bool) -> int:
+def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
     """Check one exercise or all; 0 only if everything holds."""
     root = find_root()
     if every == (wanted is not None):
@@ -69,7 +69,7 @@ def check(wanted: str | None, how: Manner, *, every: bool) -> int:
 
 
 def _document(gates: Mapping[Entry, Gate], mode: str) -> str:
-    def plain(one: Finding | Margin) -> dict[str, object]:
+    def plain(one: GateLine | Margin) -> dict[str, object]:
         return {name: number(value) if isinstance(value, float) else value for name, value in asdict(one).items()}
 
     exercises = [
@@ -97,9 +97,9 @@ def _check_one(
     print(f"{entry.id}: {entry.exercise.title} ({server.mode})", file=out, flush=True)
     # Hypothesis and torch load here, while the fork server loads them as well.
     from grader.author import run_gate
-    from grader.plan import default_seed
+    from grader.exercise.plan import default_seed
 
-    def heard(finding: Finding) -> None:
+    def heard(finding: GateLine) -> None:
         mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]
         say(f"  {mark} {finding.subject:<44} {finding.outcome}", out)
 

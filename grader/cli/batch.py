@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
-from grader.batch.kept import Batch, Kept, Line
 from grader.batch.key import Terms
 from grader.batch.reading import read_batch
-from grader.catalogue import Entry, discover, find_root
-from grader.cli.batch_asked import Asked, Request, completed, requested
+from grader.batch.store import Batch, JournalLine, Kept
+from grader.cli.batch_asked import Asked, BatchRequest, completed, requested
 from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
-from grader.isolation import missing
+from grader.exercise.catalogue import Entry, discover, find_root
 from grader.report.audience import HIDDEN
+from grader.report.isolation import missing
 
 if TYPE_CHECKING:
     from grader.batch.ledger import Ledger
@@ -53,15 +53,15 @@ def batch(asked: Asked) -> int:
 # -- grading ---------------------------------------------------------------------------------------------------------
 
 
-def _grade(asked: Asked, request: Request, kept: Kept) -> int:
-    from grader.batch.ledger import Ledger, Rules, assignments
+def _grade(asked: Asked, request: BatchRequest, kept: Kept) -> int:
+    from grader.batch.ledger import GradingRules, Ledger, assignments
     from grader.batch.ledger import handed_in as with_keys
 
     started = monotonic()
     settings, submitted = request.settings, request.klass.submissions
     with contextlib.ExitStack() as stack:
         away = stack.enter_context(team.at(asked.scheduler)) if asked.scheduler else None
-        rules = Rules(
+        rules = GradingRules(
             entries=request.entries,
             terms=_terms_of(away, asked) if away else _terms_here(asked, request.entries),
             seed=kept.hidden_seed(now()) if settings.seed == HIDDEN else request.seed,
@@ -80,7 +80,7 @@ def _grade(asked: Asked, request: Request, kept: Kept) -> int:
         only = asked.only or ""
         as_before = list(ledger.open(only))
         tasks = ledger.tasks(only)
-        lines: list[Line] = []
+        lines: list[JournalLine] = []
         if tasks:
             from grader.cli.batch_progress import board
 
@@ -90,7 +90,7 @@ def _grade(asked: Asked, request: Request, kept: Kept) -> int:
                     _terms_of(workers, asked)
                 for event in workers.run(tasks, asked.limit_minutes * 60):
                     shown.heard(event)
-                    if isinstance(event, team.Ended):
+                    if isinstance(event, team.TaskEnded):
                         ended = ledger.close(event)
                         shown.graded(ended)
                         lines += ended
@@ -158,7 +158,7 @@ class Summary:
     seconds: float
 
 
-def _announce(request: Request, asked: Asked) -> None:
+def _announce(request: BatchRequest, asked: Asked) -> None:
     klass, count = request.klass, len(request.klass.submissions)
     students = len({one.student for one in klass.submissions})
     said = f"{count} submissions of {students} students for {', '.join(request.entries)} in {request.settings.source}"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from grader.batch import handed_in, late, layouts, submissions, tables
 from grader.batch.gradebook import Student
-from grader.batch.kept import Batch
 from grader.batch.roster import parse_roster
-from grader.catalogue import Entry, discover, find_root, resolve
+from grader.batch.store import Batch
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.report.audience import HIDDEN
 
 _MOST_TABLE_BYTES = 1 << 24
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Request:
+class BatchRequest:
     """What is to be graded: who handed in what, against which exercises, and how. seed: None where each exercise has
     its own, or it is hidden.
     """
@@ -73,7 +73,7 @@ def completed(asked: Asked, before: Batch | None) -> Asked:
     )
 
 
-def requested(asked: Asked, before: Batch | None) -> Request:
+def requested(asked: Asked, before: Batch | None) -> BatchRequest:
     """The request of a command line that was completed. Raises UsageError."""
     entries = _entries(asked, before)
     source = Path(asked.source or (before.source if before else "")).resolve()
@@ -100,7 +100,7 @@ def requested(asked: Asked, before: Batch | None) -> Request:
         compiled=asked.kernels,
         cpu=asked.cpu,
     )
-    return Request(klass, wanted, settings, _seed(settings.seed, before))
+    return BatchRequest(klass, wanted, settings, _seed(settings.seed, before))
 
 
 def _check(asked: Asked, before: Batch | None) -> None:
@@ -127,7 +127,9 @@ def _entries(asked: Asked, before: Batch | None) -> dict[str, Entry]:
     return entries
 
 
-def _wanted(asked: Asked, before: Batch | None, found: layouts.Found, entries: Mapping[str, Entry]) -> tuple[str, ...]:
+def _wanted(
+    asked: Asked, before: Batch | None, found: layouts.BundleListing, entries: Mapping[str, Entry]
+) -> tuple[str, ...]:
     """The exercises that are graded: those named, or all that somebody handed in; and those graded before."""
     named = {resolve(find_root(), one)[0].id for one in asked.exercises}
     handed = submissions.exercises_in(found, {name: entry.name for name, entry in entries.items()})

@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from grader.batch.kept import Line
-from grader.batch.team import Ended, Event, Started, Waited
+from grader.batch.store import JournalLine
+from grader.batch.team import Event, Started, TaskEnded, Waited
 
 _LATEST = 8
 _MOST_RUNNING = 12
@@ -34,7 +34,7 @@ class Board(Protocol):
     def heard(self, event: Event) -> None:
         """Take note of what happened."""
 
-    def graded(self, lines: Sequence[Line]) -> None:
+    def graded(self, lines: Sequence[JournalLine]) -> None:
         """Show what came of a grading, for everybody who handed in that text."""
 
 
@@ -42,7 +42,7 @@ def board(total: int, as_before: int, *, quiet: bool) -> Board:
     """The board that fits stderr."""
     if quiet:
         return Silent()
-    return LiveTable(total, as_before) if sys.stderr.isatty() else Lines(total, as_before)
+    return LiveTable(total, as_before) if sys.stderr.isatty() else PlainLines(total, as_before)
 
 
 def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
@@ -71,11 +71,11 @@ class Silent:
     def heard(self, event: Event) -> None:
         """Nothing."""
 
-    def graded(self, lines: Sequence[Line]) -> None:
+    def graded(self, lines: Sequence[JournalLine]) -> None:
         """Nothing."""
 
 
-class Lines(Silent):
+class PlainLines(Silent):
     """One plain line per grading, for logs and pipes."""
 
     def __init__(self, total: int, as_before: int) -> None:
@@ -93,7 +93,7 @@ class Lines(Silent):
         if isinstance(event, Started):
             self._since = self._since or monotonic()
 
-    def graded(self, lines: Sequence[Line]) -> None:
+    def graded(self, lines: Sequence[JournalLine]) -> None:
         """One line; the others who handed in the same text are counted."""
         self._done += 1
         left = clock(eta_s(monotonic() - self._since, self._done, self._total))
@@ -104,7 +104,7 @@ class Lines(Silent):
         )
 
 
-def told(lines: Sequence[Line]) -> str:
+def told(lines: Sequence[JournalLine]) -> str:
     """What came of one grading, in a line."""
     first = lines[0]
     others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
@@ -140,12 +140,12 @@ class LiveTable(Silent):
             case Started(task):
                 self._since = self._since or monotonic()
                 self._running[task.key] = (task.exercise, monotonic())
-            case Ended(task):
+            case TaskEnded(task):
                 self._running.pop(task.key, None)
             case Waited(places):
                 self._places = places
 
-    def graded(self, lines: Sequence[Line]) -> None:
+    def graded(self, lines: Sequence[JournalLine]) -> None:
         """Keep the latest, and count."""
         self._done += 1
         self._verdicts.update(line.verdict for line in lines)

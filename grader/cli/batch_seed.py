@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader import machine
-from grader.batch.kept import Batch, Kept
 from grader.batch.key import Terms
-from grader.batch.ledger import Ledger, Rules
+from grader.batch.ledger import GradingRules, Ledger
 from grader.batch.reading import read_batch
-from grader.catalogue import discover, find_root
+from grader.batch.store import Batch, Kept
 from grader.cli.moment import now
 from grader.errors import UsageError
+from grader.exercise.catalogue import discover, find_root
 from grader.report.audience import HIDDEN
 
 
@@ -65,4 +65,4 @@ def _reading(kept: Kept, whole: Batch, seed: int) -> Ledger:
     """A ledger that grades nothing."""
     from grader.batch.ledger import Ledger
 
-    return Ledger(kept, whole, Rules({}, Terms("", {}, ""), seed, False, now), ())
+    return Ledger(kept, whole, GradingRules({}, Terms("", {}, ""), seed, False, now), ())

@@ -9,19 +9,19 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from grader import machine, selftest
-from grader.catalogue import discover, find_root
 from grader.cli.lacking import lacking
 from grader.cli.say import say
 from grader.errors import GradeError
-from grader.gpus import known, restrictions, why_unknown
-from grader.isolation import missing
+from grader.exercise.catalogue import discover, find_root
+from grader.exercise.gpus import known, restrictions, why_unknown
+from grader.report.isolation import missing
 from grader.sandbox.server import ForkServer, Mode
 
 _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", "watchfiles")
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorLine:
     """One thing that was looked at. mark: ok, MISSING, WRONG, BROKEN, no GPU, absent for an extra that some parts
     need, or empty for what belongs to the line above.
     """
@@ -35,10 +35,10 @@ class _Findings:
 
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent
-        self.all: list[Finding] = []
+        self.all: list[DoctorLine] = []
 
     def add(self, mark: str, text: str) -> None:
-        self.all.append(Finding(mark, text))
+        self.all.append(DoctorLine(mark, text))
         if not self._silent:
             say(f"{mark:<7} {text}", sys.stdout)
 

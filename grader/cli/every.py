@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import __version__
-from grader.catalogue import Entry, discover, find_root
-from grader.cleaning import as_json
-from grader.cli import kept, shelf
+from grader.cli import saved, shelf
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
-from grader.cli.run import Manner, can_keep, job_for, keep, progress, terminal_of
+from grader.cli.run import RunOptions, can_keep, job_for, keep, progress, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover, find_root
 from grader.processes import Processes
 from grader.record import Record, exit_code, headline
+from grader.text import as_json
 
 SCHEMA = "grade/all/v1"
 # The worst first. 4 comes last: what this machine cannot judge is no failure of what it can.
@@ -25,7 +25,7 @@ _WORST = (5, 2, 1, 3, 0, 4)
 
 
 @dataclass(frozen=True)
-class Ended:
+class ExerciseEnd:
     """How the grading of one exercise ended: its record, or why there is none."""
 
     entry: Entry
@@ -43,7 +43,7 @@ def worst(codes: Sequence[int]) -> int:
     return min(codes, key=_WORST.index, default=4)
 
 
-def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
+def grade_all(how: RunOptions, json_target: str | None, *, open_card: bool) -> int:
     """Grade every exercise; the worst exit code."""
     root = find_root()
     entries = discover(root)
@@ -51,7 +51,7 @@ def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
         raise UsageError(f"there must be an exercise to grade, got none in {root}")
     seed = parse_seed(how.seed) if how.seed is not None else None
     check_target(json_target)
-    keeps = can_keep(kept.card_of(entries[0]))
+    keeps = can_keep(saved.card_of(entries[0]))
     stream = sys.stderr if json_target == "-" else sys.stdout
     ended = []
     with Processes(cpu=how.cpu) as processes:
@@ -60,7 +60,7 @@ def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
                 say(f"[{i + 1}/{len(entries)}] Checking {entry.stub} …", sys.stderr)
             one = _graded(entry, processes, seed, how)
             if one.record is not None and keeps:
-                keep(entry, one.record, kept.card_of(entry))
+                keep(entry, one.record, saved.card_of(entry))
             print(_line(one, stream), file=stream, flush=True)
             ended.append(one)
     if json_target is not None:
@@ -74,21 +74,21 @@ def grade_all(how: Manner, json_target: str | None, *, open_card: bool) -> int:
     return worst([one.code for one in ended])
 
 
-def _graded(entry: Entry, processes: Processes, seed: int | None, how: Manner) -> Ended:
+def _graded(entry: Entry, processes: Processes, seed: int | None, how: RunOptions) -> ExerciseEnd:
     try:
         source = read_submission(entry.stub)
     except UsageError as refused:
-        return Ended(entry, why=f"{refused}; grade reset {entry.id} brings the stub back")
+        return ExerciseEnd(entry, why=f"{refused}; grade reset {entry.id} brings the stub back")
     server, anchor = processes.ready(entry)
     job = job_for(entry, entry.stub, source, seed, how, gpu=server.mode == "gpu")
     from grader.grading import grade
 
     processes.check()
     with progress(len(job.plan.checks), quiet=how.quiet) as heard:
-        return Ended(entry, grade(job, server, heard, anchor))
+        return ExerciseEnd(entry, grade(job, server, heard, anchor))
 
 
-def _line(one: Ended, stream: object) -> str:
+def _line(one: ExerciseEnd, stream: object) -> str:
     from grader.report import terminal
 
     _, ascii_only, width = terminal_of(stream)
@@ -96,7 +96,7 @@ def _line(one: Ended, stream: object) -> str:
     return "\n".join(terminal.folded(title + (headline(one.record) if one.record else one.why), width, ascii_only))
 
 
-def _summary(ended: Sequence[Ended]) -> str:
+def _summary(ended: Sequence[ExerciseEnd]) -> str:
     records = [one.record for one in ended if one.record is not None]
     earned, judged = sum(record.score for record in records), sum(record.judged_score for record in records)
     beyond = sum(record.max_score for record in records) - judged
@@ -106,7 +106,7 @@ def _summary(ended: Sequence[Ended]) -> str:
     return f"{text}\nNext: grade watch {following.id}" if following is not None else text
 
 
-def _document(ended: Sequence[Ended]) -> str:
+def _document(ended: Sequence[ExerciseEnd]) -> str:
     """All records in one document, by exercise; null and the reason where there is none."""
     from dataclasses import asdict
 
@@ -129,22 +129,22 @@ def write_index(entries: Sequence[Entry]) -> Path:
 
     rows = []
     for entry in entries:
-        record = kept.record_of(entry)
-        standing = kept.standing_in(entry, record)
-        card = kept.card_of(entry)
+        record = saved.record_of(entry)
+        standing = saved.standing_in(entry, record)
+        card = saved.card_of(entry)
         there = record is not None and card.is_file()
         rows.append(
-            index.Row(
+            index.ExerciseRow(
                 id=entry.id,
                 title=entry.exercise.title,
                 state=standing.state,
                 words=shelf.said(entry, standing),
                 file=str(entry.stub),
                 card=card.name if there else "",
-                attempts=kept.attempts(entry),
+                attempts=saved.attempts(entry),
                 record=record if standing.state in ("begun", "done", "changed", "not started") else None,
             )
         )
-    place = kept.card_of(entries[0]).with_name("index.html")
+    place = saved.card_of(entries[0]).with_name("index.html")
     write(place, index.render(rows))
     return place

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
-from grader.batch.kept import Found
 from grader.batch.reading import read, read_batch, read_record, records
+from grader.batch.store import StoredRecord
 from grader.cli.files import check_target, check_writable, write, write_or_print
 from grader.cli.shares import in_shares
 from grader.errors import UsageError
@@ -117,14 +117,14 @@ def _github(files: Mapping[str, str], wanted: Wanted) -> None:
             file.write(files["summary.md"])
 
 
-def _place(environment: Mapping[str, str]) -> classroom50.Place:
+def _place(environment: Mapping[str, str]) -> classroom50.RunnerEnvironment:
     """Where the submission stands, from the runner's environment."""
     names = ("CLASSROOM", "ASSIGNMENT", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL")
     if missing := [name for name in names if not environment.get(name)]:
         raise UsageError(f"classroom50 needs the runner's environment, got no {', '.join(missing)}")
     classroom, assignment, submission, commit, release = (environment[name] for name in names)
     review = environment.get("REVIEW_URL") or commit
-    return classroom50.Place(classroom, assignment, submission, commit, release, review)
+    return classroom50.RunnerEnvironment(classroom, assignment, submission, commit, release, review)
 
 
 def _alone(record: Record) -> Gradebook:
@@ -187,7 +187,7 @@ def _csv(out_dir: Path, wanted: Wanted) -> int:
     checks: dict[tuple[str, str], dict[str, float]] = {}
     problems: list[tuple[str, str]] = []
 
-    def visit(found: Found) -> None:
+    def visit(found: StoredRecord) -> None:
         if found.record is None:
             problems.append((found.path, found.problem))
         else:
@@ -201,7 +201,7 @@ def _csv(out_dir: Path, wanted: Wanted) -> int:
 
 def _canvas(out_dir: Path, wanted: Wanted) -> int:
     known = [one.id for one in read_batch(out_dir).assignments]
-    rules = canvas.Rules(
+    rules = canvas.MarkRules(
         _ids(wanted.columns, known),
         of_judged=wanted.of_judged,
         parts_left_out_too=wanted.parts_left_out_too,
@@ -277,7 +277,7 @@ def _below_here(path: str) -> str:
 
 def is_secret(record: Record) -> bool:
     """Whether a record's plan is the instructor's own: everybody can compute the one that an exercise's name gives."""
-    from grader.plan import default_seed
+    from grader.exercise.plan import default_seed
 
     return record.seed != f"{default_seed(record.exercise.id):#x}"
 

@@ -1,15 +1,13 @@
-"""Reading what is graded and writing what is shown. Errors come before any work is done; writes are atomic."""
+"""Read what is graded, and write what is shown. Bad paths are refused before any work is done."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 from grader.errors import UsageError
-from grader.reading import MOST_BYTES, as_text
+from grader.files import MOST_BYTES, as_text, write_atomically
 
 
 def read_submission(path: Path) -> str:
@@ -70,15 +68,9 @@ def write(path: Path, text: str) -> None:
         with path.open("w", encoding="utf-8", errors="replace") as stream:
             stream.write(text)
         return
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".grade-")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        write_atomically(path, text)
     except OSError as refused:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
         raise UsageError(f"an output must be writable, got {path}: {refused.strerror}") from refused
 
 

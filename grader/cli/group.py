@@ -52,7 +52,7 @@ class Commands(TyperGroup):
 
 def exercise_ids(incomplete: str) -> list[tuple[str, str]]:
     """The exercises that a word may become, with their titles; by their full names where it is longer than an id."""
-    from grader.catalogue import discover, find_root
+    from grader.exercise.catalogue import discover, find_root
 
     try:
         entries = discover(find_root())
@@ -66,7 +66,7 @@ def exercise_ids(incomplete: str) -> list[tuple[str, str]]:
 
 def part_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The parts of the exercise that was named before."""
-    from grader.catalogue import find_root, resolve
+    from grader.exercise.catalogue import find_root, resolve
 
     try:
         # An option that still waits for its value leaves the words before it unread.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from grader import machine
-from grader.catalogue import Entry
+from grader.exercise.catalogue import Entry
 
 
 def lacking(entries: Iterable[Entry], parts: Collection[str] = ()) -> Iterator[str]:

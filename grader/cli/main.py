@@ -62,10 +62,10 @@ def run_command(
     quiet: Quiet = False,
 ) -> None:
     """Grade one exercise and write its scorecard."""
-    from grader.cli.run import Manner, Outputs, run
+    from grader.cli.run import Outputs, RunOptions, run
 
     outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card, timeline=timeline)
-    how = Manner(tuple(part or ()), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    how = RunOptions(tuple(part or ()), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
     code = run(exercise, submission, how, outputs)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
 
@@ -100,9 +100,9 @@ def all_command(
 ) -> None:
     """Grade every exercise."""
     from grader.cli.every import grade_all
-    from grader.cli.run import Manner
+    from grader.cli.run import RunOptions
 
-    how = Manner((), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    how = RunOptions((), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
     code = grade_all(how, json, open_card=open_card)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
 
@@ -173,9 +173,9 @@ def check_command(
     json: Output = None,
 ) -> None:
     """Run the author's gate."""
-    from grader.cli.author import Manner, check
+    from grader.cli.author import CheckOptions, check
 
-    raise typer.Exit(check(exercise, Manner(seed, cpu, write_probe, jobs, json), every=every))
+    raise typer.Exit(check(exercise, CheckOptions(seed, cpu, write_probe, jobs, json), every=every))
 
 
 @app.command("profile", help="What your kernels are compiled to, what they move, and how long that should take.")
@@ -220,9 +220,9 @@ def sanitize_command(
     quiet: Quiet = False,
 ) -> None:
     """Look for accesses outside tensors and for races."""
-    from grader.cli.sanitize import Manner, sanitize
+    from grader.cli.sanitize import SanitizeOptions, sanitize
 
-    how = Manner(tuple(part or ()), seed, tool, cpu=cpu, json=json, quiet=quiet)
+    how = SanitizeOptions(tuple(part or ()), seed, tool, cpu=cpu, json=json, quiet=quiet)
     raise typer.Exit(sanitize(exercise, submission, how))
 
 

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from grader import __version__, machine
-from grader.catalogue import Entry, find_root, resolve
-from grader.cleaning import as_json
 from grader.cli import roofline
 from grader.cli.files import check_target, read_submission, write_or_print
 from grader.cli.roofline import Roofline
 from grader.cli.run import terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.model.exercise import Part
+from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.model import Part
 from grader.record import PartInfo, SubmissionInfo, Tool
 from grader.sandbox.server import ForkServer
+from grader.text import as_json
 
 # All configurations of an autotuner, one after another.
 _CALL_S = 900.0
@@ -92,13 +92,13 @@ def _compiled(
     entry: Entry, source: str, parts: list[Part], *, quiet: bool
 ) -> tuple[tuple[PartInfo, ...], dict[str, str]]:
     """The parts with their kernels, and why there is nothing to compile in some of them."""
-    from grader.compiled.kept import Outcome
-    from grader.compiled.runner import Compiling
+    from grader.compile.cache import CompileOutcome
+    from grader.judge.compiler import Compiling
 
     start = entry.start(source)
     nothing: dict[str, str] = {}
 
-    def heard(outcome: Outcome) -> None:
+    def heard(outcome: CompileOutcome) -> None:
         if not outcome.implemented:
             nothing[outcome.part] = outcome.why
         if not quiet:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import grader
-from grader.catalogue import Entry, discover, find_root, resolve
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.release import bundle
 
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from grader.batch.kept import Batch, Found, Kept
 from grader.batch.reading import read, read_batch
-from grader.catalogue import discover, find_root
+from grader.batch.store import Batch, Kept, StoredRecord
 from grader.classes import page
 from grader.classes.tally import ClassTally
 from grader.cli.files import check_writable, read_submission, write
 from grader.errors import MissingEnvironment, UsageError
+from grader.exercise.catalogue import discover, find_root
 from grader.record import SubmissionInfo
 
 _NAMES: dict[page.Audience, str] = {"instructor": "report.html", "student": "report-students.html"}
@@ -38,7 +38,7 @@ def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = F
     tally, problems = ClassTally(), list[page.Problem]()
     submissions: dict[str, list[Graded]] = {}
 
-    def visit(found: Found) -> None:
+    def visit(found: StoredRecord) -> None:
         if found.record is None:
             problems.append(page.Problem(found.path, found.problem))
         else:
@@ -90,7 +90,7 @@ def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: flo
         absent = [student for student, text in read_files if text is None]
         stub = shelf[assignment.id].source("stub.py") if assignment.id in shelf else ""
         found = similarity.pairs(sources, stub, threshold=threshold)
-        exercises.append(alike.Exercise(assignment.id, assignment.title, found, len(sources), absent))
+        exercises.append(alike.ComparedExercise(assignment.id, assignment.title, found, len(sources), absent))
     names = {one.id: f"{one.name} ({one.id})" if one.name else one.id for one in batch.students}
     return alike.render(exercises, batch.title, names, threshold)
 

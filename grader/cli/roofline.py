@@ -10,18 +10,18 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from grader import machine
-from grader.catalogue import Entry
 from grader.cli.say import say
-from grader.gpus import ARCHITECTURES, restrictions, why_unknown
-from grader.model.cases import Case
-from grader.model.exercise import Part, SpeedBand, WorkModel
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.exercise.gpus import ARCHITECTURES, restrictions, why_unknown
+from grader.exercise.model import Part, SpeedBand, WorkModel
 from grader.record import CheckResult, Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
-from grader.report.efficiency_lines import Roofs, Section
+from grader.report.efficiency_lines import PredictedGpus, Section
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
-from grader.speed.counters import Counted, Counters
+from grader.speed.counters import Counters, LaunchCounters
 from grader.speed.lock import GpuLock
 from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, on_paper
 
@@ -63,7 +63,7 @@ def rooflines(entry: Entry, path: str, source: str, parts: Sequence[Part], *, qu
 def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> tuple[Roofline, ...]:
     with closing(ForkServer("interpret")) as server:
         # Hypothesis and torch load here, while the fork server loads them as well.
-        from grader import plan
+        from grader.exercise import plan
         from grader.grading import Job, grade
 
         names = frozenset(part.name for part in parts)
@@ -135,15 +135,15 @@ def section(one: Roofline) -> Section:
     )
 
 
-def _percent(name: str) -> Callable[[Counted], str]:
+def _percent(name: str) -> Callable[[LaunchCounters], str]:
     return lambda one: f"{one.metrics[name]:.0f}%" if name in one.metrics else timing.NONE
 
 
-def _amount(name: str) -> Callable[[Counted], str]:
+def _amount(name: str) -> Callable[[LaunchCounters], str]:
     return lambda one: amount(round(one.metrics[name])) if name in one.metrics else timing.NONE
 
 
-_COUNTED: dict[str, Callable[[Counted], str]] = {
+_COUNTED: dict[str, Callable[[LaunchCounters], str]] = {
     "kernel": lambda one: one.kernel[:40],
     "time": lambda one: timing.duration(one.time_us or 0),
     "DRAM read, bytes": _amount(counters.READ),
@@ -179,7 +179,7 @@ def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> Efficien
     return replace(view, times=tuple(marked(row, size) for row, size in zip(view.times, sizes, strict=False)))
 
 
-def roofs(capability: str = "") -> Roofs:
+def roofs(capability: str = "") -> PredictedGpus:
     """Return the published ceilings, and what is assumed of them. capability: of the GPU that is here."""
     unknown = why_unknown(capability)
     rows = tuple(
@@ -192,7 +192,7 @@ def roofs(capability: str = "") -> Roofs:
         for row in ARCHITECTURES.values()
         for gpu in row.gpus
     )
-    return Roofs(
+    return PredictedGpus(
         ("published", "TB/s", "float16 TFLOP/s", "tf32", "float32", "L2, MiB"),
         rows,
         (

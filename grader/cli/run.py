@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from grader import machine
-from grader.catalogue import Entry, find_root, resolve
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
-from grader.cli.kept import card_for, note_attempt
 from grader.cli.moment import now
+from grader.cli.saved import card_for, note_attempt
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.sandbox.server import ForkServer
-from grader.speed.anchor import Anchor
+from grader.speed.baseline_process import BaselineProcess
 from grader.timeline import age_s, spent
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Manner:
+class RunOptions:
     """How to grade: which parts (none named: all), the seed as it was typed, and the switches of the command line."""
 
     parts: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Manner:
     quiet: bool = False
 
 
-def run(wanted: str, submission: str | None, how: Manner, outputs: Outputs) -> int:
+def run(wanted: str, submission: str | None, how: RunOptions, outputs: Outputs) -> int:
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
     root = find_root()
     entry, path = resolve(root, wanted)
@@ -136,7 +136,7 @@ def can_keep(card: Path) -> bool:
 
 def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
     """Run the one case that a token names; the exit code. json: where its record goes."""
-    from grader import plan
+    from grader.exercise import plan
 
     token = plan.parse_token(token_text)
     entry, path = resolve(find_root(), token.exercise_id)
@@ -184,11 +184,11 @@ def _leaving_at_once() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: Manner, *, gpu: bool) -> Job:
+def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: RunOptions, *, gpu: bool) -> Job:
     """What is graded, with the plan of that seed (None: the exercise's own), and the command that repeats it."""
     with _leaving_at_once():
         # Hypothesis and torch load here, while the fork server loads them as well.
-        from grader import plan
+        from grader.exercise import plan
         from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
@@ -204,7 +204,7 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: Manner
     return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), all_baselines=how.all_baselines)
 
 
-def _grade(job: Job, server: ForkServer, anchor: Anchor | None, *, quiet: bool) -> Record:
+def _grade(job: Job, server: ForkServer, anchor: BaselineProcess | None, *, quiet: bool) -> Record:
     from grader.grading import grade
 
     with progress(len(job.plan.checks), quiet=quiet) as heard:

@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import check_target, parse_seed, read_submission, write_or_print
 from grader.cli.run import terminal_of
 from grader.cli.say import say
 from grader.errors import MissingEnvironment, UsageError
+from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.sandbox.server import ForkServer
 from grader.sanitizer.command import HOW_TO_GET, TOOLS, ToolName, command, find
 from grader.speed.lock import GpuLock
 
 if TYPE_CHECKING:
     from grader.sanitizer.findings import Examination
-    from grader.sanitizer.run import Subject
+    from grader.sanitizer.run import SanitizeTarget
 
 _INSTEAD = "The guard looked instead, in Triton's interpreter."
 
 
 @dataclass(frozen=True)
-class Manner:
+class SanitizeOptions:
     """What to look at, and how: parts (none named: all), the seed and the tool as typed, where the JSON goes."""
 
     parts: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Manner:
     quiet: bool = False
 
 
-def sanitize(wanted: str, submission: str | None, how: Manner) -> int:
+def sanitize(wanted: str, submission: str | None, how: SanitizeOptions) -> int:
     """Look at one submission; the exit code. Everything that can be refused is refused before anything is started."""
     entry, path = resolve(find_root(), wanted)
     path = Path(submission) if submission is not None else path
@@ -60,7 +60,7 @@ def sanitize(wanted: str, submission: str | None, how: Manner) -> int:
     heard(f"Looking at {path.resolve()} …")
     gpu = not how.cpu and machine.has_gpu()
 
-    def subject(*, on_gpu: bool) -> Subject:
+    def subject(*, on_gpu: bool) -> SanitizeTarget:
         return _subject(entry, path, source, seed, how, on_gpu=on_gpu, has_gpu=machine.may_have_gpu())
 
     examined = _examined(subject, tool, heard, gpu=gpu)
@@ -74,7 +74,7 @@ def sanitize(wanted: str, submission: str | None, how: Manner) -> int:
     return examined.exit_code
 
 
-def _tool(how: Manner) -> ToolName | None:
+def _tool(how: SanitizeOptions) -> ToolName | None:
     if how.tool is None:
         return None
     if how.cpu:
@@ -86,7 +86,7 @@ def _tool(how: Manner) -> ToolName | None:
 
 
 def _examined(
-    subject: Callable[..., Subject], tool: ToolName | None, heard: Callable[[str], None], *, gpu: bool
+    subject: Callable[..., SanitizeTarget], tool: ToolName | None, heard: Callable[[str], None], *, gpu: bool
 ) -> Examination:
     """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
     executable = find() if gpu else None
@@ -109,7 +109,7 @@ def _examined(
 
 
 def _by_tool(
-    subject: Callable[..., Subject], executable: str, tool: ToolName, heard: Callable[[str], None]
+    subject: Callable[..., SanitizeTarget], executable: str, tool: ToolName, heard: Callable[[str], None]
 ) -> Examination:
     gpu = machine.find_gpu()
     with closing(ForkServer("gpu")) as server:
@@ -120,10 +120,10 @@ def _by_tool(
 
 
 def _subject(
-    entry: Entry, path: Path, source: str, seed: int | None, how: Manner, *, on_gpu: bool, has_gpu: bool
-) -> Subject:
-    from grader import plan
-    from grader.sanitizer.run import Subject
+    entry: Entry, path: Path, source: str, seed: int | None, how: SanitizeOptions, *, on_gpu: bool, has_gpu: bool
+) -> SanitizeTarget:
+    from grader.exercise import plan
+    from grader.sanitizer.run import SanitizeTarget
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_types() if on_gpu else ()
@@ -134,4 +134,4 @@ def _subject(
     words += ["--seed", f"{seed:#x}"] if seed is not None else []
     words += ["--tool", how.tool] if how.tool is not None else []
     words += ["--cpu"] if how.cpu else []
-    return Subject(entry, str(path.resolve()), source, drawn, shlex.join(words), own, has_gpu=has_gpu)
+    return SanitizeTarget(entry, str(path.resolve()), source, drawn, shlex.join(words), own, has_gpu=has_gpu)

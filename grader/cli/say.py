@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from grader.cleaning import clean, disarmed, in_ascii
+from grader.text import clean, disarmed, in_ascii
 
 
 def say(text: str, stream: TextIO) -> None:

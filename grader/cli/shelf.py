@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from grader.catalogue import Entry, discover, find_root, resolve
-from grader.cli import kept
+from grader.cli import saved
 from grader.cli.files import write
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.model.exercise import Part
-from grader.standing import Standing, bar, words
+from grader.exercise.catalogue import Entry, discover, find_root, resolve
+from grader.exercise.model import Part
+from grader.progress import Standing, bar, words
 
 _LEVELS = 3
 _BAR = 20
@@ -31,13 +31,13 @@ def list_exercises(*, as_json: bool) -> None:
         print(json.dumps([_row(entry) for entry in entries], indent=1))
         return
     print(table(entries, terminal_of(sys.stdout)[1]), end="")
-    following = next((entry for entry in entries if not kept.standing(entry).is_done), None)
+    following = next((entry for entry in entries if not saved.standing(entry).is_done), None)
     if following is not None:
         print(f"\nNext: grade watch {following.id}")
 
 
 def _row(entry: Entry) -> dict[str, object]:
-    standing = kept.standing(entry)
+    standing = saved.standing(entry)
     return {
         "id": entry.id,
         "name": entry.name,
@@ -49,13 +49,13 @@ def _row(entry: Entry) -> dict[str, object]:
         "points": standing.earned,
         "judged_points": standing.judged,
         "max_points": sum(part.points for part in entry.exercise.parts),
-        "attempts": kept.attempts(entry),
+        "attempts": saved.attempts(entry),
     }
 
 
 def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
     """The list as text: a line of three for each exercise, and how much of the course is done."""
-    standings = [kept.standing(entry) for entry in entries]
+    standings = [saved.standing(entry) for entry in entries]
     lines = []
     for entry, standing in zip(entries, standings, strict=True):
         lines.append(f"{entry.id}  {entry.exercise.title}: {said(entry, standing)}")
@@ -125,7 +125,7 @@ def reset(wanted: str, *, yes: bool) -> int:
 
 
 def _is_untouched(entry: Entry) -> bool:
-    return entry.stub.is_file() and kept.text_of(entry.stub) == entry.source("stub.py")
+    return entry.stub.is_file() and saved.text_of(entry.stub) == entry.source("stub.py")
 
 
 def restore(entry: Entry) -> Path | None:
@@ -147,7 +147,7 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
     entry, _ = resolve(find_root(), wanted)
     if not entry.solution.is_file():
         raise UsageError(f"a solution must be here to be shown, got a student bundle without that of {entry.id}")
-    standing = kept.standing(entry)
+    standing = saved.standing(entry)
     if as_json:
         rows = [{"id": check.id, "title": check.title, "status": check.status} for check in standing.open]
         place = str(_handed(entry, copy=copy)) if standing.is_done else None

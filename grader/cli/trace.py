@@ -6,16 +6,16 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from grader.catalogue import Entry, find_root, resolve
 from grader.cli.files import read_submission
 from grader.cli.say import say
 from grader.errors import SpecError, UsageError
-from grader.judge.causes import why_not_finished
-from grader.model.exercise import Part
-from grader.plan import PlannedCase, default_seed, draw, parse_case
+from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.model import Part
+from grader.exercise.plan import PlannedCase, default_seed, draw, parse_case
+from grader.judge.failures import why_not_finished
 from grader.protocol.messages import Call, Recipe
 from grader.report.trace_lines import trace_lines
-from grader.sandbox.pair import Told, paired
+from grader.sandbox.pair import RecordedAnswer, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -40,7 +40,7 @@ def trace(wanted: str, submission: str | None, part: str | None, case: str | Non
         recipe = Recipe(chosen.name, dict(one.case), one.seed)
         on_cpu = chosen.on == "cpu"
         told = pair.record(Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors))
-    if not isinstance(told, Told):
+    if not isinstance(told, RecordedAnswer):
         failure = why_not_finished(told, str(path))
         say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
         return 3 if failure.status in ("not_implemented", "invalid_submission") else 1

@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.catalogue import Entry, discover, find_root, resolve
-from grader.cleaning import clean
-from grader.cli import kept, shelf
+from grader.cli import saved, shelf
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.moment import now
-from grader.cli.run import Manner, can_keep, job_for, keep, terminal_of
+from grader.cli.run import RunOptions, can_keep, job_for, keep, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.processes import Processes
+from grader.progress import Standing
 from grader.record import CheckResult, Record
-from grader.sandbox.leash import Consent, Leash
-from grader.standing import Standing
+from grader.sandbox.cancellation import CancellableServer, CancelToken
+from grader.text import clean
 from grader.watch import order, screen
 from grader.watch.follow import Follower
 from grader.watch.keys import Keyboard
-from grader.watch.lane import Errand, Lane
+from grader.watch.latest_task import Errand, LatestTask
 from grader.watch.state import (
     Action,
     Begun,
@@ -44,11 +44,11 @@ from grader.watch.state import (
     Graded,
     Heard,
     Pressed,
-    Replay,
-    Shown,
+    ReplayCase,
     State,
-    Subject,
-    Told,
+    StatusLine,
+    TextShown,
+    WatchedExercise,
     step,
 )
 
@@ -86,7 +86,7 @@ def _served(title: str) -> Live:
 def _first_open(root: Path) -> tuple[Entry, Path]:
     """The first exercise that is not done; the first one where all are."""
     entries = discover(root)
-    entry = next((one for one in entries if not kept.standing(one).is_done), entries[0] if entries else None)
+    entry = next((one for one in entries if not saved.standing(one).is_done), entries[0] if entries else None)
     return (entry, entry.stub) if entry is not None else resolve(root, "")
 
 
@@ -98,10 +98,10 @@ class _Loop:
     ) -> None:
         self._processes = processes
         self._live = live
-        self._how = Manner(cpu=cpu, quiet=quiet)
+        self._how = RunOptions(cpu=cpu, quiet=quiet)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._lane = Lane(self._broke, processes.stop_anchor)
+        self._lane = LatestTask(self._broke, processes.stop_anchor)
         self._jobs: dict[tuple[str, bool], Job] = {}
         self._truths: dict[str, Truth] = {}
         self._keyboard: Keyboard | None = None
@@ -205,7 +205,7 @@ class _Loop:
         match action:
             case Grade():
                 self._lane.start(self._grading(action))
-            case Replay():
+            case ReplayCase():
                 self._lane.start(self._replaying(action))
             case GradeAll():
                 self._lane.start(self._grading_all(action))
@@ -214,13 +214,13 @@ class _Loop:
             case Do("quit"):
                 self._left = True
             case Do("list"):
-                self._post(Shown(self._state.run, shelf.table(self._entries, self._paper().ascii_only)))
+                self._post(TextShown(self._state.run, shelf.table(self._entries, self._paper().ascii_only)))
             case Do("reset"):
                 backup = shelf.restore(self._entry)
-                self._post(Told(f"Your file: {backup}" if backup else "It is the untouched stub already."))
+                self._post(StatusLine(f"Your file: {backup}" if backup else "It is the untouched stub already."))
             case Do("open"):
                 address = self._live.address if self._live else self._card.resolve().as_uri()
-                self._post(Told(show_in_browser(address, 0.0)))
+                self._post(StatusLine(show_in_browser(address, 0.0)))
             case _:
                 self._go_on()
 
@@ -229,9 +229,9 @@ class _Loop:
         names = [entry.name for entry in self._entries]
         place = names.index(self._entry.name)
         after = [*self._entries[place + 1 :], *self._entries[:place]]
-        following = next((entry for entry in after if not kept.standing(entry).is_done), None)
+        following = next((entry for entry in after if not saved.standing(entry).is_done), None)
         if following is None:
-            self._post(Told("Every exercise is done."))
+            self._post(StatusLine("Every exercise is done."))
             return
         self._turn_to(following, following.stub)
         self._follow()
@@ -239,9 +239,9 @@ class _Loop:
     def _turn_to(self, entry: Entry, path: Path) -> None:
         self._entry, self._path = entry, path
         self._entries = discover(entry.root)
-        self._card = kept.card_for(entry, path)
+        self._card = saved.card_for(entry, path)
         self._keeps = can_keep(self._card)
-        subject = Subject(
+        subject = WatchedExercise(
             entry.id,
             entry.exercise.title,
             str(path.resolve()),
@@ -249,11 +249,11 @@ class _Loop:
             tuple(one.id for one in self._entries),
             entry.solution.is_file(),
         )
-        latest = kept.record_beside(self._card)
+        latest = saved.record_beside(self._card)
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
-        self._state = State(subject, self._shelf(), run=self._runs + 1, record=mine, attempts=kept.attempts(entry))
+        self._state = State(subject, self._shelf(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry))
         self._shown = None
         if self._live is not None:
             self._live.turn_to(entry.exercise.title)
@@ -266,14 +266,14 @@ class _Loop:
         self._follower.enter_context(Follower(self._path, read_submission, self._post))
 
     def _shelf(self) -> tuple[Standing, ...]:
-        return tuple(kept.standing(entry) for entry in self._entries)
+        return tuple(saved.standing(entry) for entry in self._entries)
 
     # -- what takes time, on the lane's thread -----------------------------------------------------------------------
 
     def _grading(self, wanted: Grade) -> Errand:
         entry, path = self._entry, self._path
 
-        def run(consent: Consent) -> None:
+        def run(consent: CancelToken) -> None:
             record = self._graded(consent, entry, path, wanted.source, wanted.run, wanted.first)
             attempts = self._kept(entry, path, record)
             self._post(Graded(wanted.run, record, attempts, self._shelf()))
@@ -283,7 +283,7 @@ class _Loop:
         return run
 
     def _graded(
-        self, consent: Consent, entry: Entry, path: Path, source: str, run: int, first: frozenset[str] = frozenset()
+        self, consent: CancelToken, entry: Entry, path: Path, source: str, run: int, first: frozenset[str] = frozenset()
     ) -> Record:
         server, anchor = self._processes.ready(entry)
         consent.check()
@@ -298,7 +298,9 @@ class _Loop:
             consent.check()
             self._post(Heard(run, result))
 
-        record = grade(ordered, Leash(server, consent), heard, anchor, self._truth(entry, on_gpu=server.mode == "gpu"))
+        record = grade(
+            ordered, CancellableServer(server, consent), heard, anchor, self._truth(entry, on_gpu=server.mode == "gpu")
+        )
         consent.check()
         return order.in_order(record, entry.exercise)
 
@@ -318,7 +320,7 @@ class _Loop:
 
     def _kept(self, entry: Entry, path: Path, record: Record) -> int:
         """Write the scorecard of a file, here and to the page that is served; return how many attempts there were."""
-        card = kept.card_for(entry, path)
+        card = saved.card_for(entry, path)
         if self._keeps:
             page = keep(entry, record, card)
         else:
@@ -327,14 +329,14 @@ class _Loop:
             page = html.render(record)
         if self._live is not None and card == self._card:
             self._live.show(page)
-        return kept.attempts(entry)
+        return saved.attempts(entry)
 
-    def _replaying(self, wanted: Replay) -> Errand:
+    def _replaying(self, wanted: ReplayCase) -> Errand:
         entry, path = self._entry, self._path
 
-        def run(consent: Consent) -> None:
+        def run(consent: CancelToken) -> None:
             server, _ = self._processes.ready(entry)
-            from grader import plan
+            from grader.exercise import plan
             from grader.grading import Job, grade
             from grader.report import terminal
 
@@ -344,18 +346,18 @@ class _Loop:
             command, file = f"grade replay {wanted.token}", str(path.resolve())
             job = Job(entry, file, wanted.source, planned, command, now(), shrink=False, compiled=False)
             truth = self._truth(entry, on_gpu=server.mode == "gpu")
-            record = grade(job, Leash(server, consent), truth=truth)
+            record = grade(job, CancellableServer(server, consent), truth=truth)
             consent.check()
             paper = self._paper()
             text = terminal.render(
                 record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only, focus=record.parts[0].name
             )
-            self._post(Shown(wanted.run, text))
+            self._post(TextShown(wanted.run, text))
 
         return run
 
     def _grading_all(self, wanted: GradeAll) -> Errand:
-        def run(consent: Consent) -> None:
+        def run(consent: CancelToken) -> None:
             for entry in self._entries:
                 # A file that cannot be graded leaves the others to be graded; the list says how far each is.
                 with suppress(UsageError):
@@ -367,7 +369,7 @@ class _Loop:
             if self._keeps:
                 write_index(self._entries)
             table = shelf.table(self._entries, self._paper().ascii_only)
-            self._post(Shown(wanted.run, table, self._shelf()))
+            self._post(TextShown(wanted.run, table, self._shelf()))
 
         return run
 

@@ -35,7 +35,7 @@ _MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
 
 
 @dataclass(frozen=True)
-class Rules:
+class MarkRules:
     """How marks become cells. ids: Canvas' number of an exercise's assignment, by exercise. of_judged: take what could
     be judged for the whole; parts_left_out_too: also where nothing of a whole part was judged. scale: fit points to a
     column that is worth another number.
@@ -48,7 +48,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ImportSheet:
     """A file for the importer: its text, how many scores it sets, and what is not in it and why."""
 
     text: str
@@ -56,7 +56,7 @@ class Sheet:
     left_out: tuple[str, ...]
 
 
-def fresh(book: Gradebook, exercise: str, rules: Rules) -> Sheet:
+def fresh(book: Gradebook, exercise: str, rules: MarkRules) -> ImportSheet:
     """One exercise's scores, a line for every student who has one."""
     assignment = _assignment(book, exercise)
     notes = _Notes()
@@ -69,10 +69,10 @@ def fresh(book: Gradebook, exercise: str, rules: Rules) -> Sheet:
                 rows.append([*_identity(student, notes), cell])
     possible = ["    Points Possible", *[""] * (len(_IDENTITY) - 1), view.points(assignment.max_points)]
     sheet = text([*_IDENTITY, _header(assignment, rules)], [possible, *rows])
-    return Sheet(sheet, len(rows), notes.lines(exercise))
+    return ImportSheet(sheet, len(rows), notes.lines(exercise))
 
 
-def update(book: Gradebook, exported: str, rules: Rules) -> Sheet:
+def update(book: Gradebook, exported: str, rules: MarkRules) -> ImportSheet:
     """The scores in the columns of a gradebook that Canvas exported.
 
     Only who a student is and the exercises' columns are written: any other column is as old as the export, and would
@@ -105,7 +105,7 @@ def update(book: Gradebook, exported: str, rules: Rules) -> Sheet:
     seen = {student.id for _, student in matched}
     notes.add("no line of the gradebook is theirs", *(one.id for one in book.students if one.id not in seen))
     notes.add("the gradebook has no column", *(name for name, place in columns.items() if place is None))
-    return Sheet(text(header, [*first, *rows], table.delimiter), written, notes.lines())
+    return ImportSheet(text(header, [*first, *rows], table.delimiter), written, notes.lines())
 
 
 class _Notes:
@@ -128,7 +128,7 @@ def _some(who: Sequence[str]) -> str:
     return f"{shown} and {len(who) - 5} more" if len(who) > 5 else shown
 
 
-def _cell(mark: Mark, possible: float, rules: Rules, notes: _Notes) -> str:
+def _cell(mark: Mark, possible: float, rules: MarkRules, notes: _Notes) -> str:
     """The score; empty where none is to be written."""
     if mark.override is None:
         if mark.status == "missing":
@@ -151,7 +151,7 @@ def _assignment(book: Gradebook, exercise: str) -> Assignment:
     return next(one for one in book.assignments if one.id == exercise)
 
 
-def _header(assignment: Assignment, rules: Rules) -> str:
+def _header(assignment: Assignment, rules: MarkRules) -> str:
     """The column's title, which never looks like an assignment's number unless it is one."""
     title = view.line(f"{assignment.id} {assignment.title}", 200)
     if _DROPPED.search(title):
@@ -223,7 +223,7 @@ def _parse(exported: str) -> _Table:
     return _Table(delimiter, header, identity, points, people)
 
 
-def _column(table: _Table, assignment: Assignment, rules: Rules) -> int | None:
+def _column(table: _Table, assignment: Assignment, rules: MarkRules) -> int | None:
     """The place of an exercise's column: by Canvas' number, else the one whose title begins with the exercise's id."""
     if assignment.id in rules.ids:
         wanted = str(rules.ids[assignment.id])
@@ -253,7 +253,7 @@ def _number(header: str) -> str:
     return found[1] if found else ""
 
 
-def _possible(table: _Table, place: int, assignment: Assignment, rules: Rules) -> float:
+def _possible(table: _Table, place: int, assignment: Assignment, rules: MarkRules) -> float:
     """What the column is worth. Raises UsageError where that differs and no scaling was asked for."""
     said = table.points[place].strip() if table.points else ""
     try:

@@ -17,7 +17,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 @dataclass(frozen=True)
-class Place:
+class RunnerEnvironment:
     """Where the submission stands, as the runner's environment says."""
 
     classroom: str
@@ -35,7 +35,7 @@ class Place:
             raise UsageError(f"SUBMISSION_TAG must start with submit/, got {self.submission!r}")
 
 
-def files(record: Record, place: Place) -> dict[str, str]:
+def files(record: Record, place: RunnerEnvironment) -> dict[str, str]:
     """result.json, and the text that the student reads. Raises GradeError where the grader itself failed: the platform
     then keeps what it has.
     """
@@ -46,7 +46,7 @@ def files(record: Record, place: Place) -> dict[str, str]:
     return {"result.json": render(record, place), "release-body.md": markdown.summary(record)}
 
 
-def render(record: Record, place: Place) -> str:
+def render(record: Record, place: RunnerEnvironment) -> str:
     """The document; what nobody judged is left out of rows and sums."""
     judged = [check for check in record.checks if check.status not in UNJUDGED]
     factor = _factor(judged)

@@ -11,23 +11,23 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
+from grader.diagnosis.explain import Diagnosis
+from grader.exercise.model import Agrees, Compiles, Fresh, Part, UsesKernels, WorkModel, check_id
+from grader.exercise.plan import PlannedCheck
 from grader.grading.compilation import Compilation
-from grader.grading.diagnosis import Diagnosis
 from grader.grading.fitness import unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
-from grader.judge.ahead import Ahead
 from grader.judge.bench import Bench
-from grader.judge.causes import Failure, missing_function, why_not_loaded
+from grader.judge.failures import Failure, missing_function, why_not_loaded
+from grader.judge.oracle_prefetch import Ahead
 from grader.judge.rules import decide
 from grader.judge.truth import Truth
-from grader.model.exercise import Agrees, Compiles, Fresh, Part, UsesKernels, WorkModel, check_id
-from grader.plan import PlannedCheck
 from grader.protocol.messages import Loaded
 from grader.record import CheckResult, Status
 from grader.sandbox.outcome import Finished
-from grader.sandbox.pair import Pair, Told
+from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
 
 # A part that ran out of time this often is not waited for again.
@@ -51,7 +51,7 @@ class Answers:
         lock: GpuLock | None,
         compilation: Compilation,
         diagnosis: Diagnosis,
-        refusal: Callable[[Told, int], str],
+        refusal: Callable[[RecordedAnswer, int], str],
     ) -> None:
         self._refusal = refusal
         self._job = job

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import monotonic
 
-from grader.compiled.runner import Compiling
-from grader.grading.diagnosis import Diagnosis
+from grader.diagnosis.explain import Diagnosis
+from grader.exercise.model import Compiles, UsesKernels
+from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
+from grader.judge.compiler import Compiling
 from grader.judge.compiles import compiles, compiles_nowhere
-from grader.model.exercise import Compiles, UsesKernels
-from grader.plan import Plan, PlannedCheck
 from grader.record import CheckResult, Status
 
 # A check that asks what kernels compile to waits for it so long.

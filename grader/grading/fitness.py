@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grader import machine
-from grader.model.exercise import Compiles
-from grader.plan import PlannedCheck
+from grader.exercise.model import Compiles
+from grader.exercise.plan import PlannedCheck
 
 
 def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.catalogue import Entry
-from grader.plan import Plan
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Event, Thread
 
-from grader.plan import Plan, PlannedCase, PlannedCheck
+from grader.exercise.plan import Plan, PlannedCase, PlannedCheck
 from grader.protocol.configurations import lightest, likeness
 from grader.protocol.messages import Call, Precompile, Recipe
 from grader.sandbox.joining import Joining
-from grader.sandbox.pair import Pair, Told
+from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.session import Session
 
 # One kernel; compiling itself is not counted.
@@ -52,7 +52,7 @@ class _Prefetch:
         self._compilers = compilers
         self._plan = plan
         self._stopped = Event()
-        self._waiting: SimpleQueue[Told | None] = SimpleQueue()
+        self._waiting: SimpleQueue[RecordedAnswer | None] = SimpleQueue()
         self._joining = Joining()
 
     def run(self) -> None:
@@ -81,7 +81,7 @@ class _Prefetch:
             if self._stopped.is_set() or self._is_needless():
                 return
             told = pair.record(_call(planned, one))
-            if not isinstance(told, Told) or not told.is_replayed:
+            if not isinstance(told, RecordedAnswer) or not told.is_replayed:
                 continue
             kind = likeness(told.trace, lightest(told.trace))
             if kind not in seen:

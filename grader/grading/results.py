@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from grader.cleaning import clean
-from grader.judge.causes import Failure
+from grader.exercise.model import SpeedBand
+from grader.exercise.plan import PlannedCheck
+from grader.judge.failures import NO_CAUSE, Failure
 from grader.judge.ruling import Ruling
-from grader.model.exercise import SpeedBand
-from grader.plan import PlannedCheck
-from grader.record import UNJUDGED, Cause, CheckResult, Counterexample, Status
-
-# Nothing that a learner did wrong, or did at all.
-NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
+from grader.record import Cause, CheckResult, Counterexample, Status
+from grader.text import clean
 
 
 def result_of(

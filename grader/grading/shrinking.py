@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from time import monotonic
 
+from grader.exercise.cases import Case, Space
+from grader.exercise.plan import PlannedCase, PlannedCheck, ReplayToken
 from grader.grading.job import Job
 from grader.grading.smallest import smallest
 from grader.judge.bench import Bench
-from grader.judge.causes import Failure
+from grader.judge.failures import Failure
 from grader.judge.rules import failure_of, shrinkable
-from grader.model.cases import Case, Space
-from grader.plan import PlannedCase, PlannedCheck, ReplayToken
 from grader.record import Counterexample
 
 _CHECK_S = 2.0

@@ -10,8 +10,8 @@ from time import monotonic
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import HypothesisException
 
-from grader.model.cases import Case, Choice, Size, Space
-from grader.plan import shrinking_strategy
+from grader.exercise.cases import Case, Choice, Size, Space
+from grader.exercise.plan import shrinking_strategy
 
 # Enough to find a failing case again and to halve every axis a dozen times; the clock is only the backstop.
 _MOST_TRIALS = 150

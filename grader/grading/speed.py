@@ -11,18 +11,18 @@ from dataclasses import replace
 from time import monotonic
 
 from grader import machine
+from grader.exercise.cases import Case
+from grader.exercise.model import Part, SpeedBand
+from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
-from grader.model.cases import Case
-from grader.model.exercise import Part, SpeedBand
-from grader.plan import PlannedCheck
 from grader.protocol.messages import Call, Gauged, Recipe
 from grader.record import CheckResult, Status
 from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session
 from grader.speed import prediction
-from grader.speed.stadium import Stadium
+from grader.speed.setup import TimingSetup
 from grader.speed.suite import Suite, Traced, fits
 from grader.timeline import spent
 
@@ -33,10 +33,10 @@ _DECOY_SEED = 1
 _Waiting = tuple[PlannedCheck, dict[Case, Traced]]
 
 
-class Speed:
+class SpeedResult:
     """Of one grading."""
 
-    def __init__(self, job: Job, pair: Pair, stadium: Stadium, answers: Answers) -> None:
+    def __init__(self, job: Job, pair: Pair, stadium: TimingSetup, answers: Answers) -> None:
         self._job = job
         self._pair = pair
         self._stadium = stadium
@@ -85,7 +85,7 @@ class Speed:
         return found
 
     def predicted(
-        self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.Gpu | None
+        self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.CudaDevice | None
     ) -> CheckResult:
         """The check's result; for a check on speed, of a part with right answers, with what the roofline predicts."""
         result, band = found[planned.id], planned.check.rule

@@ -15,19 +15,20 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
-from grader.catalogue import Entry
-from grader.compiled.kept import place_for
-from grader.compiled.runner import Compiling
+from grader.compile.cache import place_for
+from grader.diagnosis.explain import Diagnosis
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Agrees, Part, Rule, SpeedBand, WorkModel
+from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.compilation import Compilation
-from grader.grading.diagnosis import Diagnosis
 from grader.grading.job import Job
 from grader.grading.prefetch import prefetching
 from grader.grading.results import was_run
-from grader.grading.speed import Speed
+from grader.grading.source_scan import sightings
+from grader.grading.speed import SpeedResult
+from grader.judge.compiler import Compiling
 from grader.judge.truth import MOST_KNOWN, Truth
-from grader.model.exercise import Agrees, Part, Rule, SpeedBand, WorkModel
-from grader.plan import Plan, PlannedCheck
 from grader.protocol.messages import Start
 from grader.record import (
     SCHEMA,
@@ -48,10 +49,9 @@ from grader.sandbox.pair import Pair, paired
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
-from grader.speed.anchor import Anchor
-from grader.speed.stadium import opened
+from grader.speed.baseline_process import BaselineProcess
+from grader.speed.setup import opened
 from grader.timeline import Stretch, age_s, since, spent
-from grader.tripwire import sightings
 
 # On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
 _GPU_PATIENCE_S = 20.0
@@ -61,7 +61,7 @@ def grade(
     job: Job,
     server: Server,
     on_result: Callable[[CheckResult], None] = lambda result: None,
-    anchor: Anchor | None = None,
+    anchor: BaselineProcess | None = None,
     truth: Truth | None = None,
 ) -> Record:
     """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided.
@@ -97,7 +97,7 @@ def grade(
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
         answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis, refusal)
-        speed = Speed(job, pair, stadium, answers)
+        speed = SpeedResult(job, pair, stadium, answers)
 
         def send_compiler() -> None:
             compiling.send(lambda: server.beside("compile"))

@@ -16,15 +16,14 @@ from typing import Literal
 
 import torch
 
-from grader.judge.ahead import Ahead
-from grader.judge.causes import Failure, Seen, check_device, examine
-from grader.judge.clues import sure
+from grader.exercise.cases import Case, Value
+from grader.exercise.model import Part
+from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
-from grader.judge.contrast import Tried
+from grader.judge.failures import Failure, WrongCall, check_device, examine
+from grader.judge.oracle_prefetch import Ahead
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import unlike, whole_numbers
-from grader.model.cases import Case, Value
-from grader.model.exercise import Part
 from grader.protocol.configurations import Configurations, configurations_in
 from grader.protocol.messages import (
     COMPUTED,
@@ -33,7 +32,7 @@ from grader.protocol.messages import (
     TOO_SLOW,
     UNTOLD,
     Call,
-    Launch,
+    LaunchInfo,
     Raised,
     Recipe,
     Returned,
@@ -43,7 +42,7 @@ from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
-from grader.sandbox.pair import Pair, Told, seeds_after
+from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 
 # So many right answers are remembered, and so many elements tell that one comes again.
 _RECENT = 6
@@ -56,7 +55,7 @@ _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, 
 # What Triton's autotuner goes on after.
 
 # What came of recording a call; None: its part is not recorded.
-_Said = Told | Raised | Unanswered | None
+_Said = RecordedAnswer | Raised | Unanswered | None
 
 
 class NotRunHere(Exception):
@@ -64,7 +63,16 @@ class NotRunHere(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class TriedCase:
+    """A case that was run, whether it failed, and the seed of its inputs."""
+
+    case: Case
+    failed: bool
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class CallRequest:
     """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
 
     part: whose function is called; None: that of the bench. configurations: which ones of autotuned kernels are tried,
@@ -88,10 +96,10 @@ class Request:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RecordedRequest:
     """A request, what came of recording it, and the recipe that it is judged on."""
 
-    request: Request
+    request: CallRequest
     told: _Said
     recipe: Recipe
 
@@ -111,7 +119,7 @@ class Trial:
     failure: Failure | None
     worst: float
     untold: tuple[str, ...] = ()
-    told: Told | None = None
+    told: RecordedAnswer | None = None
     tuning: tuple[Configurations, ...] = ()
     left_out: str = ""
 
@@ -127,7 +135,7 @@ class Trial:
         return max((len(one.words) for one in self.tuning), default=0)
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launches(self) -> tuple[LaunchInfo, ...]:
         """The kernels that the call launched."""
         return self.outcome.answer.launches if isinstance(self.outcome, Finished) else ()
 
@@ -164,7 +172,9 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
     )
 
 
-def _evidence_of_trace(request: Request, told: Told, outcome: Outcome, untold: tuple[str, ...]) -> Evidence:
+def _evidence_of_trace(
+    request: CallRequest, told: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
+) -> Evidence:
     deeds = [_words(deed.name, deed.line) for deed in told.deeds]
     is_replayed = told.is_replayed and not untold
     kernels, operations, launched, moved = told.kernels, frozenset[str](), 0, 0
@@ -198,7 +208,7 @@ def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
     return tuple(replace(deed, of=deed.of or (*of_line[deed.line],)) for deed in deeds if deed.name in READING)
 
 
-def _is_answer_to(seen: Seen, earlier: tuple[Expected, ...]) -> bool:
+def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
     """Whether what was returned is right for `earlier`, to the last element of more than a few."""
     if sum(output.value.numel() for output in earlier) < _TELLING:
         return False
@@ -229,11 +239,11 @@ class Bench:
     salt: str
     ahead: Ahead
     evidence: list[Evidence] = field(default_factory=list)
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     most_s: float = math.inf
     interpreter: Pair | None = None
-    refusal: Callable[[Told, int], str] = lambda told, place: ""
+    refusal: Callable[[RecordedAnswer, int], str] = lambda told, place: ""
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
@@ -268,13 +278,13 @@ class Bench:
 
     def try_case(self, case: Case, seed: int) -> Trial:
         """Run the part's function on one case and examine what it returned."""
-        return next(iter(self.tries([Request(case, seed)])))
+        return next(iter(self.tries([CallRequest(case, seed)])))
 
     def repeat(self, recipe: Recipe) -> Trial:
         """Run the part's function once more on the very inputs of an earlier trial; on other decoys."""
-        return next(iter(self.tries([Request(Case(recipe.case), recipe.seed)], known=True)))
+        return next(iter(self.tries([CallRequest(Case(recipe.case), recipe.seed)], known=True)))
 
-    def tries(self, requests: Sequence[Request], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
+    def tries(self, requests: Sequence[CallRequest], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
         """Run the part's function on one request after another and examine what it returned.
 
         chained: all are recorded before the first is replayed, the seeds that count depend on all of the traces, and
@@ -295,26 +305,26 @@ class Bench:
             # Where a replay could not be finished, what was recorded after it is recorded anew.
             waiting = waiting[done:] if stale and not chained else []
 
-    def _batch(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Generator[Trial]:
+    def _batch(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Generator[Trial]:
         """Record the requests, and replay them for as long as that goes well."""
         self._lost = False
         # A thread that was never asked for its number of threads computes products on every core.
         early = self.pair.side_by_side(prepare=torch.get_num_threads)
-        calls: list[_Asked] = []
+        calls: list[_RecordedRequest] = []
         left, direct = True, False
         try:
             for asked in self._asked(requests, chained=chained, known=known):
-                if isinstance(asked.told, Told) and not chained and len(requests) > 1:
+                if isinstance(asked.told, RecordedAnswer) and not chained and len(requests) > 1:
                     call_of = partial(self._expecting, asked.request, asked.recipe)
                     places = self._configurations(asked.request, asked.told)
                     self.pair.begin_apart(early, len(calls), asked.told, call_of, places)
                 calls.append(asked)
-            left = any(isinstance(one.told, Told) for one in calls)
+            left = any(isinstance(one.told, RecordedAnswer) for one in calls)
             # Of calls that build on each other, all are made in the same process.
-            direct = chained and any(isinstance(one.told, Told) and not one.told.is_replayed for one in calls)
+            direct = chained and any(isinstance(one.told, RecordedAnswer) and not one.told.is_replayed for one in calls)
             self.ahead.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
             for place, asked in enumerate(calls):
-                left = any(isinstance(one.told, Told) for one in calls[place + 1 :])
+                left = any(isinstance(one.told, RecordedAnswer) for one in calls[place + 1 :])
                 trial = self._examined(asked, early.outcome(place), direct=direct)
                 if trial.failure:
                     # Whoever asks on needs the replayers to be idle.
@@ -325,20 +335,22 @@ class Bench:
             if left or direct or self._lost:
                 self.pair.skip()
 
-    def _asked(self, requests: Sequence[Request], *, chained: bool, known: bool) -> Iterator[_Asked]:
+    def _asked(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
         """Record the requests, and yield each with the recipe that counts: chained ones when all are recorded."""
         # Decoys that are the true inputs would let a trace hold the answer.
         decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
         told_of = zip(requests, self._until_one_fails(decoys), strict=False)
-        said: Iterator[tuple[Request, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
+        said: Iterator[tuple[CallRequest, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
         for group in [[*said]] if chained else ([one] for one in said):
             asked = [request for request, _ in group]
-            tolds = [told for _, told in group if isinstance(told, Told)]
+            tolds = [told for _, told in group if isinstance(told, RecordedAnswer)]
             planned = list(map(self._recipe, asked))
             recipes = self._counting(planned, asked, tolds) if tolds and not known else planned
-            yield from (_Asked(*said, recipe) for said, recipe in zip(group, recipes, strict=True))
+            yield from (_RecordedRequest(*said, recipe) for said, recipe in zip(group, recipes, strict=True))
 
-    def _counting(self, planned: Sequence[Recipe], requests: Sequence[Request], tolds: Sequence[Told]) -> list[Recipe]:
+    def _counting(
+        self, planned: Sequence[Recipe], requests: Sequence[CallRequest], tolds: Sequence[RecordedAnswer]
+    ) -> list[Recipe]:
         """Return the recipes of calls with the seeds that count."""
 
         def drawn(draw: int) -> list[Recipe]:
@@ -356,7 +368,7 @@ class Bench:
     def _whole_numbers(self, recipe: Recipe) -> tuple[bytes, ...]:
         return whole_numbers(self.truth.inputs(recipe))
 
-    def _until_one_fails(self, requests: Sequence[Request]) -> Iterator[Request]:
+    def _until_one_fails(self, requests: Sequence[CallRequest]) -> Iterator[CallRequest]:
         """Yield the requests for as long as calls can be made."""
         self._stopped = False
         for request in requests:
@@ -364,7 +376,7 @@ class Bench:
                 return
             yield request
 
-    def _recorded(self, request: Request) -> _Said:
+    def _recorded(self, request: CallRequest) -> _Said:
         part = request.part or self.part
         if not part.is_replayed:
             return None
@@ -372,13 +384,13 @@ class Bench:
         told = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
         # A case that is left out ends nothing: others may be written.
         left_out = isinstance(told, Raised) and told.verdict == "not_implemented"
-        self._stopped = not isinstance(told, Told) and not left_out
+        self._stopped = not isinstance(told, RecordedAnswer) and not left_out
         return told
 
-    def _recipe(self, request: Request) -> Recipe:
+    def _recipe(self, request: CallRequest) -> Recipe:
         return Recipe((request.part or self.part).name, dict(request.case), request.seed, request.patch_seed)
 
-    def _call(self, request: Request, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
+    def _call(self, request: CallRequest, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
         part = request.part or self.part
         return Call(
             recipe,
@@ -393,11 +405,11 @@ class Bench:
             defaults=left_out(part, recipe),
         )
 
-    def _expecting(self, request: Request, recipe: Recipe) -> Call:
+    def _expecting(self, request: CallRequest, recipe: Recipe) -> Call:
         """Return the call of a recipe, with room for the outputs that it should have."""
         return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
-    def _examined(self, asked: _Asked, early: Outcome | None, *, direct: bool) -> Trial:
+    def _examined(self, asked: _RecordedRequest, early: Outcome | None, *, direct: bool) -> Trial:
         """Have a call replayed or made, unless `early` came of it already, and examine what came of it."""
         request, told, recipe = asked.request, asked.told, asked.recipe
         part = request.part or self.part
@@ -405,7 +417,7 @@ class Bench:
         call = self._expecting(request, recipe)
         untold: tuple[str, ...] = ()
         is_replay = False
-        if isinstance(told, Told):
+        if isinstance(told, RecordedAnswer):
             places = self._configurations(request, told)
             told, outcome, untold = self._replayed(told, call, early, places, direct=direct)
             is_replay = told.is_replayed and not (untold or direct)
@@ -429,13 +441,13 @@ class Bench:
             rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
             failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
         if failure and isinstance(outcome, Finished):
-            failure = self._seen(failure, Seen(recipe, outcome, expected))
+            failure = self._seen(failure, WrongCall(recipe, outcome, expected))
         elif part is self.part:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
         if part is self.part and request.is_plain:
-            self.tried.append(Tried(request.case, failure is not None, request.seed))
-        tuning = configurations_in(told.trace) if isinstance(told, Told) and not untold else ()
-        known = told if isinstance(told, Told) else None
+            self.tried.append(TriedCase(request.case, failure is not None, request.seed))
+        tuning = configurations_in(told.trace) if isinstance(told, RecordedAnswer) and not untold else ()
+        known = told if isinstance(told, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, known, tuning)
 
     def _not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
@@ -461,14 +473,14 @@ class Bench:
         """Return which of so many configurations are passed over although they can be interpreted, and why."""
         return self._refused.get((part, count), {})
 
-    def _configurations(self, request: Request, told: Told) -> tuple[int, ...]:
+    def _configurations(self, request: CallRequest, told: RecordedAnswer) -> tuple[int, ...]:
         """Return which configurations a call tries; none: all."""
         count = told.configurations
         refused = self.refused(told.call.recipe.part, count)
         kept = tuple(place for place in range(count) if place not in refused) if refused else ()
         return request.configurations or kept
 
-    def why_refused(self, told: Told, place: int, outcome: Outcome) -> str:
+    def why_refused(self, told: RecordedAnswer, place: int, outcome: Outcome) -> str:
         """Say why an autotuner passes over a configuration that was wrong; an empty text where it does not."""
         if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
             return outcome.message.partition("\n")[0][:200] or outcome.kind
@@ -492,7 +504,9 @@ class Bench:
             self._fitting[key] = not self.refusal(told, place)
         return self._fitting[key]
 
-    def _passing_over(self, told: Told, call: Call, outcome: Outcome, expected: tuple[Expected, ...]) -> Outcome:
+    def _passing_over(
+        self, told: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
+    ) -> Outcome:
         """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
         part, count = call.recipe.part, told.configurations
         untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
@@ -522,8 +536,8 @@ class Bench:
         return " and ".join(call.arguments[count:])
 
     def _replayed(
-        self, told: Told, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
-    ) -> tuple[Told, Outcome, tuple[str, ...]]:
+        self, told: RecordedAnswer, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
+    ) -> tuple[RecordedAnswer, Outcome, tuple[str, ...]]:
         """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
         untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
         if told.is_replayed and not direct:
@@ -540,10 +554,10 @@ class Bench:
             untold = ("a call before it, which it builds on, could not be replayed",)
         return told, self.call(call), untold
 
-    def kernels_matter(self, request: Request) -> bool:
+    def kernels_matter(self, request: CallRequest) -> bool:
         """Whether a replay gives something else when its launches are left out."""
         told = self.pair.record(self._call(request, self._recipe(request)))
-        if not isinstance(told, Told) or not told.is_replayed:
+        if not isinstance(told, RecordedAnswer) or not told.is_replayed:
             return True
         slots, offset = [], 0
         for output in told.trace.outputs:
@@ -559,7 +573,7 @@ class Bench:
 
     def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
         """Run the part's function once in the submission's own process, the way the part is called."""
-        return self.call(self._call(Request(Case(recipe.case), recipe.seed), recipe, slots))
+        return self.call(self._call(CallRequest(Case(recipe.case), recipe.seed), recipe, slots))
 
     def call(self, call: Call) -> Outcome:
         """Run a function once in the submission's own process."""
@@ -585,7 +599,7 @@ class Bench:
         right = examine(outcome, trial.expected, inputs, self.path)[0] is None
         return "by other means" if right else ""
 
-    def _seen(self, failure: Failure, seen: Seen) -> Failure:
+    def _seen(self, failure: Failure, seen: WrongCall) -> Failure:
         """The failure with what was seen; and whether it is the right answer to another call, of not long ago."""
         clues = failure.clues
         if failure.cause.mismatch is not None and any(_is_answer_to(seen, earlier) for earlier in self.recent):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from grader.judge.truth import Expected
-from grader.protocol.messages import Launch
+from grader.protocol.messages import LaunchInfo
 from grader.record import Difference, Mismatch, Picture, clean, number
 
 _FIRST = 5
@@ -69,7 +69,7 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
     return Comparison(got, wrong, error, worst)
 
 
-def describe(comparison: Comparison, expected: Expected, launches: Sequence[Launch] = ()) -> Mismatch:
+def describe(comparison: Comparison, expected: Expected, launches: Sequence[LaunchInfo] = ()) -> Mismatch:
     """The mismatch in numbers, words and a picture."""
     wrong, error = comparison.wrong, comparison.error
     shape = tuple(wrong.shape)
@@ -164,7 +164,7 @@ class _Tile:
         return f"tile {place} of {self.count} along axis {self.axis} ({clean(self.name, 40)}={self.block})"
 
 
-def _tiles(shape: tuple[int, ...], launches: Sequence[Launch]) -> list[_Tile]:
+def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile]:
     """How an output is cut into tiles, where a launch's grid and block sizes reveal it."""
     for launch in launches:
         found, grid = [], list(launch.grid)

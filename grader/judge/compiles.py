@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.compiled.kept import Outcome
-from grader.compiled.runner import LATE, NO_KERNEL
-from grader.judge.causes import Failure
-from grader.judge.clues import Clue
+from grader.compile.cache import CompileOutcome
+from grader.exercise.model import Compiles
+from grader.judge.clue import Clue
+from grader.judge.compiler import LATE, NO_KERNEL
+from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
-from grader.model.exercise import Compiles
 from grader.record import Cause, CompiledKernel, Number
 
 # What makes a kernel unfit; other findings cost speed, which is judged where it can be.
@@ -22,7 +22,7 @@ _OTHER_CODE = (
 )
 
 
-def compiles(outcomes: Sequence[Outcome], rule: Compiles) -> Ruling:
+def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
     """Every kernel compiles for every target, fits there, and keeps its registers."""
     metrics: dict[str, Number] = {}
     for outcome in outcomes:
@@ -39,7 +39,7 @@ def compiles(outcomes: Sequence[Outcome], rule: Compiles) -> Ruling:
     return Ruling(None, metrics=metrics)
 
 
-def compiles_nowhere(outcomes: Sequence[Outcome]) -> Failure | None:
+def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
     """The failure of a part whose kernels the interpreter runs, but for none of the GPUs the compiler takes."""
     errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
@@ -51,11 +51,11 @@ def compiles_nowhere(outcomes: Sequence[Outcome]) -> Failure | None:
     return replace(errors[0], cause=replace(errors[0].cause, title=title, help=told))
 
 
-def _not_implemented(outcome: Outcome) -> Failure:
+def _not_implemented(outcome: CompileOutcome) -> Failure:
     return Failure("not_implemented", Cause("not_implemented", "Not implemented yet", outcome.why))
 
 
-def _refused(outcome: Outcome) -> Failure | None:
+def _refused(outcome: CompileOutcome) -> Failure | None:
     if not outcome.why and outcome.kernels:
         return None
     if any(finding.kind == "compile_error" for kernel in outcome.kernels for finding in kernel.findings):
@@ -95,7 +95,7 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | N
     return None
 
 
-def _no_tensor_cores(outcome: Outcome) -> Failure:
+def _no_tensor_cores(outcome: CompileOutcome) -> Failure:
     names = ", ".join(kernel.kernel for kernel in outcome.kernels)
     return Failure(
         "fail",

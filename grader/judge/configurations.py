@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from grader.judge.bench import Bench, NotRunHere, Request, Trial
-from grader.judge.causes import Failure
-from grader.plan import PlannedCase
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, CallRequest, NotRunHere, Trial
+from grader.judge.failures import Failure
 from grader.protocol.configurations import Configurations
 from grader.protocol.messages import Raised
 from grader.record import Number
@@ -22,7 +22,7 @@ _MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
-class Found:
+class ConfigurationRuns:
     """What came of running every configuration. known: how many there are; refused: why some were passed over."""
 
     known: int = 0
@@ -48,7 +48,7 @@ class Found:
         return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
 
 
-def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0) -> Found:
+def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0) -> ConfigurationRuns:
     """Run a case in every configuration, in the interpreter. usual: the same case, run as it is otherwise. spent_s: how
     much of the time that a part's configurations may take went into other cases.
 
@@ -56,16 +56,16 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
     in what is wrong.
     """
     if usual.configurations < 2:
-        return Found()
+        return ConfigurationRuns()
     interpreted = bench.interpreted()
     if interpreted is not bench:
         try:
             usual = interpreted.try_case(one.case, one.seed)
         except NotRunHere:
-            return Found(known=usual.configurations)
+            return ConfigurationRuns(known=usual.configurations)
         if usual.failure or usual.configurations < 2:
-            return Found(known=usual.configurations)
-    found = Found(known=usual.configurations)
+            return ConfigurationRuns(known=usual.configurations)
+    found = ConfigurationRuns(known=usual.configurations)
     before, refused = interpreted.pair.worked_s - spent_s, list[str]()
     with interpreted.aside():
         for first in range(0, found.known, _AT_A_TIME):
@@ -107,7 +107,7 @@ def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tu
     while waiting:
         done = 0
         try:
-            requests = [Request(one.case, one.seed, configurations=(place,)) for place in waiting]
+            requests = [CallRequest(one.case, one.seed, configurations=(place,)) for place in waiting]
             for place, trial in zip(waiting, bench.tries(requests), strict=False):
                 done += 1
                 yield place, trial

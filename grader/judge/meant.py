@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from grader.exercise.cases import Case, Space
+from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Evidence
-from grader.model.cases import Case, Space
-from grader.plan import PlannedCase
 
 # So many are made once more; one that fails is enough.
 _MOST = 2

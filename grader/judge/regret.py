@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, isnan, log, prod
 
+from grader.exercise.model import Regret
+from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
-from grader.judge.causes import Failure, why_not_finished
-from grader.judge.clues import Clue, sure
+from grader.judge.clue import Clue, sure
+from grader.judge.failures import Failure, why_not_finished
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
-from grader.model.exercise import Regret
-from grader.plan import PlannedCase
 from grader.protocol.messages import Recipe, Slot
 from grader.record import Cause, Number, Selection, clean
 from grader.sandbox.outcome import Finished
@@ -24,7 +24,7 @@ _NOTHING_MEASURED = "nothing has been measured yet that choices could be judged 
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceCost:
     """One choice: its cost over the least one, what it is in words and how the best one differs from it, and what each
     thing would have cost over the least; the choice's place among the things that were offered.
     """
@@ -46,13 +46,13 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
     """
     if not bench.truth.has_measurements:
         return Ruling(None, unfit=_NOTHING_MEASURED)
-    choices: list[Choice] = []
+    choices: list[ChoiceCost] = []
     for one in cases:
         found = _choice(bench, one)
         again = _choice(bench, replace(one, seed=one.seed ^ 1)) if not isinstance(found, Failure) else None
         if failure := next((each for each in (found, again) if isinstance(each, Failure)), None):
             return Ruling(failure, one)
-        if isinstance(found, Choice):
+        if isinstance(found, ChoiceCost):
             choices.append(found)
     if not choices:
         return Ruling(None)
@@ -70,7 +70,7 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
     return Ruling(failure, worst[0].one, evidence=evidence, metrics=metrics, share=share, selection=selection)
 
 
-def clues_of(choices: Sequence[Choice]) -> Iterator[Clue]:
+def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
     """What the choices have in common: a place, a thing, or a property that is always the largest or the smallest."""
     free = [choice for choice in choices if len(choice.things) > 1]
     if not free:
@@ -89,7 +89,7 @@ def clues_of(choices: Sequence[Choice]) -> Iterator[Clue]:
     yield Clue("one_criterion", 0.5, "The choices differ from case to case, and cost too much in many.")
 
 
-def _extremes(choices: Sequence[Choice]) -> Iterator[tuple[str, bool]]:
+def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
     """Numbers among the things' fields, or products of two, of which the choice always has the largest or smallest."""
     fields = getattr(choices[0].things[0], "_fields", ())
     numbers = [name for name in fields if isinstance(getattr(choices[0].things[0], name), int)]
@@ -114,7 +114,7 @@ def counted(offers: Sequence[Offer]) -> list[float]:
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
 
 
-def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure | None:
+def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
     """What is chosen in one case; None where nothing was measured that it could be held against."""
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
@@ -132,10 +132,10 @@ def _choice(bench: Bench, one: PlannedCase) -> Choice | Failure | None:
     chosen, best = offers[place].thing, next(offer.thing for offer in offers if offer.ratio == 1)
     ratios = {str(offer.thing): -1.0 if isnan(offer.ratio) else offer.ratio for offer in offers}
     things = tuple(offer.thing for offer in offers)
-    return Choice(one, counted(offers)[place], str(chosen), _difference(chosen, best), ratios, place, things)
+    return ChoiceCost(one, counted(offers)[place], str(chosen), _difference(chosen, best), ratios, place, things)
 
 
-def _selection(choices: Sequence[Choice], source: str) -> Selection:
+def _selection(choices: Sequence[ChoiceCost], source: str) -> Selection:
     """All choices side by side; the things in one order, whatever order each case gave them in."""
     things = tuple(sorted({thing for choice in choices for thing in choice.ratios}))
     return Selection(
@@ -147,7 +147,7 @@ def _selection(choices: Sequence[Choice], source: str) -> Selection:
     )
 
 
-def _told(choice: Choice) -> str:
+def _told(choice: ChoiceCost) -> str:
     if choice.ratio == 1:
         return f"{choice.chosen}: the best there is"
     return f"{choice.chosen}: {choice.ratio:.2f} times the cost of the best: {choice.better}"
@@ -174,7 +174,7 @@ def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
     )
 
 
-def _too_dear(mean: float, band: Regret, worst: Sequence[Choice]) -> Failure:
+def _too_dear(mean: float, band: Regret, worst: Sequence[ChoiceCost]) -> Failure:
     told = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
     return Failure(
         "fail",

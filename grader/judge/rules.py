@@ -8,20 +8,20 @@ from itertools import chain
 from math import prod
 from types import MappingProxyType
 
-from grader.judge.bench import Bench, Evidence, NotRunHere, Request, Trial
-from grader.judge.causes import Failure
-from grader.judge.clues import Clue
+from grader.exercise.cases import Size, Space, Value
+from grader.exercise.model import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
+from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.judge.bench import Bench, CallRequest, Evidence, NotRunHere, Trial
+from grader.judge.clue import Clue
 from grader.judge.compare import compare, tensor_of
-from grader.judge.configurations import Found, every_configuration, others
+from grader.judge.configurations import ConfigurationRuns, every_configuration, others
+from grader.judge.failures import Failure
 from grader.judge.meant import meant_as_well
 from grader.judge.regret import regrets
 from grader.judge.ruling import Ruling
 from grader.judge.stateful import stateful
 from grader.judge.work import works
-from grader.model.cases import Size, Space, Value
-from grader.model.exercise import Agrees, Fresh, Launches, Regret, Stateful, UsesKernels, WorkModel
-from grader.plan import PlannedCase, PlannedCheck
-from grader.protocol.messages import Launch
+from grader.protocol.messages import LaunchInfo
 from grader.protocol.operators import READING
 from grader.record import Cause, Number, clean, number
 from grader.sandbox.outcome import Finished
@@ -102,7 +102,7 @@ def agrees(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     left_out: dict[PlannedCase, str] = {}
     # Only the far ends of a star may have too many programs for the interpreter.
     far = [not rule.cases.space.holds(one.case) for one in cases]
-    requests = [Request(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
+    requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
     trials = bench.tries(requests)
     for one, trial in zip(cases, trials, strict=False):
         if trial.left_out:
@@ -155,9 +155,9 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
 
 def _in_every_configuration(
     bench: Bench, cases: Sequence[PlannedCase], usual: Mapping[PlannedCase, Trial]
-) -> tuple[Found, PlannedCase | None]:
+) -> tuple[ConfigurationRuns, PlannedCase | None]:
     """What came of the largest of the cases, or of the first that fails; and that one."""
-    first, before = Found(), bench.interpreted().pair.worked_s
+    first, before = ConfigurationRuns(), bench.interpreted().pair.worked_s
     for one in cases:
         spent_s = bench.interpreted().pair.worked_s - before
         found = every_configuration(bench, one, usual[one], spent_s)
@@ -237,11 +237,11 @@ def fresh(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
     """
     other = _other_seed(one.seed)
     requests = [
-        Request(one.case, one.seed),
-        Request(one.case, other, storage="same"),
-        Request(one.case, other, patch_seed=one.seed, storage="same"),
-        Request(one.case, one.seed),
-        *(Request(one.case, one.seed + place) for place in range(1, more + 1)),
+        CallRequest(one.case, one.seed),
+        CallRequest(one.case, other, storage="same"),
+        CallRequest(one.case, other, patch_seed=one.seed, storage="same"),
+        CallRequest(one.case, one.seed),
+        *(CallRequest(one.case, one.seed + place) for place in range(1, more + 1)),
     ]
     trials = list(bench.tries(requests, chained=True))
     first = trials[0]
@@ -448,7 +448,7 @@ def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failu
 
 def _idle(bench: Bench, one: PlannedCase) -> Failure | None:
     """Of a wrong answer: whether the kernels have no part in it."""
-    if bench.kernels_matter(Request(one.case, one.seed)):
+    if bench.kernels_matter(CallRequest(one.case, one.seed)):
         return None
     return _policy(
         "outside_kernels",
@@ -499,7 +499,7 @@ def launches(bench: Bench, cases: Sequence[PlannedCase], most: int, space: Space
     return Ruling(None, metrics=metrics)
 
 
-def _wrong_number(one: PlannedCase, seen: Sequence[Launch], most: int) -> Failure:
+def _wrong_number(one: PlannedCase, seen: Sequence[LaunchInfo], most: int) -> Failure:
     count = len(seen)
     title = "Too many launches" if count else "No kernel was launched"
     wanted = "one launch" if most == 1 else f"at most {most} launches"
@@ -510,7 +510,7 @@ def _wrong_number(one: PlannedCase, seen: Sequence[Launch], most: int) -> Failur
     return Failure("fail", Cause("launches", title, rationale, help_text, wanted, str(count)))
 
 
-def _listed(seen: Sequence[Launch]) -> str:
+def _listed(seen: Sequence[LaunchInfo]) -> str:
     names = ", ".join(clean(launch.kernel, 80) for launch in seen[:6])
     return f" ({names})" if names else ""
 

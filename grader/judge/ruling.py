@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from grader.judge.causes import Failure
-from grader.plan import PlannedCase
+from grader.exercise.plan import PlannedCase
+from grader.judge.failures import Failure
 from grader.record import Number, Selection, Work
 
 

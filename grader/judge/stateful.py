@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from grader.judge.bench import Bench, Request
-from grader.judge.causes import Failure
-from grader.judge.clues import Clue
+from grader.exercise.model import Part, Stateful
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, CallRequest
+from grader.judge.clue import Clue
+from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
-from grader.model.exercise import Part, Stateful
-from grader.plan import PlannedCase
 from grader.protocol.messages import Loaded
 from grader.record import Number, number
 
@@ -53,7 +53,7 @@ def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, 
     worst = 0.0
     calls = [(step, part) for step in range(int(one.case[rule.steps])) for part in (*rule.before, bench.part)]
     requests = [
-        Request(
+        CallRequest(
             one.case.changed(step=step),
             one.seed,
             storage="same" if place else "new",

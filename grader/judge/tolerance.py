@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from grader.model.exercise import Tolerance
+from grader.exercise.model import Tolerance
 
 # A GPU's atomic addition takes subnormal terms and results for 0. Two of them may be met on the way to a sum.
 _FLUSHED = 2 * torch.finfo(torch.float32).tiny

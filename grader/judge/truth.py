@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader import tensors
 from grader.errors import GradeError
+from grader.exercise import tensors
+from grader.exercise.model import Part
 from grader.judge.tolerance import allowed_error
-from grader.model.exercise import Part
 from grader.protocol.messages import Recipe, Slot
 from grader.timeline import spent
 

@@ -11,8 +11,8 @@ from itertools import combinations
 
 from torch import Tensor
 
+from grader.exercise.tensors import is_whole
 from grader.protocol.messages import Recipe
-from grader.tensors import is_whole
 
 # In some cases they cannot differ: every sequence is as long as the cache.
 _MOST_DRAWS = 6

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from grader.exercise.formula import evaluate
+from grader.exercise.model import Allowance, WorkModel
+from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench, Evidence, Trial
-from grader.judge.causes import Failure
-from grader.judge.clues import Clue
+from grader.judge.clue import Clue
 from grader.judge.configurations import others, words_of
+from grader.judge.failures import Failure
 from grader.judge.meant import meant_as_well
 from grader.judge.ruling import Ruling
-from grader.model.exercise import Allowance, WorkModel
-from grader.model.formula import evaluate
-from grader.plan import PlannedCase
-from grader.protocol.messages import Launch, Traffic
+from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
 
@@ -138,7 +138,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice), clues))
 
 
-def _plausible(launch: Launch) -> Launch:
+def _plausible(launch: LaunchInfo) -> LaunchInfo:
     """A launch with counts that can be: what the child says may be anything."""
     if launch.traffic is None:
         return launch
@@ -212,7 +212,7 @@ def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
         yield _Limit("traffic", work.moved_bytes, model.moved)
 
 
-def _cause(limit: _Limit, work: Work, launches: Sequence[Launch], advice: str) -> Cause:
+def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: str) -> Cause:
     """What a call uses too much of, with both bounds."""
     formula = limit.allowance.bytes
     match limit.kind:
@@ -250,7 +250,7 @@ def _times(work: Work) -> str:
     return f"{times:.2f}" if times < _MANY else f"{times:,.0f}"
 
 
-def _each(launches: Sequence[Launch]) -> str:
+def _each(launches: Sequence[LaunchInfo]) -> str:
     told = []
     for launch in launches[:4]:
         if launch.traffic:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from grader.cleaning import clean
 from grader.protocol.trace import (
     Choose,
     ConstexprValue,
@@ -18,6 +17,7 @@ from grader.protocol.trace import (
     choices_in,
     launches_in,
 )
+from grader.text import clean
 
 # Sizes and addresses that 16 divides are compiled for on their own, and so are numbers of more than 31 bits.
 _ALIGNED, _WORD = 16, 31

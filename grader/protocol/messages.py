@@ -77,7 +77,7 @@ class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
     role: whether the child runs the submission, or only replays what another child recorded. target: of a child that
-    only compiles, what for: a key of grader.gpus.ARCHITECTURES. packages: modules beyond
+    only compiles, what for: a key of grader.exercise.gpus.ARCHITECTURES. packages: modules beyond
     torch and triton that some part needs; where one is not installed, its name stands for nothing, so that the file
     loads all the same.
     """
@@ -146,7 +146,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordCall:
     """Call one function on decoys, and say what it does (grader.protocol.trace).
 
     call: its recipe is that of the decoys. afresh: what earlier calls made was not replayed, and is to be told anew.
@@ -161,7 +161,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayCall:
     """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
@@ -265,7 +265,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message to the baselines' process: which exercise (grader.catalogue.Entry) it is to know."""
+    """The first message to the baselines' process: which exercise (grader.exercise.catalogue.Entry) it is to know."""
 
     root: str
     name: str
@@ -379,7 +379,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchInfo:
     """One kernel launch: its name, grid, and the integers it was specialised on (block sizes); of a function that the
     CuTe DSL compiled, how often each of CuTe's operations stands in it.
     """
@@ -391,7 +391,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Finding:
+class GuardFinding:
     """What the guard saw in the interpreter: an access outside a tensor, which was not carried out, or a race.
 
     line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
@@ -469,9 +469,9 @@ class Returned:
     outputs: tuple[Form, ...]
     changed: tuple[str, ...]
     overrun: tuple[str, ...]
-    launches: tuple[Launch, ...]
+    launches: tuple[LaunchInfo, ...]
     operators: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[GuardFinding, ...] = ()
     allocated_bytes: int = 0
     configuration: int = -1
 
@@ -486,11 +486,11 @@ class Raised:
     message: str
     frames: tuple[Frame, ...]
     fatal: bool = False
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[GuardFinding, ...] = ()
 
 
 @dataclass(frozen=True)
-class Choice:
+class TunedChoice:
     """What an autotuned launch chose. line: of the launch. times_us: of each configuration, -1 for one that does not
     work, -2 for one that was not tried. chosen: the place of the fastest.
     """
@@ -514,7 +514,7 @@ class Prepared:
 
     answer: Literal["prepared"]
     outputs: tuple[Form, ...]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TunedChoice, ...] = ()
     launches: int = 0
 
 
@@ -538,7 +538,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Shown:
+class BytesShown:
     """The bytes that were asked for lie in the memory file, if `copied`."""
 
     answer: Literal["shown"]
@@ -604,7 +604,7 @@ class Compiled:
     stopped: str
 
 
-Answer = Ready | Loaded | Returned | Raised | Compiled | Precompiled | Prepared | Sampled | Shown
+Answer = Ready | Loaded | Returned | Raised | Compiled | Precompiled | Prepared | Sampled | BytesShown
 
 _ANSWERS: dict[object, type[Answer]] = {
     "ready": Ready,
@@ -615,7 +615,7 @@ _ANSWERS: dict[object, type[Answer]] = {
     "precompiled": Precompiled,
     "prepared": Prepared,
     "sampled": Sampled,
-    "shown": Shown,
+    "shown": BytesShown,
 }
 
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from grader.child.cutecompiling import on_gpu
-from grader.child.cutedsl import replace_attribute
+from grader.calls.cutedsl import replace_attribute
+from grader.compile.cute import on_gpu
 from grader.recorder.storages import Untold
 
 # How scalars lie in memory, by MLIR's name of their type.
@@ -84,7 +84,7 @@ def install(log: CuteLog) -> None:
     def trace(dsl: Any, module: Any, module_hash: str | None, name: str, *args: Any, **kwargs: Any) -> Any:
         # Without a hash, the function was to be compiled anew.
         if module_hash not in known:
-            made = traced(_Compilation(dsl, module, name, args, kwargs, compile_and_cache))
+            made = traced(_TracedCompilation(dsl, module, name, args, kwargs, compile_and_cache))
             if module_hash is None:
                 return made
             known[module_hash] = made
@@ -144,7 +144,7 @@ class _Tensors:
         return found
 
 
-class _Compilation:
+class _TracedCompilation:
     """A function that was traced, and what compiles it where it is called for real."""
 
     def __init__(
@@ -208,10 +208,10 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
     """Return the class of what stands for a compiled function."""
     from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction
 
-    class Traced(CudaDialectJitCompiledFunction):  # type: ignore[misc]
+    class TracedFunction(CudaDialectJitCompiledFunction):  # type: ignore[misc]
         """A traced function: compiled when it is first called outside a recorded call."""
 
-        def __init__(self, traced: _Compilation) -> None:
+        def __init__(self, traced: _TracedCompilation) -> None:
             given = {name: traced.given.get(name) for name in ("dynamic_args", "dynamic_kwargs")}
             super().__init__(
                 None, None, None, traced.signature, traced.name, {}, False, None, has_gpu_module=False, **given
@@ -232,7 +232,7 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
             """Return itself: what it is bound to shows when it runs."""
             return self
 
-    return Traced
+    return TracedFunction
 
 
 def _arguments(program: TracedProgram, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:

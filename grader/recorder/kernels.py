@@ -19,7 +19,7 @@ from typing import Any
 
 import triton
 
-from grader.child.packages import file_of
+from grader.calls.packages import file_of
 from grader.protocol.trace import FROM_ELSEWHERE
 from grader.recorder.storages import Untold
 

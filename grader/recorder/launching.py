@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from grader.child import launches
+from grader.calls import launches
 from grader.recorder.handles import Handle
 
 # The names of a launch's options; whatever else is no parameter is told as it is.

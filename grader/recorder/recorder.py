@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.child.modes import Functions, Operators, tensors_in, unobserved
-from grader.child.see_through import see_through
+from grader.calls.modes import Functions, Operators, tensors_in, unobserved
+from grader.calls.see_through import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import RECORDED, SHAPING
 from grader.protocol.trace import (
@@ -36,7 +36,7 @@ _MOST_ORIGINS = 16
 _MOST_CHARACTERS = 2 << 20
 
 
-class Call:
+class RecordedCall:
     """What one call has done so far."""
 
     def __init__(self, storages: Storages, path: str) -> None:
@@ -211,7 +211,7 @@ class Recorder:
         self._path = path
         self._device = device
         self._storages = Storages()
-        self.call: Call | None = None
+        self.call: RecordedCall | None = None
 
     @property
     def is_on(self) -> bool:
@@ -243,9 +243,9 @@ class Recorder:
         """Forget all storages: what is kept from earlier calls will be told with its bytes."""
         self._storages = Storages()
 
-    def record(self, function: Callable[[], object], arguments: Mapping[str, Tensor]) -> tuple[Call, object]:
+    def record(self, function: Callable[[], object], arguments: Mapping[str, Tensor]) -> tuple[RecordedCall, object]:
         """Call a function and return what it did and what it returned. arguments: the tensors that it gets, by name."""
-        call = Call(self._storages, self._path)
+        call = RecordedCall(self._storages, self._path)
         for name, tensor in arguments.items():
             number = self._storages.number_of(tensor)
             call.arguments[name] = self._storages.add(tensor) if number is None else number

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from grader.child.storage import bytes_of
+from grader.calls.storage import bytes_of
 
 
 class Untold(Exception):

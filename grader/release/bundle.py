@@ -13,8 +13,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from grader.catalogue import Entry
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry
 
 # What `grade` reads of an exercise; measured.json is what an oracle looks up.
 _NEEDED = ("spec.py", "inputs.py", "oracle.py", "stub.py")

@@ -30,7 +30,7 @@ _MEMBERS = {(kind, str(one).removeprefix("torch.")): one for kind, found in _FOR
 
 
 @dataclass(frozen=True)
-class Arguments:
+class ArgumentBuilder:
     """Turns values into what is passed. tensor, kernel: what a number of the trace's tables stands for."""
 
     tensor: Callable[[int], Tensor]

@@ -21,11 +21,11 @@ from triton.runtime.jit import ConstexprFunction, JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.replay.language import MADE, Offered, offers
-from grader.replay.values import Refused, fields_of
+from grader.replay.values import RefusedFunction, fields_of
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelReference:
     """A name that leads to another function of the text."""
 
     index: int
@@ -56,7 +56,7 @@ class Unknown:
     python: bool = False
 
 
-Thing = Offered | Kernel | Data | Foreign | Unknown
+Thing = Offered | KernelReference | Data | Foreign | Unknown
 Mode = Literal["jit", "constexpr"]
 
 # Those of Python's builtins that Triton's compiler knows, but for getattr, and those that constants may be made with.
@@ -177,7 +177,7 @@ class Checked:
 
     used: dict[str, Thing] = field(default_factory=dict)
     fields: list[ast.Attribute] = field(default_factory=list)
-    refusals: dict[str, Refused] = field(default_factory=dict)
+    refusals: dict[str, RefusedFunction] = field(default_factory=dict)
     conditions: dict[int, str] = field(default_factory=dict)
 
 
@@ -226,7 +226,7 @@ class _Checker(ast.NodeVisitor):
 
     def _refuse(self, node: ast.AST, rule: str, *, python: bool) -> NoReturn:
         line = getattr(node, "lineno", self._function.lineno)
-        raise Refused(line, rule, python=python and self._mode == "jit")
+        raise RefusedFunction(line, rule, python=python and self._mode == "jit")
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class _Checker(ast.NodeVisitor):
         home = self._chain(node.value)
         if isinstance(home, Offered) and home.kind != "data":
             self._refuse(node, f"`{ast.unparse(node)}`: a kernel uses functions only to call them", python=True)
-        if isinstance(home, Kernel | str):
+        if isinstance(home, KernelReference | str):
             self._python(node, f"has no `{ast.unparse(node)}`: functions are there to be called")
         if self._field_of_data(node):
             return
@@ -465,13 +465,13 @@ class _Checker(ast.NodeVisitor):
         for name in ("body", "orelse"):
             try:
                 self._visit(getattr(node, name))
-            except Refused as refused:
+            except RefusedFunction as refused:
                 setattr(node, name, self._taken_out(refused, getattr(node, name), node))
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._python(node, "stores to no element: write tl.store, or choose with tl.where")
-        if isinstance(self._chain(node.value), Kernel | Offered | str):
+        if isinstance(self._chain(node.value), KernelReference | Offered | str):
             self._python(node, "launches no kernel: call the function without [grid]")
         self._visit_all((node.value, node.slice))
 
@@ -580,14 +580,14 @@ class _Checker(ast.NodeVisitor):
         names = [one.id for one in _stored(statement)]
         try:
             self._visit(statement)
-        except Refused as refused:
+        except RefusedFunction as refused:
             call = self._taken_out(refused, statement, branching)
             nothing = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in dict.fromkeys(names)]
             left: list[ast.stmt] = [ast.Expr(call), *nothing]
             return [ast.fix_missing_locations(ast.copy_location(one, statement)) for one in left]
         return [statement]
 
-    def _taken_out(self, refused: Refused, node: ast.AST, branching: ast.If | ast.IfExp) -> ast.Call:
+    def _taken_out(self, refused: RefusedFunction, node: ast.AST, branching: ast.If | ast.IfExp) -> ast.Call:
         """Return the call that stands for what is refused. Raises the refusal where Triton might take it."""
         if not refused.python:
             raise refused

@@ -31,7 +31,7 @@ _NO_SUM = -1.0
 _SIGNS_SEED = 0x5EED
 
 
-class Work(Protocol):
+class TimedWork(Protocol):
     """Something that can be timed. `place` puts inputs where `run` finds them; `run` returns the outputs.
 
     mutated: the places of the inputs that are changed; they are the last of the outputs.
@@ -99,7 +99,7 @@ class Clock:
         self._timer: _HostTimer | _EventTimer = _EventTimer() if device.type == "cuda" else _HostTimer()
         self._cover = torch.zeros(1, dtype=torch.int64, device=device)
 
-    def sample(self, work: Work, seed: int, cover_bytes: int) -> tuple[Sampled, tuple[object, ...]]:
+    def sample(self, work: TimedWork, seed: int, cover_bytes: int) -> tuple[Sampled, tuple[object, ...]]:
         """Run the work once on inputs of its own; return what was measured, and the outputs."""
         work.place(work.inputs(seed))
         device_us, exposed, held, outputs = self._timed(work, cover_bytes)
@@ -108,11 +108,11 @@ class Clock:
         projections, scales = (tuple(tuple(one[place]) for one in sums) for place in (0, 1))
         return Sampled("sampled", device_us, projections, scales, exposed, peak_bytes), tuple(outputs)
 
-    def time_us(self, work: Work, cover_bytes: int) -> float:
+    def time_us(self, work: TimedWork, cover_bytes: int) -> float:
         """Return how long the work takes on the inputs that it has, in microseconds."""
         return self._timed(work, cover_bytes)[0]
 
-    def _timed(self, work: Work, cover_bytes: int) -> tuple[float, bool, int, Sequence[object]]:
+    def _timed(self, work: TimedWork, cover_bytes: int) -> tuple[float, bool, int, Sequence[object]]:
         self._covered(cover_bytes)
         held = self._memory_from_here()
         with _without_collector():
@@ -143,7 +143,7 @@ class Clock:
 class Graph:
     """Work captured as a CUDA graph: its launches cost the host nothing. Raises what capturing raises."""
 
-    def __init__(self, work: Work, seed: int) -> None:
+    def __init__(self, work: TimedWork, seed: int) -> None:
         self._work = work
         self._inputs = tuple(work.inputs(seed))
         work.place(self._inputs)
@@ -182,7 +182,7 @@ class Graph:
         return self._outputs
 
 
-def _compared(work: Work, outputs: Sequence[object], seed: int) -> list[object]:
+def _compared(work: TimedWork, outputs: Sequence[object], seed: int) -> list[object]:
     """Return what is summed up: the outputs, and of inputs that are changed in place what changed."""
     if not work.mutated:
         return list(outputs)

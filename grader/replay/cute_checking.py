@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from grader.replay.values import Refused
+from grader.replay.values import RefusedFunction
 
 MOST_OPERATIONS = 200_000
 _MOST_KERNELS = 16
@@ -318,6 +318,6 @@ def _has_body(function: Any) -> bool:
     return any(len(region.blocks) for region in function.operation.regions)
 
 
-def refused(rule: str) -> Refused:
+def refused(rule: str) -> RefusedFunction:
     """Return a refusal: the DSL might take it."""
-    return Refused(0, f"in a program of CuTe's: {rule}", python=False)
+    return RefusedFunction(0, f"in a program of CuTe's: {rule}", python=False)

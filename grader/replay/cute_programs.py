@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from grader.child.cutedsl import plain
+from grader.calls.cutedsl import plain
 from grader.protocol.trace import CuteProgram
 from grader.replay.cute_arguments import STREAM, Packed, check_types, packed
 from grader.replay.cute_checking import check, check_lowered, check_text, refused

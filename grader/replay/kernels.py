@@ -30,14 +30,14 @@ import triton.language as tl
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 from triton.runtime.jit import constexpr_function
 
-from grader.child.interpreter.beyond import NeedsGpu
-from grader.child.packages import file_of
+from grader.calls.packages import file_of
+from grader.interpreter.beyond import NeedsGpu
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
-from grader.replay.checking import BUILTINS, Checked, Data, Foreign, Kernel, Thing, Unknown, check
+from grader.replay.checking import BUILTINS, Checked, Data, Foreign, KernelReference, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
-from grader.replay.values import Elsewhere, Refused, described, fields_of, is_acting, plain_value, text_of
+from grader.replay.values import Elsewhere, RefusedFunction, described, fields_of, is_acting, plain_value, text_of
 
-__all__ = ["Kernels", "Refused", "Text"]
+__all__ = ["Kernels", "RefusedFunction", "Text"]
 
 # No text can say these names.
 _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
@@ -77,7 +77,7 @@ class Kernels:
         self._packages: dict[str, Text] = {}
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
-        self._failed: dict[int, Refused] = {}
+        self._failed: dict[int, RefusedFunction] = {}
         # Before the interpreter puts its own functions in the places of the language's.
         offers()
 
@@ -88,12 +88,12 @@ class Kernels:
         known = set(self._built)
         try:
             return self._kernel(index)
-        except Refused as refused:
+        except RefusedFunction as refused:
             self._failed[index] = refused
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             rule = f"the function cannot be compiled: {error}"[:300]
             line = 0 if self._told[index].home else self._told[index].line
-            self._failed[index] = Refused(line, rule, python=False)
+            self._failed[index] = RefusedFunction(line, rule, python=False)
         for one in set(self._built) - known:
             # Functions that call each other are not run if one of them is refused.
             del self._built[one]
@@ -119,14 +119,16 @@ class Kernels:
             self._build(index, told, text)
         except Elsewhere:
             raise
-        except Refused as refused:
+        except RefusedFunction as refused:
             where = f"{told.words}, line {refused.line}" if refused.line else told.words
-            raise Refused(0, f"in {where}: {refused.rule}", python=refused.python) from None
+            raise RefusedFunction(0, f"in {where}: {refused.rule}", python=refused.python) from None
 
     def _build(self, index: int, told: KernelText, text: Text) -> None:
         place, function = text.functions.get((told.name, told.line), ("", None))
         if function is None:
-            raise Refused(told.line, f"no function {told.name} begins here: define kernels in the file", python=False)
+            raise RefusedFunction(
+                told.line, f"no function {told.name} begins here: define kernels in the file", python=False
+            )
         names = _Names(told, text.imports, text.tree, self._kernel)
         tree = _Dotted(told, function).visit(copy.deepcopy(function))
         annotations = _take_annotations(tree, names)
@@ -161,10 +163,10 @@ class Kernels:
 
     def _object(self, thing: Thing) -> Any:
         match thing:
-            case Kernel(index):
+            case KernelReference(index):
                 try:
                     return self._kernel(index)
-                except Refused as refused:
+                except RefusedFunction as refused:
                     return _refusing(refused)
             case Offered(value=value) | Data(value):
                 return value
@@ -180,7 +182,7 @@ class Kernels:
         }
         for name in ("do_not_specialize", "do_not_specialize_on_alignment"):
             if name in options and not _is_list_of_names(options[name]):
-                raise Refused(told.line, f"{name} must be a list of names or places", python=True)
+                raise RefusedFunction(told.line, f"{name} must be a list of names or places", python=True)
         if not self._interpreted:
             return _guarded(_with_tree(lambda: triton.jit(fn, **options), plain, make.defaults, text))
         kernel = triton.jit(fn, **options)
@@ -201,7 +203,7 @@ def _text_of_package(told: KernelText) -> Text:
     path = file_of(told.home)
     if path is None:
         rule = f"{FROM_ELSEWHERE}{told.words}: no installed package has it, so copy its text into the file"
-        raise Refused(0, rule, python=False)
+        raise RefusedFunction(0, rule, python=False)
     return Text(path.read_text("utf-8"), str(path))
 
 
@@ -224,9 +226,9 @@ def _parsed(source: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except SyntaxError as error:
-        raise Refused(error.lineno or 0, f"the file is not Python: {error.msg}", python=True) from None
+        raise RefusedFunction(error.lineno or 0, f"the file is not Python: {error.msg}", python=True) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Refused(0, f"the file cannot be read: {error}"[:300], python=True) from None
+        raise RefusedFunction(0, f"the file cannot be read: {error}"[:300], python=True) from None
 
 
 def _functions(tree: ast.AST, place: str = "") -> Iterator[tuple[str, int, tuple[str, Function]]]:
@@ -322,7 +324,7 @@ class _Names:
 
 def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
     if isinstance(value, KernelValue):
-        return Kernel(value.index)
+        return KernelReference(value.index)
     if isinstance(value, LanguageValue):
         return _imported(value.path)
     if isinstance(value, UnknownValue):
@@ -333,7 +335,7 @@ def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
         )
     try:
         return Data(plain_value(value, kernel_of))
-    except Refused as refused:
+    except RefusedFunction as refused:
         if refused.line:
             raise
         return Unknown(refused.rule)
@@ -364,7 +366,7 @@ def _take_annotations(tree: Function, names: _Names) -> dict[str, Any]:
                 annotations[node.arg] = found
             node.annotation, node.type_comment = None, None
         if isinstance(node, ast.AnnAssign) and not isinstance(node.target, ast.Name):
-            raise Refused(node.lineno, "a kernel annotates variables only", python=True)
+            raise RefusedFunction(node.lineno, "a kernel annotates variables only", python=True)
     # In place, because a loop's body may hold them as well.
     return annotations if _Annotated(names).visit(tree) else {}
 
@@ -377,7 +379,7 @@ class _Annotated(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if node.value is None:
-            raise Refused(node.lineno, "a variable in a kernel needs a value: write `x = …`", python=True)
+            raise RefusedFunction(node.lineno, "a variable in a kernel needs a value: write `x = …`", python=True)
         if _annotation(node.annotation, self._names) is tl.constexpr:
             node.annotation = ast.copy_location(ast.Name(_CONSTEXPR, ast.Load()), node.annotation)
             node.simple = 1
@@ -429,17 +431,17 @@ def _default_of(name: str, node: ast.expr, names: _Names) -> object:
     """Return a default as the text says it, or else, if it is plain data, as the trace does."""
     try:
         return _default(node, names)
-    except Refused as refused:
+    except RefusedFunction as refused:
         if name not in names.defaults:
             raise
         try:
             return plain_value(names.defaults[name], _no_kernel)
-        except Refused:
+        except RefusedFunction:
             raise refused from None
 
 
 def _no_kernel(_: int) -> NoReturn:
-    raise Refused(0, "a default is no kernel", python=False)
+    raise RefusedFunction(0, "a default is no kernel", python=False)
 
 
 def _default(node: ast.expr, names: _Names, depth: int = 4) -> object:
@@ -463,7 +465,7 @@ def _default(node: ast.expr, names: _Names, depth: int = 4) -> object:
             if known is not None and depth:
                 return _default(known, names, depth - 1)
     rule = f"the default `{ast.unparse(node)[:80]}` is not known: write a number, or pass the argument"
-    raise Refused(node.lineno, rule, python=False)
+    raise RefusedFunction(node.lineno, rule, python=False)
 
 
 # -- what runs -------------------------------------------------------------------------------------------------------
@@ -615,10 +617,12 @@ class _Maker:
                 wrong |= name == "BINARY_OP" and (step.argrepr.endswith("=") or step.argrepr == "%")
                 wrong |= name in ("LOAD_ATTR", "LOAD_METHOD") and not (what in self._attributes or what in language)
                 if wrong:
-                    raise Refused(one.co_firstlineno, f"the function compiles to {name} {what}"[:200], python=False)
+                    raise RefusedFunction(
+                        one.co_firstlineno, f"the function compiles to {name} {what}"[:200], python=False
+                    )
 
 
-def _refusing(refused: Refused) -> Callable[..., Any]:
+def _refusing(refused: RefusedFunction) -> Callable[..., Any]:
     """Stand in for a function that is refused: it may stand behind a condition that never holds."""
 
     def refuse(*_: object, **__: object) -> None:
@@ -693,10 +697,12 @@ def _guarded(kernel: Any) -> Any:
 
     def run(*args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         if _launching:
-            raise Refused(0, "a kernel launches no kernel: call it without [grid]", python=True)
+            raise RefusedFunction(0, "a kernel launches no kernel: call it without [grid]", python=True)
         for name, value in (*zip(names, args, strict=False), *options.items()):
             if _is_misplaced(value, constant=name in constants):
-                raise Refused(0, f"{name} holds a tensor that Triton makes no pointer of: pass it alone", python=True)
+                raise RefusedFunction(
+                    0, f"{name} holds a tensor that Triton makes no pointer of: pass it alone", python=True
+                )
             _refuse_acting(value)
         _launching.append(True)
         try:
@@ -713,7 +719,7 @@ def _refuse_acting(value: Any) -> None:
     value = value.value if isinstance(value, tl.constexpr) else value
     for name, one in fields_of(value).items():
         if is_acting(name, one):
-            raise Refused(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)
+            raise RefusedFunction(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)
     held = [*value.values()] if isinstance(value, dict) else [*fields_of(value).values()]
     for one in value if isinstance(value, tuple | list) else held:
         _refuse_acting(one)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grader.child.arguments import GUARD_BYTES
-from grader.child.storage import bytes_of
+from grader.calls.arguments import GUARD_BYTES
+from grader.calls.storage import bytes_of
+from grader.exercise.tensors import is_whole
 from grader.protocol.trace import Constant, Window
-from grader.tensors import is_whole
 
 _MOST_GUARDED_BYTES = 4 << 20
 # Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.

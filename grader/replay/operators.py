@@ -15,7 +15,7 @@ from torch import Tensor
 
 from grader.protocol.operators import RECORDED
 from grader.protocol.trace import Operator
-from grader.replay.arguments import Arguments
+from grader.replay.arguments import ArgumentBuilder
 from grader.replay.memory import Unreplayable
 
 # Torch takes plain numbers for these as well, and does not check them.
@@ -34,7 +34,7 @@ class Supporting:
 
     overload: Any
 
-    def __call__(self, step: Operator, values: Arguments) -> Any:
+    def __call__(self, step: Operator, values: ArgumentBuilder) -> Any:
         """Run it on the arguments of a step. Raises Unreplayable."""
         kinds = {one.name: str(one.type) for one in self.overload._schema.arguments}
         if len(step.args) > len(kinds) or not set(step.kwargs) <= set(kinds):

@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 from triton.runtime.driver import driver
 
-from grader import tensors
-from grader.child.announcing import Announcer, announce_compilation
-from grader.child.arguments import Arguments
-from grader.child.driver import stand_in
-from grader.child.interpreter.corrections import apply_corrections
-from grader.child.interpreter.memory import MemoryWatch
-from grader.child.interpreter.once import patch_language_once
-from grader.child.interpreter.patience import PATIENCE
-from grader.child.outputs import copied_out, form_of
-from grader.child.raising import Raising
-from grader.child.watching import fill_uninitialised_memory
-from grader.child.written import write_down
-from grader.gpus import ARCHITECTURES
+from grader.calls.arguments import PlacedArguments
+from grader.calls.outputs import copied_out, form_of
+from grader.calls.raising import Raising
+from grader.calls.watching import fill_uninitialised_memory
+from grader.compile.announcing import Announcer, announce_compilation
+from grader.compile.driver import stand_in
+from grader.exercise import tensors
+from grader.exercise.gpus import ARCHITECTURES
+from grader.files import write_atomically
+from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.memory import MemoryWatch
+from grader.interpreter.once import patch_language_once
+from grader.interpreter.patience import PATIENCE
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
@@ -41,8 +41,8 @@ from grader.replay.kernels import Kernels, Text
 from grader.replay.language import offers
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.run import Run, first_that_works
-from grader.replay.timing import Timing
-from grader.replay.values import Elsewhere, Refused
+from grader.replay.timing import TraceTimer
+from grader.replay.values import Elsewhere, RefusedFunction
 
 _KEPT_RESULTS = 64
 _KEPT_KERNELS = 16
@@ -54,14 +54,14 @@ class _Home:
     """A device on which calls are replayed: their arguments, the storages of all calls, the latest results' ones."""
 
     device: torch.device
-    arguments: Arguments
+    arguments: PlacedArguments
     memory: Memory
     results: list[int] = dataclasses.field(default_factory=list)
 
     @classmethod
     def on(cls, device: torch.device, *, guarded: bool) -> _Home:
         """Return an empty one."""
-        return cls(device, Arguments(device, guarded=guarded), Memory(device, guarded=guarded))
+        return cls(device, PlacedArguments(device, guarded=guarded), Memory(device, guarded=guarded))
 
     def forget(self) -> None:
         """Forget all storages."""
@@ -93,12 +93,12 @@ class Replayer:
         self._draws_on_device = draws_on_device
         self._around = around
         self._path = str(Path(scratch, start.submission_name))
-        write_down(self._path, start.submission)
+        write_atomically(Path(self._path), start.submission)
         # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
         self._home = _Home.on(device, guarded=guarded)
         self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
         self._raising = Raising(self._path)
-        self._timing = Timing(device, self)
+        self._timing = TraceTimer(device, self)
         self._watch: MemoryWatch | None = None
         self._programs = Programs()
         self._device = device
@@ -164,7 +164,7 @@ class Replayer:
 
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
-        replay = decode(messages.Replay, {**message, "trace": {}})
+        replay = decode(messages.ReplayCall, {**message, "trace": {}})
         self._home = kept = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         self._configurations, self._taken = replay.configurations, -1
         if replay.memory == "alone":
@@ -193,7 +193,7 @@ class Replayer:
             return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
         return self._raising.told(raised, findings=self._findings(), launched_at=line)
 
-    def _replayed(self, replay: messages.Replay, trace: Trace, memory_fd: int) -> Answer:
+    def _replayed(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
@@ -252,7 +252,7 @@ class Replayer:
                 return f"argument {name}"
         return "an earlier result" if storage in self._home.results else ""
 
-    def _findings(self) -> tuple[messages.Finding, ...]:
+    def _findings(self) -> tuple[messages.GuardFinding, ...]:
         return self._watch.take() if self._watch else ()
 
     # -- what a run asks for -----------------------------------------------------------------------------------------
@@ -302,11 +302,11 @@ class Replayer:
         self._taken = taken if self._taken < 0 else self._taken
 
 
-def _refusal_in(raised: BaseException) -> Refused | None:
+def _refusal_in(raised: BaseException) -> RefusedFunction | None:
     """Return the refusal that led to an exception: interpreter and compiler wrap what a kernel's functions raise."""
     link: BaseException | None = raised
     for _ in range(_MOST_CAUSES):
-        if link is None or isinstance(link, Refused):
+        if link is None or isinstance(link, RefusedFunction):
             return link
         link = link.__cause__ or link.__context__
     return None

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
-from grader.child import launches
-from grader.child.modes import tensors_in
-from grader.child.tuning import is_passed_over
+from grader.calls import launches
+from grader.calls.modes import tensors_in
+from grader.calls.tuning import is_passed_over
 from grader.protocol import messages
 from grader.protocol.operators import EMPTY, NUMBERING
 from grader.protocol.trace import (
@@ -29,12 +29,12 @@ from grader.protocol.trace import (
     Trace,
     Value,
 )
-from grader.replay.arguments import Arguments as Values
+from grader.replay.arguments import ArgumentBuilder as Values
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
-from grader.replay.values import Elsewhere, Refused
+from grader.replay.values import Elsewhere, RefusedFunction
 
 # So many warps has a block of threads at most, on every GPU.
 _MOST_WARPS = 32
@@ -59,7 +59,7 @@ class Library(Protocol):
         """Return a program of a trace, compiled. Raises Refused."""
 
 
-class Place(Library, Protocol):
+class RunContext(Library, Protocol):
     """Where a trace is run."""
 
     @property
@@ -107,7 +107,7 @@ class Run:
 
     def __init__(
         self,
-        place: Place,
+        place: RunContext,
         trace: Trace,
         *,
         launches: Literal["run", "compile", "none"] = "run",
@@ -121,7 +121,7 @@ class Run:
         self._cleared = cleared
         self._values = Values(self._tensor, self._kernel, place.device)
         self.line = 0
-        self.launched: list[messages.Launch] = []
+        self.launched: list[messages.LaunchInfo] = []
         # The windows that the step at hand was given.
         self._met: list[int] = []
 
@@ -183,7 +183,7 @@ class Run:
         args, kwargs, options = self._given(step, kernel)
         if self._notes:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
-            self._noted(messages.Launch(launches.name_of(kernel), step.grid, constants))
+            self._noted(messages.LaunchInfo(launches.name_of(kernel), step.grid, constants))
         warps = options.get("num_warps")
         if isinstance(warps, int) and warps > _MOST_WARPS:
             # No GPU has so many threads in a block; the interpreter has none at all.
@@ -207,7 +207,7 @@ class Run:
         if self._launches == "run":
             bound = program.bind([self._of_cute(one) for one in step.args])
             if self._notes:
-                self._noted(messages.Launch(program.name, (), dict(program.operations)))
+                self._noted(messages.LaunchInfo(program.name, (), dict(program.operations)))
             bound.run()
         self.line = 0
 
@@ -230,17 +230,17 @@ class Run:
         named = [*zip(names, step.args, strict=False), *step.kwargs.items()]
         try:
             given = {name: value(one) for name, one in named if name in open_names}
-        except Refused as refused:
+        except RefusedFunction as refused:
             # A compiler knows no type for it.
-            raise Refused(refused.line, refused.rule, python=True) from None
+            raise RefusedFunction(refused.line, refused.rule, python=True) from None
         given |= {name: value(one) for name, one in named if name not in open_names}
         args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
         if unknown := [name for name in step.options if name not in _OPTIONS]:
             rule = f"a launch's options must be of {', '.join(sorted(_OPTIONS))}, got {unknown[0]}: leave it out"
-            raise Refused(step.line, rule, python=False)
+            raise RefusedFunction(step.line, rule, python=False)
         return args, kwargs, {name: value(one) for name, one in step.options.items()}
 
-    def _noted(self, launch: messages.Launch) -> None:
+    def _noted(self, launch: messages.LaunchInfo) -> None:
         self.launched.append(launch)
         for index in self._met:
             # It may store there, but not into an argument without being noticed.

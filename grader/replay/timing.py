@@ -12,15 +12,26 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from grader.child.outputs import form_of
-from grader.child.storage import bytes_of
-from grader.child.tuning import is_passed_over
-from grader.child.watching import fill_uninitialised_memory
+from grader.calls.outputs import form_of
+from grader.calls.storage import bytes_of
+from grader.calls.tuning import is_passed_over
+from grader.calls.watching import fill_uninitialised_memory
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
-from grader.protocol.messages import Call, Choice, Form, Prepare, Prepared, Recipe, Sample, Sampled, Show, Shown
+from grader.protocol.messages import (
+    BytesShown,
+    Call,
+    Form,
+    Prepare,
+    Prepared,
+    Recipe,
+    Sample,
+    Sampled,
+    Show,
+    TunedChoice,
+)
 from grader.protocol.trace import Choose, KernelText, Trace, Window
-from grader.replay.clock import Clock, Graph, Work
+from grader.replay.clock import Clock, Graph, TimedWork
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Memory
@@ -38,7 +49,7 @@ _NO_CALL = Call(Recipe("", {}, 0), (), (), ())
 Build = Callable[[int], Sequence[object]]
 
 
-class Timing:
+class TraceTimer:
     """Times the trace that was prepared last. Raises what preparing and running a trace raise."""
 
     def __init__(self, device: torch.device, library: Library) -> None:
@@ -78,7 +89,7 @@ class Timing:
 
         configuration: of every autotuner; -1: every one, and what does not work is passed over.
         """
-        return _Compilation(self._device, self._library, trace, configuration).launches()
+        return _CompileOnlyRun(self._device, self._library, trace, configuration).launches()
 
     def sample(self, wanted: Sample) -> Sampled:
         """Time it once. Raises ValueError where nothing is prepared."""
@@ -103,19 +114,19 @@ class Timing:
             if not torch.equal(_elements(now).view(torch.uint8), _elements(before).view(torch.uint8))
         )
 
-    def show(self, wanted: Show, memory_fd: int) -> Shown:
+    def show(self, wanted: Show, memory_fd: int) -> BytesShown:
         """Copy bytes of an output of the latest sample into the memory file."""
         output = self._outputs[wanted.output] if wanted.output < len(self._outputs) else None
         if not isinstance(output, Tensor):
-            return Shown("shown", copied=False)
+            return BytesShown("shown", copied=False)
         raw = _elements(output).view(torch.uint8)[wanted.first : wanted.first + wanted.count]
         if raw.numel() != wanted.count:
-            return Shown("shown", copied=False)
+            return BytesShown("shown", copied=False)
         with mmap.mmap(memory_fd, 0) as memory:
             memory[: wanted.count] = raw.cpu().numpy().tobytes()
-        return Shown("shown", copied=True)
+        return BytesShown("shown", copied=True)
 
-    def time_us(self, work: Work) -> float:
+    def time_us(self, work: TimedWork) -> float:
         """Return how long some work takes, with the caches cold."""
         return self._clock.time_us(work, self._cover_bytes)
 
@@ -124,7 +135,7 @@ class Timing:
 class _TimedTrace:
     """A trace as something to be timed. Every run of it is on new memory; what was there before it is kept."""
 
-    timing: Timing
+    timing: TraceTimer
     memory: Memory
     library: Library
     trace: Trace
@@ -132,7 +143,7 @@ class _TimedTrace:
     build: Build
     tunes: bool
     untried: frozenset[int] = frozenset()
-    tuned: dict[int, Choice] = field(default_factory=dict)
+    tuned: dict[int, TunedChoice] = field(default_factory=dict)
     line: int = 0
 
     def __post_init__(self) -> None:
@@ -225,7 +236,7 @@ class _TimedTrace:
             self.tuned[id(step)] = self._tune(step, run)
         run.steps(step.alternatives[self.tuned[id(step)].chosen])
 
-    def _tune(self, step: Choose, run: Run) -> Choice:
+    def _tune(self, step: Choose, run: Run) -> TunedChoice:
         times: list[float] = []
         raised: Exception | None = None
         left_out = self.untried if any(place not in self.untried for place in range(len(step.alternatives))) else ()
@@ -244,7 +255,7 @@ class _TimedTrace:
         if not working:
             assert raised is not None
             raise raised
-        return Choice(step.line, tuple(times), min(working, key=lambda place: times[place]))
+        return TunedChoice(step.line, tuple(times), min(working, key=lambda place: times[place]))
 
     def _time_of(self, step: Choose, place: int, run: Run, best_us: float) -> float:
         alternative = _Alternative(self.memory, lambda: run.steps(step.alternatives[place]))
@@ -261,7 +272,7 @@ class _TimedTrace:
             del run.launched[launched:]
 
 
-class _Compilation:
+class _CompileOnlyRun:
     """A trace whose launches are compiled and not run, on memory that nobody fills."""
 
     def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:

@@ -47,7 +47,7 @@ _DTYPES: dict[str, dict[str, object]] = {
 }
 
 
-class Table(dict[object, object]):
+class ConstantTable(dict[object, object]):
     """A dictionary of a submission's, which cannot be changed: kernels share it, from program to program."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
@@ -56,12 +56,12 @@ class Table(dict[object, object]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
-    def __deepcopy__(self, memo: object) -> Table:
+    def __deepcopy__(self, memo: object) -> ConstantTable:
         """Stay the same: Triton copies what a kernel names, to see later whether it has changed."""
         return self
 
 
-class Refused(Exception):
+class RefusedFunction(Exception):
     """A function of the text that is not run.
 
     line: where, 0 where that is not known. rule: what is wrong, and what to write instead. python: whether Triton's
@@ -76,14 +76,14 @@ class Refused(Exception):
         return f"line {self.line}: {self.rule}" if self.line else self.rule
 
 
-class Elsewhere(Refused):
+class Elsewhere(RefusedFunction):
     """A function of an installed package that does what the file's own kernels should do."""
 
     def __init__(self, line: int, rule: str) -> None:
         super().__init__(line, rule, python=False)
 
 
-class Record:
+class PlainRecord:
     """A dataclass, class or enumeration of a submission's that holds constants: its fields, and nothing else."""
 
     __slots__ = ("__fields", "__name")
@@ -104,12 +104,12 @@ class Record:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self.__name} cannot be changed")
 
-    def __deepcopy__(self, memo: object) -> Record:
+    def __deepcopy__(self, memo: object) -> PlainRecord:
         """Stay the same, as a table does."""
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Record) and repr(self) == repr(other) and fields_of(self) == fields_of(other)
+        return isinstance(other, PlainRecord) and repr(self) == repr(other) and fields_of(self) == fields_of(other)
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -120,7 +120,7 @@ class Record:
 
 def fields_of(value: object) -> dict[str, object]:
     """Return the fields of a record or a named tuple, none for anything else."""
-    if type(value) is Record:
+    if type(value) is PlainRecord:
         fields: dict[str, object] = object.__getattribute__(value, "_Record__fields")
         return fields
     if isinstance(value, tuple):
@@ -145,8 +145,8 @@ def _text_of_parts(value: object) -> str:
         return f"constexpr[{text_of(value.value)}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{text_of(key, 'r')}: {text_of(one, 'r')}" for key, one in value.items()) + "}"
-    if type(value) is Record or fields_of(value):
-        called = object.__getattribute__(value, "_Record__name") if type(value) is Record else type(value).__name__
+    if type(value) is PlainRecord or fields_of(value):
+        called = object.__getattribute__(value, "_Record__name") if type(value) is PlainRecord else type(value).__name__
         parts = [f"{name}={text_of(one, 'r')}" for name, one in fields_of(value).items()]
         return f"{called}({', '.join(parts)})"
     if isinstance(value, tuple | list | set | tl.tuple):
@@ -170,7 +170,7 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
         case TupleValue(items) | ListValue(items):
             found = tuple(plain_value(one, kernel_of) for one in items)
         case DictValue(items):
-            found = Table(_pairs(items, kernel_of))
+            found = ConstantTable(_pairs(items, kernel_of))
         case ConstexprValue(held):
             found = tl.constexpr(plain_value(held, kernel_of))
         case NamedValue():
@@ -183,7 +183,7 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
             found = offered.value
         case _:
             rule = f"a kernel cannot use {described(value)}: give it numbers, texts, dtypes or kernels"
-            raise Refused(0, rule, python=False)
+            raise RefusedFunction(0, rule, python=False)
     return found
 
 
@@ -205,28 +205,28 @@ def _pairs(
         try:
             hash(known)
         except TypeError:
-            raise Refused(0, "a key of a dictionary must be a number or a text", python=False) from None
+            raise RefusedFunction(0, "a key of a dictionary must be a number or a text", python=False) from None
         yield known, plain_value(one, kernel_of)
 
 
 def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
     for name in (value.name, *value.fields):
         if not name.isidentifier():
-            raise Refused(0, f"{name!r} is no name", python=False)
+            raise RefusedFunction(0, f"{name!r} is no name", python=False)
     for name in value.fields:
         if name in _TAKEN or name in _OF_TYPES or name.startswith("_") or name.endswith("_"):
-            raise Refused(0, f"a field cannot be called {name}: call it otherwise", python=False)
+            raise RefusedFunction(0, f"a field cannot be called {name}: call it otherwise", python=False)
     items = [plain_value(one, kernel_of) for one in value.items]
     for name, item in zip(value.fields, items, strict=False):
         if is_acting(name, item):
-            raise Refused(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)
+            raise RefusedFunction(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)
     if value.kind == "record":
-        return Record(value.name, dict(zip(value.fields, items, strict=True)))
+        return PlainRecord(value.name, dict(zip(value.fields, items, strict=True)))
     try:
         kind = _tuple_class(value.name, value.fields)
         return kind if value.kind == "class" else kind(*items)
     except ValueError as error:
-        raise Refused(0, f"{value.name} is no named tuple: {error}", python=False) from None
+        raise RefusedFunction(0, f"{value.name} is no named tuple: {error}", python=False) from None
 
 
 def is_acting(name: str, value: object) -> bool:

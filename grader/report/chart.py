@@ -40,7 +40,7 @@ _MARKERS = ("o", "s", "^", "v", "X", "P", "<", ">")
 
 
 @dataclass(frozen=True)
-class Look:
+class ContenderStyle:
     """How a contender looks wherever it is drawn."""
 
     colour: str
@@ -48,14 +48,14 @@ class Look:
     dash: Dash
 
 
-def looks(speed: Speed) -> dict[str, Look]:
+def looks(speed: Speed) -> dict[str, ContenderStyle]:
     """Every contender's look; the band's baseline has that of the line to which ratios are drawn."""
     others = [name for name in said.baseline_names(speed) if name != speed.baseline]
     found = {
-        name: Look(SERIES[i % len(SERIES)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)])
+        name: ContenderStyle(SERIES[i % len(SERIES)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)])
         for i, name in enumerate(others)
     }
-    return {**found, speed.baseline: Look(INK, ".", DASHED), said.OWN: Look(OWN, "D", SOLID)}
+    return {**found, speed.baseline: ContenderStyle(INK, ".", DASHED), said.OWN: ContenderStyle(OWN, "D", SOLID)}
 
 
 def installed() -> bool:

@@ -15,10 +15,21 @@ from markupsafe import Markup
 
 from grader.record import Contender, Speed
 from grader.report import speed as said
-from grader.report.along import COUNTED, Along, Panel, along, memory_words, peak, peaks, saving, sentence, versus_title
 from grader.report.chart import fixed_ticks, plain, plain_ticks
 from grader.report.drawing import INK, TEXT, drawn
-from grader.report.multiples import Lines, Point, axis_words, binary_ticks, linear_ticks, multiples
+from grader.report.panel_grid import PanelLines, Point, axis_words, binary_ticks, linear_ticks, multiples
+from grader.report.speed_axis import (
+    COUNTED,
+    Along,
+    Panel,
+    along,
+    memory_words,
+    peak,
+    peaks,
+    saving,
+    sentence,
+    versus_title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +89,7 @@ def memory(speed: Speed, name: str) -> Curve | None:
     if not every:
         return None
     alike = len(every) > 1 and all(_alike(every[0], other) for other in every[1:])
-    panels = [Lines("", every[0].of)] if alike else every[:MOST_PANELS]
+    panels = [PanelLines("", every[0].of)] if alike else every[:MOST_PANELS]
     caption = f"The most memory that a call held beyond its inputs, {COUNTED}; lower is better."
     caption += " It is the same in all panels." if alike else _cut(every)
     drawing = drawn(
@@ -91,7 +102,7 @@ def memory(speed: Speed, name: str) -> Curve | None:
 
 def _lines(
     panel: Panel, names: list[str], value: Callable[[Contender], float | None], *, with_memory: bool = False
-) -> Lines:
+) -> PanelLines:
     lines: dict[str, list[Point]] = {}
     for name in names:
         for stop in panel.stops:
@@ -100,14 +111,14 @@ def _lines(
             known = value(one) if one else None
             if known:
                 lines.setdefault(name, []).append(Point(stop.at, known, size.judged))
-    return Lines(panel.words, lines)
+    return PanelLines(panel.words, lines)
 
 
-def _is_curve(panel: Lines) -> bool:
+def _is_curve(panel: PanelLines) -> bool:
     return any(len(points) > 1 for points in panel.of.values())
 
 
-def _alike(one: Lines, other: Lines) -> bool:
+def _alike(one: PanelLines, other: PanelLines) -> bool:
     """Whether two panels show the same within a hundredth."""
     if _places(one) != _places(other):
         return False
@@ -115,7 +126,7 @@ def _alike(one: Lines, other: Lines) -> bool:
     return all(abs(a.value - b.value) <= 0.01 * max(a.value, b.value) for a, b in pairs)
 
 
-def _places(panel: Lines) -> dict[str, list[float]]:
+def _places(panel: PanelLines) -> dict[str, list[float]]:
     return {name: [point.at for point in points] for name, points in panel.of.items()}
 
 
@@ -129,12 +140,12 @@ def _others(speed: Speed, found: Along) -> str:
     return f" {called[:1].upper()}{called[1:]}: {title}." if ran and title != called else ""
 
 
-def _cut(every: list[Lines]) -> str:
+def _cut(every: list[PanelLines]) -> str:
     more = len(every) - MOST_PANELS
     return f" The tables hold {more} more panel{'s' if more > 1 else ''}." if more > 0 else ""
 
 
-def _words(speed: Speed, what: str, panels: list[Lines], number: Callable[[int], str] | None = None) -> str:
+def _words(speed: Speed, what: str, panels: list[PanelLines], number: Callable[[int], str] | None = None) -> str:
     """What a figure shows, in sentences: every panel with the submission's range."""
     told = []
     for panel in panels:
@@ -151,7 +162,9 @@ def _words(speed: Speed, what: str, panels: list[Lines], number: Callable[[int],
 # -- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _draw(figure: Figure, speed: Speed, found: Along, panels: list[Lines], unit: str, *, logarithmic: bool) -> None:
+def _draw(
+    figure: Figure, speed: Speed, found: Along, panels: list[PanelLines], unit: str, *, logarithmic: bool
+) -> None:
     values = [value for panel in panels for value in panel.values()]
     limits = (min(values) / 1.7, max(values) * 1.7) if logarithmic else (0.0, max(values) * 1.08)
     axes = multiples(figure, speed, found, panels, unit, limits)
@@ -165,7 +178,7 @@ def _draw(figure: Figure, speed: Speed, found: Along, panels: list[Lines], unit:
             fixed_ticks(one, ticks, [f"{tick:g}" for tick in ticks], x=False)
 
 
-def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[Lines]) -> None:
+def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[PanelLines]) -> None:
     values = [value for panel in panels for value in panel.values()]
     limits = (min(values) / 2.5, max(values) * 2.5)
     axes = multiples(figure, speed, found, panels, "", limits)
@@ -177,7 +190,7 @@ def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[Lines]
         _annotate_saving(one, found, panel)
 
 
-def _annotate_saving(axes: Axes, found: Along, panel: Lines) -> None:
+def _annotate_saving(axes: Axes, found: Along, panel: PanelLines) -> None:
     """How much less the submission takes, at the last place where both are known."""
     theirs = {point.at: point.value for point in panel.of[found.curves.versus]}
     last = max((point for point in panel.of[said.OWN] if point.at in theirs), key=lambda point: point.at)

@@ -27,7 +27,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Roofs:
+class PredictedGpus:
     """The GPUs that times are predicted for: a row for each, and what is made of these figures."""
 
     heads: tuple[str, ...]
@@ -71,7 +71,7 @@ def section(ink: Ink, one: Section) -> RenderableType:
     return Group(*blocks)
 
 
-def roofs(ink: Ink, known: Roofs) -> RenderableType:
+def roofs(ink: Ink, known: PredictedGpus) -> RenderableType:
     """The figures that the predictions rest on."""
     return Group(_table(ink, known.heads, known.rows), *(ink(note, "dim") for note in known.notes))
 

@@ -12,13 +12,13 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
-from grader.cleaning import disarmed_markup
-from grader.isolation import missing
 from grader.record import CheckResult, PartInfo, Picture, Record, headline
 from grader.report import chart, kernels, picture, selection, view
 from grader.report.efficiency import EfficiencyView, efficiency_view
+from grader.report.isolation import missing
 from grader.report.speedcard import SpeedView, speed_view
-from grader.report.status import LOOKS, PARTLY, Look, in_part, look_of
+from grader.report.status import LOOKS, PARTLY, StatusMark, in_part, look_of
+from grader.text import disarmed_markup
 
 MOST_BYTES = 1_500_000
 _ROWS, _COLUMNS = 48, 96
@@ -56,7 +56,7 @@ class CheckView:
     """
 
     result: CheckResult
-    look: Look
+    look: StatusMark
     anchor: str
     points: str
     open: bool
@@ -76,7 +76,7 @@ class PartView:
     info: PartInfo
     anchor: str
     points: str
-    look: Look
+    look: StatusMark
     counted: str
     checks: tuple[CheckView, ...]
     compiled: CompiledView | None = None
@@ -87,14 +87,14 @@ class CompiledView:
     """What the part's kernels were compiled to."""
 
     summary: str
-    found: tuple[kernels.Kernel, ...]
-    told: tuple[kernels.Told, ...]
+    found: tuple[kernels.KernelView, ...]
+    told: tuple[kernels.KernelNote, ...]
     missing: tuple[tuple[str, str], ...]
     most_rows: int
 
 
 @dataclass(frozen=True)
-class Finding:
+class FailureGroup:
     """The first of a part's checks that ended in one way, and how many more did."""
 
     part: str
@@ -103,12 +103,12 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ObjectiveEvidence:
     """What one part's checks say of an objective; `anchor` is the first of them."""
 
     part: str
     anchor: str
-    look: Look
+    look: StatusMark
     counted: str
 
 
@@ -118,7 +118,7 @@ class ObjectiveView:
 
     name: str
     points: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[ObjectiveEvidence, ...]
 
 
 def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
@@ -311,7 +311,7 @@ def _selection(check: CheckResult, limits: _Limits) -> Markup:
     return selection.picture(check.selection, _anchor("selection", check.id))
 
 
-def _findings(parts: tuple[PartView, ...]) -> tuple[Finding, ...]:
+def _findings(parts: tuple[PartView, ...]) -> tuple[FailureGroup, ...]:
     """What failed, each way of each part once. What is not written yet has not failed."""
     failed = [
         (part.info.title, check)
@@ -320,7 +320,7 @@ def _findings(parts: tuple[PartView, ...]) -> tuple[Finding, ...]:
         if check.result.status in view.LEARNERS - {"not_implemented"}
     ]
     return tuple(
-        Finding(title, check, sum(other.alike is check for _, other in failed))
+        FailureGroup(title, check, sum(other.alike is check for _, other in failed))
         for title, check in failed
         if check.alike is None
     )
@@ -338,12 +338,12 @@ def _objective(name: str, parts: tuple[PartView, ...]) -> ObjectiveView:
     return ObjectiveView(name, view.tally_points(sums), evidence)
 
 
-def _evidence(part: PartView, group: list[CheckView]) -> Evidence:
+def _evidence(part: PartView, group: list[CheckView]) -> ObjectiveEvidence:
     results = [check.result for check in group]
-    return Evidence(part.info.title, group[0].anchor, view.look_of_all(results), view.counted(results))
+    return ObjectiveEvidence(part.info.title, group[0].anchor, view.look_of_all(results), view.counted(results))
 
 
-def _counts(record: Record) -> tuple[tuple[Look, int], ...]:
+def _counts(record: Record) -> tuple[tuple[StatusMark, int], ...]:
     """How many checks ended in each way, in the order of the table of statuses."""
     found = Counter(map(look_of, record.checks))
     return tuple((look, found[look]) for look in dict.fromkeys((LOOKS["pass"], PARTLY, *LOOKS.values())) if found[look])

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from grader.cleaning import disarmed_markup
 from grader.record import CheckResult, Record
 from grader.report import view
-from grader.report.status import Look, Tone
+from grader.report.status import StatusMark, Tone
+from grader.text import disarmed_markup
 
 
 @dataclass(frozen=True)
-class Row:
+class ExerciseRow:
     """One exercise. state, words: how far the learner is; card: the scorecard's file beside this page, empty where
     there is none; record: the latest one, None where it says nothing of the file.
     """
@@ -35,13 +35,13 @@ class Row:
         return view.tally(self.record.checks if self.record is not None else ())
 
     @property
-    def look(self) -> Look:
+    def look(self) -> StatusMark:
         """How its state looks."""
         return _LOOKS.get(self.state, _OPEN)
 
 
-def _look(symbol: str, ascii_symbol: str, word: str, tone: Tone) -> Look:
-    return Look(symbol, ascii_symbol, word, tone)
+def _look(symbol: str, ascii_symbol: str, word: str, tone: Tone) -> StatusMark:
+    return StatusMark(symbol, ascii_symbol, word, tone)
 
 
 _OPEN = _look("○", "o", "open", "todo")
@@ -64,7 +64,7 @@ class ObjectiveRow:
     sums: view.Tally
 
 
-def render(rows: Sequence[Row]) -> str:
+def render(rows: Sequence[ExerciseRow]) -> str:
     """The whole page, self-contained, without a script; it links to the scorecards that lie beside it."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -88,13 +88,13 @@ def render(rows: Sequence[Row]) -> str:
     return disarmed_markup(page)
 
 
-def _headline(rows: Sequence[Row], sums: view.Tally, done: int) -> str:
+def _headline(rows: Sequence[ExerciseRow], sums: view.Tally, done: int) -> str:
     text = f"{done} of {len(rows)} exercises done; {view.points(sums.earned)} of {view.points(sums.judged)} points"
     text += " that could be judged here"
     return f"{text}, {view.points(sums.unjudged)} more were not judged." if sums.unjudged else f"{text}."
 
 
-def _objectives(rows: Sequence[Row]) -> tuple[ObjectiveRow, ...]:
+def _objectives(rows: Sequence[ExerciseRow]) -> tuple[ObjectiveRow, ...]:
     checks: dict[str, list[CheckResult]] = {}
     exercises: dict[str, dict[str, None]] = {}
     for row in rows:

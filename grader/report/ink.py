@@ -14,9 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.cleaning import clean, disarmed, in_ascii
 from grader.record import CheckResult
-from grader.report.status import LOOKS, Look, Tone, look_of
+from grader.report.status import LOOKS, StatusMark, Tone, look_of
+from grader.text import clean, disarmed, in_ascii
 
 _STYLES: dict[Tone, str] = {
     "good": "green",
@@ -45,7 +45,7 @@ class Ink:
             text = in_ascii(text)
         return Text(text, style=style, overflow="fold")
 
-    def look(self, look: Look) -> tuple[Text, Text]:
+    def look(self, look: StatusMark) -> tuple[Text, Text]:
         """Symbol and word."""
         style = _STYLES[look.tone]
         return self(look.ascii if self.ascii_only else look.symbol, f"bold {style}"), self(look.word, style)

@@ -7,10 +7,10 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from grader.cleaning import disarmed_markup
 from grader.record import CheckResult, Record, Status
 from grader.report import view
 from grader.report.status import LOOKS
+from grader.text import disarmed_markup
 
 Child = Literal["failure", "error", "skipped"]
 

@@ -81,7 +81,7 @@ _LEFT_OUT: tuple[tuple[str, ...], ...] = (
 )
 
 
-def _table(ink: Ink, kernel: kernels.Kernel) -> Widest:
+def _table(ink: Ink, kernel: kernels.KernelView) -> Widest:
     """One row per GPU and configuration; columns that say nothing are left out."""
     silent = ("", kernels.NONE)
     telling = [name for name in _COLUMNS if any(getattr(row, name) not in silent for row in kernel.rows)]
@@ -90,7 +90,7 @@ def _table(ink: Ink, kernel: kernels.Kernel) -> Widest:
     )
 
 
-def _rows(ink: Ink, kernel: kernels.Kernel, columns: list[str]) -> Table:
+def _rows(ink: Ink, kernel: kernels.KernelView, columns: list[str]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     for name in columns:

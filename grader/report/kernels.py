@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.gpus import USUAL, named
+from grader.exercise.gpus import USUAL, named
 from grader.record import CompiledKernel, Environment, PartInfo
 from grader.report import view
-from grader.report.status import Look
+from grader.report.status import StatusMark
 
 NONE = "–"
 
-_CANNOT_RUN = Look("✗", "x", "cannot run", "bad")
-_COULD_BE_BETTER = Look("!", "!", "could be better", "part")
+_CANNOT_RUN = StatusMark("✗", "x", "cannot run", "bad")
+_COULD_BE_BETTER = StatusMark("!", "!", "could be better", "part")
 _FATAL = frozenset({"compile_error", "shared_memory", "tensor_memory"})
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelRow:
     """One kernel in one configuration, compiled for one GPU. `configuration`: what other rows of the kernel have
     otherwise; empty where all are alike.
     """
@@ -40,13 +40,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelView:
     """A kernel of the submission, and everything that it was compiled to. `common`: what all rows share."""
 
     title: str
     common: str
     case: str
-    rows: tuple[Row, ...]
+    rows: tuple[KernelRow, ...]
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,21 @@ class CompiledName:
 
 
 @dataclass(frozen=True)
-class Told:
+class KernelNote:
     """Findings about one kernel, once for all GPUs that they hold for."""
 
-    look: Look
+    look: StatusMark
     targets: str
     kernel: str
     text: str
 
 
-def kernels(part: PartInfo) -> tuple[Kernel, ...]:
+def kernels(part: PartInfo) -> tuple[KernelView, ...]:
     """The part's kernels with their rows, in the order of their launches."""
     return tuple(_kernel(list(group)) for group in _by_kernel(part.kernels))
 
 
-def told(part: PartInfo) -> tuple[Told, ...]:
+def told(part: PartInfo) -> tuple[KernelNote, ...]:
     """The part's findings, fatal ones first; the same one about several GPUs is said once, and those about the same
     kernel and GPUs together. What is said of several configurations alike is said once, with their number.
     """
@@ -96,7 +96,7 @@ def told(part: PartInfo) -> tuple[Told, ...]:
     for (mild, where_all, kernel), texts in lines.items():
         alike.setdefault((mild, where_all, kernel.name, kernel.line, "; ".join(texts)), []).append(kernel)
     return tuple(
-        Told(_COULD_BE_BETTER if mild else _CANNOT_RUN, where_all, _together(names), text)
+        KernelNote(_COULD_BE_BETTER if mild else _CANNOT_RUN, where_all, _together(names), text)
         for (mild, where_all, _, _, text), names in alike.items()
     )
 
@@ -116,7 +116,7 @@ def shown_target(env: Environment) -> str:
     return named(env.capability) if env.capability else USUAL.name
 
 
-def sentence(row: Row) -> str:
+def sentence(row: KernelRow) -> str:
     """One row as a phrase: "174 registers, 224 KiB shared, occupancy 12.5%, wgmma × 4"."""
     if not row.compiled:
         return "does not compile"
@@ -136,13 +136,13 @@ def _by_kernel(compiled: Iterable[CompiledKernel]) -> list[list[CompiledKernel]]
     return list(groups.values())
 
 
-def _kernel(group: list[CompiledKernel]) -> Kernel:
+def _kernel(group: list[CompiledKernel]) -> KernelView:
     differing = _differing(group)
     first = group[0]
     common = {name: value for name, value in _settings(first).items() if name not in differing}
     place = f", line {first.line}" if first.line else ""
     tried = f", 1 of {first.configurations} configurations" if first.configurations and len(group) <= 3 else ""
-    return Kernel(
+    return KernelView(
         title=f"{view.line(first.kernel, 80)}{place}{tried}",
         common=_words(common),
         case=view.line(first.case, 200),
@@ -187,12 +187,12 @@ def _together(names: Sequence[CompiledName]) -> str:
     return f"{first.name}{f' ({place})' if place else ''}"
 
 
-def _row(one: CompiledKernel, differing: frozenset[str]) -> Row:
+def _row(one: CompiledKernel, differing: frozenset[str]) -> KernelRow:
     chosen = {name: value for name, value in _settings(one).items() if name in differing}
     fit = one.occupancy
     spilled = one.spill_store_bytes or one.spill_load_bytes
     no_dot = NONE if not one.dots else "none"
-    return Row(
+    return KernelRow(
         target=view.line(one.target, 20),
         configuration=_words(chosen),
         compiled=fit is not None,

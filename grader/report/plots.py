@@ -43,7 +43,7 @@ _ROW_LABEL = 32
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _RatioPoint:
     """One ratio in a row of the figure; low and high are its interval, or the ratio itself."""
 
     row: int
@@ -63,19 +63,19 @@ def ratios(speed: Speed, name: str) -> Markup:
     return drawn(lambda figure: _draw_ratios(figure, speed, sizes, series), name, _ratio_words(speed, series))
 
 
-def _readings(sizes: tuple[SizeTiming, ...], name: str) -> list[_Reading]:
+def _readings(sizes: tuple[SizeTiming, ...], name: str) -> list[_RatioPoint]:
     found = []
     for row, size in enumerate(sizes):
         one = said.contender(size, name)
         ratio = plain(one.ratio) if one else None
         if one and ratio:
             low, high = plain(one.ratio_low) or ratio, plain(one.ratio_high) or ratio
-            found.append(_Reading(row, ratio, min(low, ratio), max(high, ratio), size.judged))
+            found.append(_RatioPoint(row, ratio, min(low, ratio), max(high, ratio), size.judged))
     return found
 
 
 def _draw_ratios(
-    figure: Figure, speed: Speed, sizes: tuple[SizeTiming, ...], series: dict[str, list[_Reading]]
+    figure: Figure, speed: Speed, sizes: tuple[SizeTiming, ...], series: dict[str, list[_RatioPoint]]
 ) -> None:
     labels = [short(words, _ROW_LABEL) for words in said.timed_words(sizes, speed.curves)]
     entries = len(series) + 2 + any(not one.judged for one in series.get(said.OWN, ()))
@@ -95,7 +95,7 @@ def _draw_ratios(
     legend(figure, handles, height)
 
 
-def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_Reading]]) -> tuple[float, float]:
+def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_RatioPoint]]) -> tuple[float, float]:
     """Limits that hold every mark: from zero where that leaves the marks apart, logarithmic where it would not."""
     marks = [end for readings in series.values() for one in readings for end in (one.low, one.high)]
     marks += [value for value in (plain(speed.floor), plain(speed.full), 1.0) if value]
@@ -111,7 +111,7 @@ def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_Reading]]) ->
     return limits
 
 
-def _series_marks(axes: Axes, speed: Speed, series: dict[str, list[_Reading]]) -> list[Artist]:
+def _series_marks(axes: Axes, speed: Speed, series: dict[str, list[_RatioPoint]]) -> list[Artist]:
     others = [one for one in series if one != said.OWN]
     # The submission keeps the middle of its row; the others lie around it, so that equal ratios do not hide each other.
     offsets = {one: _dodge(i, len(others)) for i, one in enumerate(others)}
@@ -153,7 +153,7 @@ def _references(axes: Axes, speed: Speed, low: float, high: float) -> list[Artis
     return handles
 
 
-def _ratio_words(speed: Speed, series: dict[str, list[_Reading]]) -> str:
+def _ratio_words(speed: Speed, series: dict[str, list[_RatioPoint]]) -> str:
     title = said.title_of(speed, speed.baseline)
     own = [one.ratio for one in series.get(said.OWN, ())]
     text = f"Ratio to {title} over the sizes"

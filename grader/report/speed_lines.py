@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.record import CheckResult, Speed
-from grader.report import along, efficiency, tuned, view
+from grader.report import efficiency, speed_axis, tuned, view
 from grader.report import speed as timing
 from grader.report.ink import Ink, indent, labelled
 from grader.report.status import in_part
@@ -23,7 +23,7 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     symbol, _ = ink.status(check)
     named = f"{view.line(check.title, 120)}: " if several else ""
     title = symbol.append_text(ink(f" {named}{timing.headline(speed)}", "" if brief else "bold"))
-    over = along.sentence(speed)
+    over = speed_axis.sentence(speed)
     lines: list[RenderableType] = [ink(over)] if over else []
     if brief:
         return Group(indent(title, 2), *(indent(entry, 4) for entry in lines))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from grader.record import CheckResult, Contender, SizeTiming, Speed
-from grader.report import along, chart, curves, gauge, plots, tuned, view
+from grader.report import chart, curves, gauge, plots, speed_axis, tuned, view
 from grader.report import speed as timing
 
 NO_MATPLOTLIB = "No figures: matplotlib is not installed here (pip install matplotlib). The tables hold every number."
@@ -51,7 +51,7 @@ class SpeedView:
     ratio: str
     baseline: str
     bar: str
-    along: along.Told | None
+    along: speed_axis.CurveCaption | None
     counted: str
     gauge: Markup
     pictures: tuple[tuple[Markup, str], ...]
@@ -59,7 +59,7 @@ class SpeedView:
     common: str
     sizes: tuple[SizeView, ...]
     cut_sizes: int
-    tuned: tuple[tuned.Table, ...]
+    tuned: tuple[tuned.TuningTable, ...]
     remarks: tuple[timing.Remark, ...]
     beside: tuple[timing.Beside, ...]
     absent: tuple[tuple[str, str], ...]
@@ -83,8 +83,8 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         ratio=timing.ratio_words(speed) if timing.usable(speed.ratio) else "",
         baseline=timing.title_of(speed, speed.baseline),
         bar=timing.bar(speed),
-        along=along.told(speed),
-        counted=along.COUNTED,
+        along=speed_axis.told(speed),
+        counted=speed_axis.COUNTED,
         gauge=gauge.draw(speed),
         pictures=pictures,
         unpictured=unpictured,

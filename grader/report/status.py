@@ -13,7 +13,7 @@ Tone = Literal["good", "part", "bad", "todo", "quiet", "ours"]
 
 
 @dataclass(frozen=True)
-class Look:
+class StatusMark:
     """A status for the eye: a symbol, the same in ASCII, a word that stands without colour, and a tone."""
 
     symbol: str
@@ -22,24 +22,24 @@ class Look:
     tone: Tone
 
 
-LOOKS: dict[Status, Look] = {
-    "pass": Look("✓", "+", "passed", "good"),
-    "fail": Look("✗", "x", "failed", "bad"),
-    "not_implemented": Look("○", "o", "not implemented", "todo"),
-    "compile_error": Look("✗", "x", "compile error", "bad"),
-    "crash": Look("✗", "x", "crashed", "bad"),
-    "timeout": Look("✗", "x", "timed out", "bad"),
-    "oom": Look("✗", "x", "out of memory", "bad"),
-    "policy": Look("✗", "x", "rule broken", "bad"),
-    "invalid_submission": Look("✗", "x", "invalid file", "bad"),
-    "skipped_dependency": Look("↷", ">", "not reached", "todo"),
-    "skipped_environment": Look("–", "-", "not run here", "quiet"),
-    "inconclusive": Look("≈", "~", "inconclusive", "quiet"),
-    "grader_error": Look("!", "!", "grader error", "ours"),
+LOOKS: dict[Status, StatusMark] = {
+    "pass": StatusMark("✓", "+", "passed", "good"),
+    "fail": StatusMark("✗", "x", "failed", "bad"),
+    "not_implemented": StatusMark("○", "o", "not implemented", "todo"),
+    "compile_error": StatusMark("✗", "x", "compile error", "bad"),
+    "crash": StatusMark("✗", "x", "crashed", "bad"),
+    "timeout": StatusMark("✗", "x", "timed out", "bad"),
+    "oom": StatusMark("✗", "x", "out of memory", "bad"),
+    "policy": StatusMark("✗", "x", "rule broken", "bad"),
+    "invalid_submission": StatusMark("✗", "x", "invalid file", "bad"),
+    "skipped_dependency": StatusMark("↷", ">", "not reached", "todo"),
+    "skipped_environment": StatusMark("–", "-", "not run here", "quiet"),
+    "inconclusive": StatusMark("≈", "~", "inconclusive", "quiet"),
+    "grader_error": StatusMark("!", "!", "grader error", "ours"),
 }
 
 # Points of a speed band are linear: a check can pass with some of them, and must not look as if it had all.
-PARTLY = Look("◐", "/", "partly passed", "part")
+PARTLY = StatusMark("◐", "/", "partly passed", "part")
 
 
 def in_part(check: CheckResult) -> bool:
@@ -47,6 +47,6 @@ def in_part(check: CheckResult) -> bool:
     return check.status == "pass" and check.points < check.max_points
 
 
-def look_of(check: CheckResult) -> Look:
+def look_of(check: CheckResult) -> StatusMark:
     """How a check looks: its status, or that it passed in part."""
     return PARTLY if in_part(check) else LOOKS[check.status]

@@ -72,7 +72,7 @@ def render_kernels(
 
 def render_rooflines(
     sections: Iterable[efficiency_lines.Section],
-    roofs: efficiency_lines.Roofs,
+    roofs: efficiency_lines.PredictedGpus,
     *,
     width: int = 100,
     colour: bool = False,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from grader.cleaning import clean
 from grader.protocol.trace import (
     Choose,
     Constant,
@@ -31,6 +30,7 @@ from grader.protocol.trace import (
     Window,
     WrapperValue,
 )
+from grader.text import clean
 
 _MOST_ALTERNATIVES = 4
 

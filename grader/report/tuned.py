@@ -23,7 +23,7 @@ _LEFT_OUT = -2.0
 
 
 @dataclass(frozen=True)
-class Row:
+class ConfigurationRow:
     """One configuration: what sets it apart, its time in words, and how much longer it takes than the fastest."""
 
     words: str
@@ -33,17 +33,17 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class TuningTable:
     """What one launch chose from at one size, the fastest first. cut: how many more there are."""
 
     size: str
     launch: str
-    rows: tuple[Row, ...]
+    rows: tuple[ConfigurationRow, ...]
     cut: int
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceLine:
     """What a launch chose at some sizes, in a sentence; `sizes` is empty where it is all of them."""
 
     text: str
@@ -55,12 +55,12 @@ class Choice:
         return f"Tuned{timing.in_brackets(self.sizes)}"
 
 
-def tables(speed: Speed) -> tuple[Table, ...]:
+def tables(speed: Speed) -> tuple[TuningTable, ...]:
     """Return a table for every autotuned launch at every size."""
     return tuple(_table(size, one) for size, one in _launches(speed))[:MOST_TABLES]
 
 
-def choices(speed: Speed) -> tuple[Choice, ...]:
+def choices(speed: Speed) -> tuple[ChoiceLine, ...]:
     """Return what was chosen; sizes at which a launch chose the same are said together."""
     groups: dict[tuple[str, str, int], list[tuple[str, Tuned]]] = {}
     launches = _launches(speed)
@@ -74,7 +74,7 @@ def choices(speed: Speed) -> tuple[Choice, ...]:
         at = tuple(dict.fromkeys(size for size, _ in members))
         alike = [one for _, one in members]
         text = f"{words}: the fastest of {count} configurations{_slowest(alike)}{_broken(alike)}"
-        found.append(Choice(f"{launch}: {text}" if several else text, () if len(at) == len(sizes) else at))
+        found.append(ChoiceLine(f"{launch}: {text}" if several else text, () if len(at) == len(sizes) else at))
     return tuple(found)
 
 
@@ -89,7 +89,7 @@ def _launches(speed: Speed) -> list[tuple[str, Tuned]]:
     ]
 
 
-def _table(size: str, one: Tuned) -> Table:
+def _table(size: str, one: Tuned) -> TuningTable:
     ordered = sorted(one.configurations, key=_by_time)
     chosen = _chosen(one)
     shown = ordered[:MOST_ROWS]
@@ -97,14 +97,14 @@ def _table(size: str, one: Tuned) -> Table:
         shown = [*shown[:-1], chosen]
     fastest = timing.usable(ordered[0].time_us)
     launch = f"{_launch(one)}: {len(ordered)} configurations{_broken([one])}"
-    return Table(size, launch, tuple(_row(each, fastest) for each in shown), len(ordered) - len(shown))
+    return TuningTable(size, launch, tuple(_row(each, fastest) for each in shown), len(ordered) - len(shown))
 
 
-def _row(one: Configuration, fastest: float | None) -> Row:
+def _row(one: Configuration, fastest: float | None) -> ConfigurationRow:
     time = timing.usable(one.time_us)
     slower = timing.times(time / fastest) if time and fastest else ""
     said = LEFT_OUT if one.time_us == _LEFT_OUT else FAILS if one.time_us < 0 else timing.duration(one.time_us)
-    return Row(_words(one), said, f"{slower}×" if slower and slower != timing.NONE else "", one.chosen)
+    return ConfigurationRow(_words(one), said, f"{slower}×" if slower and slower != timing.NONE else "", one.chosen)
 
 
 def _slowest(tuned: Iterable[Tuned]) -> str:

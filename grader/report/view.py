@@ -22,7 +22,7 @@ from grader.record import (
     parts_left_out,
     worst_of,
 )
-from grader.report.status import LOOKS, PARTLY, Look, in_part
+from grader.report.status import LOOKS, PARTLY, StatusMark, in_part
 
 # The learner's own outcomes, the ones that a next step should be about.
 LEARNERS: frozenset[Status] = frozenset(
@@ -164,17 +164,17 @@ def device(env: Environment) -> str:
     return "interpreter on the CPU, no GPU used"
 
 
-def verdict_look(record: Record) -> Look:
+def verdict_look(record: Record) -> StatusMark:
     """Return how the verdict looks: passed in part where a check lacks points, or a whole part was left out."""
     return PARTLY if _passed_without_parts(record) else _look(record.verdict, record.checks)
 
 
-def look_of_all(checks: Sequence[CheckResult]) -> Look:
+def look_of_all(checks: Sequence[CheckResult]) -> StatusMark:
     """How these checks look together."""
     return _look(worst_of(checks), checks)
 
 
-def _look(verdict: Status, checks: Iterable[CheckResult]) -> Look:
+def _look(verdict: Status, checks: Iterable[CheckResult]) -> StatusMark:
     return PARTLY if verdict == "pass" and any(map(in_part, checks)) else LOOKS[verdict]
 
 

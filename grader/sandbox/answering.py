@@ -7,7 +7,7 @@ from typing import Literal
 
 from grader.protocol.messages import COMPUTED, UNTOLD, Call, Raised
 from grader.sandbox.outcome import Outcome
-from grader.sandbox.pair import Pair, Told, seeds_after
+from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 from grader.sandbox.session import Session
 
 Source = Literal["recorder", "replayer", "submission"]
@@ -33,7 +33,7 @@ def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool
     if not is_replayed:
         return Answered(own.call(call), "submission", "calls of this part are not recorded")
     told = pair.record(call)
-    if not isinstance(told, Told):
+    if not isinstance(told, RecordedAnswer):
         return Answered(told, "recorder")
     seeded = replace(call, recipe=replace(call.recipe, seed=seeds_after([told], salt)(call.recipe.seed)))
     why, line = next(((deed.name, deed.line) for deed in (*told.untold, *told.deeds)), ("", 0))

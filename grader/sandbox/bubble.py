@@ -1,6 +1,6 @@
 """A bubble around the fork server, where bubblewrap is installed: nothing but temporary folders can be written in it.
 
-One more layer in front of those that every child puts on for itself (grader.child.confinement). A mount namespace
+One more layer in front of those that every child puts on for itself (grader.sandbox.confinement). A mount namespace
 needs a program of its own, so it is made once, for the server, and all its children are inside.
 """
 

@@ -12,8 +12,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-from grader.model.exercise import Limits
-from grader.protocol.messages import Call, Loaded, Raised, Record, Replay, Start
+from grader.exercise.model import Limits
+from grader.protocol.messages import Call, Loaded, Raised, RecordCall, ReplayCall, Start
 from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, choices_in, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.precompiling import precompile
@@ -31,7 +31,7 @@ _MOST_COMPILERS, _OTHERS = 6, 2
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordedAnswer:
     """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it.
 
     storages: what it works with. found: those of them that earlier calls made. digest: of the trace, and of those that
@@ -102,7 +102,7 @@ class Pair:
         """Return how long all answers of all processes took, in seconds."""
         return self.session.worked_s + sum(replayer.worked_s for replayer in self._replayers)
 
-    def record(self, call: Call) -> Told | Raised | Unanswered:
+    def record(self, call: Call) -> RecordedAnswer | Raised | Unanswered:
         """Have a call recorded; its recipe is that of the decoys."""
         loaded = self.session.load()
         if not isinstance(loaded, Loaded):
@@ -111,7 +111,7 @@ class Pair:
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
         self.told_anew += afresh
-        answer = self.session.record(Record(call, afresh, bare=self._bare))
+        answer = self.session.record(RecordCall(call, afresh, bare=self._bare))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
@@ -124,10 +124,10 @@ class Pair:
         self._apart = not told.is_replayed
         return told
 
-    def _told(self, call: Call, recorded: Recorded, trace: Trace, *, afresh: bool) -> Told:
+    def _told(self, call: Call, recorded: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
         """Return what a call said, with the memory that it works with."""
         memory = self._memory_of(recorded.trace, afresh=afresh)
-        return Told(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, *memory)
+        return RecordedAnswer(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, *memory)
 
     def _memory_of(self, message: Mapping[str, Any], *, afresh: bool) -> tuple[frozenset[int], frozenset[int], bytes]:
         """Return the storages of a trace, those that earlier calls made, and the digest."""
@@ -143,7 +143,7 @@ class Pair:
         self._touched.update(dict.fromkeys(storages, made))
         return frozenset(storages), found, made
 
-    def record_timed(self, call: Call) -> tuple[Told, ...] | Raised | Unanswered:
+    def record_timed(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
         """Have a call recorded that will be timed: on inputs without guard bands, twice.
 
         Return what the first call did and, where that differs, what the second did, which finds what the first made. A
@@ -155,21 +155,21 @@ class Pair:
             traced = self._recorded_twice(call)
         return traced
 
-    def _recorded_twice(self, call: Call) -> tuple[Told, ...] | Raised | Unanswered:
+    def _recorded_twice(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
         self._apart = True
-        tolds: list[Told] = []
+        tolds: list[RecordedAnswer] = []
         for afresh in (True, False):
             loaded = self.session.load()
             if not isinstance(loaded, Loaded):
                 return loaded
-            answer = self.session.record(Record(call, afresh, bare=True))
+            answer = self.session.record(RecordCall(call, afresh, bare=True))
             if not isinstance(answer, tuple):
                 return answer
             tolds.append(self._told(call, *answer, afresh=afresh))
         first, second = tolds
         return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
 
-    def precompile(self, calls: Sequence[Told]) -> list[Told]:
+    def precompile(self, calls: Sequence[RecordedAnswer]) -> list[RecordedAnswer]:
         """Compile what calls launch, in all replayers side by side; return them with what was not ready in time."""
         tunes = any(told.configurations > 1 for told in calls)
         untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
@@ -188,10 +188,10 @@ class Pair:
         """End all of them; the next call starts others."""
         self.end_all_but_one().restart()
 
-    def replay(self, told: Told, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
+    def replay(self, told: RecordedAnswer, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
         """Replay what was told, on the inputs of the call's recipe. configurations: those that are tried, or all."""
         memory: Literal["afresh", "kept"] = "afresh" if told.afresh else "kept"
-        outcome = self._replayers[0].replay(Replay(call, told.message, memory, configurations=configurations))
+        outcome = self._replayers[0].replay(ReplayCall(call, told.message, memory, configurations=configurations))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
@@ -199,16 +199,16 @@ class Pair:
         """Return what replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
         return SideBySide(self._replayers, prepare)
 
-    def replay_alone(self, told: Told, call: Call, configurations: tuple[int, ...]) -> Outcome:
+    def replay_alone(self, told: RecordedAnswer, call: Call, configurations: tuple[int, ...]) -> Outcome:
         """Replay a call that needs no memory of earlier ones; what it makes is not kept either."""
         self._gone |= told.storages
-        return self._replayers[0].replay(Replay(call, told.message, "alone", configurations=configurations))
+        return self._replayers[0].replay(ReplayCall(call, told.message, "alone", configurations=configurations))
 
     def begin_apart(
         self,
         together: SideBySide,
         place: int,
-        told: Told,
+        told: RecordedAnswer,
         call_of: Callable[[], Call],
         configurations: tuple[int, ...] = (),
     ) -> None:
@@ -218,9 +218,9 @@ class Pair:
         """
         if told.is_replayed and not told.afresh and not told.found and len(self._replayers) > 1:
             self._gone |= told.storages
-            together.begin(place, lambda: Replay(call_of(), told.message, "alone", configurations=configurations))
+            together.begin(place, lambda: ReplayCall(call_of(), told.message, "alone", configurations=configurations))
 
-    def depends_on_kernels(self, told: Told, call: Call) -> bool:
+    def depends_on_kernels(self, told: RecordedAnswer, call: Call) -> bool:
         """Tell whether what a replay returns is something else when no kernel is launched in it.
 
         A kernel that computes NaN leaves what empty memory holds; one that computes zeros leaves what cleared memory
@@ -229,9 +229,9 @@ class Pair:
         self._gone |= told.storages
         return any(self._differs_without_kernels(told, call, cleared=cleared) for cleared in (False, True))
 
-    def _differs_without_kernels(self, told: Told, call: Call, *, cleared: bool) -> bool:
+    def _differs_without_kernels(self, told: RecordedAnswer, call: Call, *, cleared: bool) -> bool:
         with_kernels, without = (
-            self._replayers[0].replay(Replay(call, told.message, "alone", launches=launches, cleared=cleared))
+            self._replayers[0].replay(ReplayCall(call, told.message, "alone", launches=launches, cleared=cleared))
             for launches in (True, False)
         )
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
@@ -242,7 +242,7 @@ class Pair:
         self._apart = True
 
 
-def _remembers(told: Told) -> bool:
+def _remembers(told: RecordedAnswer) -> bool:
     """Tell whether a first call may have found something that earlier ones made."""
     return bool(told.untold) or _tells_content(told.message["steps"])
 
@@ -276,7 +276,7 @@ def paired(
         yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare)
 
 
-def seeds_after(tolds: Sequence[Told], salt: str, draw: int = 0) -> Callable[[int], int]:
+def seeds_after(tolds: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
     """Return what makes a planned seed into the one that counts: nobody knows it before the traces are fixed.
 
     It depends on what the traces do and on `salt`, so the same file always meets the same inputs. draw: a number, for

@@ -33,7 +33,7 @@ T = TypeVar("T")
 Unit = tuple[int, int]
 
 
-class Compiles(Protocol):
+class CompilerProcess(Protocol):
     """A process that compiles."""
 
     def wake(self) -> None:
@@ -45,7 +45,7 @@ class Compiles(Protocol):
         """Have compiled what a trace launches. counted: compiling counts for the limit."""
 
 
-class Traced(Protocol):
+class PrecompileJob(Protocol):
     """A call that was recorded."""
 
     @property
@@ -65,7 +65,7 @@ class Traced(Protocol):
 class _Work:
     """What is left to compile. groups: units that probably compile to the same, which are compiled in turn."""
 
-    calls: Sequence[Traced]
+    calls: Sequence[PrecompileJob]
     needed: SimpleQueue[Unit] = field(default_factory=SimpleQueue)
     groups: SimpleQueue[list[Unit]] = field(default_factory=SimpleQueue)
     untried: list[Unit] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Work:
 
 
 def precompile(
-    processes: Sequence[Compiles], calls: Sequence[Traced], tuning_s: float = TUNING_S
+    processes: Sequence[CompilerProcess], calls: Sequence[PrecompileJob], tuning_s: float = TUNING_S
 ) -> tuple[frozenset[int], ...]:
     """Compile what calls launch; return, call by call, the configurations that were not ready in time.
 
@@ -107,7 +107,7 @@ def precompile(
     return tuple(frozenset(place for call, place in work.untried if call == one) for one in range(len(calls)))
 
 
-def _compile(process: Compiles, work: _Work, joining: Joining, tuning_s: float) -> None:
+def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: float) -> None:
     """Compile until nothing is left, or the time is up."""
     joining.join()
     if work.is_done:
@@ -137,12 +137,12 @@ def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
             return
 
 
-def _needed(calls: Sequence[Traced]) -> list[Unit]:
+def _needed(calls: Sequence[PrecompileJob]) -> list[Unit]:
     """Return what must run: of autotuned calls, the configuration with the smallest constants."""
     return [(place, lightest(told.trace)) for place, told in enumerate(calls)]
 
 
-def _groups(calls: Sequence[Traced]) -> list[list[Unit]]:
+def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
     """Return all configurations but the needed ones: the first of every call before the second of any."""
     found: dict[object, list[Unit]] = {}
     counts = [max((len(one.alternatives) for one in choices_in(told.trace.steps)), default=0) for told in calls]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from grader.catalogue import hidden_folders
+from grader.exercise.catalogue import hidden_folders
 
 # The package is imported without the folder around it. That folder may be a checkout, which would offer solutions as
 # modules, and which a confined process cannot list.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from grader.gpus import USUAL
-from grader.model.exercise import Limits
+from grader.exercise.gpus import USUAL
+from grader.exercise.model import Limits
 from grader.protocol.messages import Precompile, Raised, Start
-from grader.sandbox.pair import Told
+from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
@@ -18,14 +18,16 @@ _COMPILE_S = 60.0
 
 
 @contextmanager
-def refusals(server: Callable[[], Spawner], start: Start, limits: Limits) -> Iterator[Callable[[Told, int], str]]:
+def refusals(
+    server: Callable[[], Spawner], start: Start, limits: Limits
+) -> Iterator[Callable[[RecordedAnswer, int], str]]:
     """Yield what says why a configuration does not compile, or does not fit; an empty text where it does.
 
     server: of mode "compile", asked for with the first question.
     """
     sessions: list[Session] = []
 
-    def refusal(told: Told, place: int) -> str:
+    def refusal(told: RecordedAnswer, place: int) -> str:
         if not sessions:
             sessions.append(Session(server(), replace(start, role="replay", target=USUAL.capability), limits))
         answer = sessions[0].precompile(Precompile(told.call, told.message, place), _COMPILE_S)

@@ -14,7 +14,7 @@ from pathlib import Path
 from grader.errors import MissingEnvironment
 from grader.sandbox import clearing, kernels, usage
 
-# Where in its scratch folder a submission's kernels are compiled (grader.child.confine).
+# Where in its scratch folder a submission's kernels are compiled (grader.sandbox.confinement).
 TRITON_CACHE = "triton"
 _PREFIX = "grade-scratch-"
 # Users that are made up for submissions lie far from any real one.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from grader.catalogue import hidden_folders
 from grader.errors import GradeError
+from grader.exercise.catalogue import hidden_folders
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
 from grader.protocol.messages import Reap, Spawn
 from grader.sandbox import bubble, process
@@ -119,7 +119,7 @@ class ForkServer:
         with theirs:
             environment = _environment(self.mode)
             inside = partial(bubble.around, hidden=self._hidden)
-            self._process = process.start("grader.child.forkserver", theirs, environment, self._errors, inside)
+            self._process = process.start("grader.sandbox.inside.forkserver", theirs, environment, self._errors, inside)
         if self.mode == "compile":
             # What is judged at the same time is waited for by the clock; all that it starts inherits this.
             with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from grader.errors import GradeError
-from grader.model.exercise import Limits
+from grader.exercise.model import Limits
 from grader.protocol.decode import DecodeError
 from grader.protocol.frames import (
     UNTRUSTED_BYTES,
@@ -28,6 +28,7 @@ from grader.protocol.frames import (
 from grader.protocol.messages import (
     NOTICE_BYTES,
     Answer,
+    BytesShown,
     Call,
     Compile,
     Compiled,
@@ -38,13 +39,12 @@ from grader.protocol.messages import (
     Prepared,
     Raised,
     Ready,
-    Record,
-    Replay,
+    RecordCall,
+    ReplayCall,
     Returned,
     Sample,
     Sampled,
     Show,
-    Shown,
     Start,
     decode_answer,
 )
@@ -77,7 +77,7 @@ _PATIENCE = 0.75
 
 T = TypeVar("T", bound=Answer)
 R = TypeVar("R")
-Question = Call | Record | Replay | Precompile | Prepare | Sample | Show | Compile
+Question = Call | RecordCall | ReplayCall | Precompile | Prepare | Sample | Show | Compile
 
 
 class Printed:
@@ -235,7 +235,7 @@ class Session:
                 answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
-    def record(self, wanted: Record) -> tuple[Recorded, Trace] | Raised | Unanswered:
+    def record(self, wanted: RecordCall) -> tuple[Recorded, Trace] | Raised | Unanswered:
         """Load if needed, and have one call on decoys recorded."""
         loaded = self.load()
         if not isinstance(loaded, Loaded):
@@ -263,12 +263,12 @@ class Session:
             with self._turn:
                 self.load()
 
-    def replay(self, wanted: Replay) -> Outcome:
+    def replay(self, wanted: ReplayCall) -> Outcome:
         """Have one call replayed, and copy its outputs at the instant of the answer. Threads take turns."""
         with self._turn:
             return self._replay(wanted)
 
-    def _replay(self, wanted: Replay) -> Outcome:
+    def _replay(self, wanted: ReplayCall) -> Outcome:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
@@ -321,8 +321,8 @@ class Session:
             return None
         memory_fd = _sealed_memory(max(wanted.count, 1))
         try:
-            answer = self._exchange(wanted, Shown, self._limits.call_s, memory_fd)
-            if not isinstance(answer, Shown) or not answer.copied:
+            answer = self._exchange(wanted, BytesShown, self._limits.call_s, memory_fd)
+            if not isinstance(answer, BytesShown) or not answer.copied:
                 return None
             with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
                 return memory[: wanted.count]
@@ -506,7 +506,7 @@ class Session:
 
 def _plain(message: Question) -> dict[str, Any]:
     """Return a message as it travels. A trace is data already, and large."""
-    if isinstance(message, Replay | Precompile):
+    if isinstance(message, ReplayCall | Precompile):
         return {**dataclasses.asdict(replace(message, trace={})), "trace": message.trace}
     if isinstance(message, Prepare):
         return {**dataclasses.asdict(replace(message, traces=())), "traces": message.traces}

@@ -8,7 +8,7 @@ from queue import Empty, LifoQueue
 from threading import Lock
 from typing import Protocol
 
-from grader.protocol.messages import Replay
+from grader.protocol.messages import ReplayCall
 from grader.sandbox.joining import FOUND_S
 from grader.sandbox.outcome import Outcome
 
@@ -20,7 +20,7 @@ class Replays(Protocol):
     def pid(self) -> int | None:
         """Return its number; None where it does not run."""
 
-    def replay(self, wanted: Replay) -> Outcome:
+    def replay(self, wanted: ReplayCall) -> Outcome:
         """Have one call replayed."""
 
 
@@ -66,7 +66,7 @@ class SideBySide:
         self._pool = ThreadPoolExecutor(len(replayers), "side by side", initializer=prepare)
         self._outcomes: dict[int, Future[Outcome]] = {}
 
-    def begin(self, place: int, job: Callable[[], Replay]) -> None:
+    def begin(self, place: int, job: Callable[[], ReplayCall]) -> None:
         """Begin a replay under a number; the job makes what the process is asked."""
         self._outcomes[place] = self._pool.submit(self._replay, job)
 
@@ -79,7 +79,7 @@ class SideBySide:
         """Begin nothing more, and wait for what was begun."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _replay(self, job: Callable[[], Replay]) -> Outcome:
+    def _replay(self, job: Callable[[], ReplayCall]) -> Outcome:
         # What is expected of a call takes its time, too; no process is kept from others meanwhile.
         question = job()
         replayer = self._idle.take()

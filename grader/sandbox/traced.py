@@ -23,11 +23,11 @@ _POLL_S = 0.1
 # How long a tool may take to write its last words, once the process that it watched is gone.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
-# As in grader.child.traced.
+# As in grader.sandbox.inside.traced.
 _CHANNEL = "channel-{}"
 
 
-class Report:
+class ToolOutput:
     """What the tool has written so far, of all its processes; beyond 64 MiB it is lost, and `cut` says so."""
 
     def __init__(self) -> None:
@@ -73,9 +73,9 @@ class TracedServer:
     module: which of our modules that program runs.
     """
 
-    def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.child.traced") -> None:
+    def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.sandbox.inside.traced") -> None:
         self.mode: Mode = server.mode
-        self.report = Report()
+        self.report = ToolOutput()
         self._server = server
         self._tool = tool
         self._module = module

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.cleaning import as_json
 from grader.record import Status, Tool
-from grader.sanitizer.report import Kind
+from grader.sanitizer.output import Kind
+from grader.text import as_json
 
 Means = Literal["guard", "memcheck", "racecheck", "initcheck", "synccheck"]
 Schema = Literal["grade/sanitize/v1"]
@@ -32,7 +32,7 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class CallFinding:
     """What one call did in one place, in words.
 
     line and code are of the learner's file; where no line of it is known, line is 0 and `place` says what is. program:
@@ -53,13 +53,13 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Found:
+class ToolFinding:
     """One place, as it showed in its smallest call, and in how many calls it showed.
 
     call is None, and calls 0, where the report does not say in which call it was.
     """
 
-    sighting: Sighting
+    sighting: CallFinding
     call: Called | None
     calls: int
 
@@ -97,9 +97,9 @@ class Examination:
     parts: tuple[str, ...]
     planned: int
     looked: int
-    findings: tuple[Found, ...]
+    findings: tuple[ToolFinding, ...]
     stopped: tuple[Stopped, ...] = ()
-    remarks: tuple[Found, ...] = ()
+    remarks: tuple[ToolFinding, ...] = ()
     notes: tuple[str, ...] = ()
     silent: int = 0
     unfollowed: int = 0
@@ -117,26 +117,26 @@ class Examination:
 class Gathering:
     """Sightings of several calls, to become findings."""
 
-    _seen: dict[tuple[object, ...], list[tuple[Called | None, Sighting]]] = field(default_factory=dict)
+    _seen: dict[tuple[object, ...], list[tuple[Called | None, CallFinding]]] = field(default_factory=dict)
 
-    def add(self, call: Called | None, sightings: Iterable[Sighting]) -> None:
+    def add(self, call: Called | None, sightings: Iterable[CallFinding]) -> None:
         """What one call did; None where nobody knows which."""
         for one in sightings:
             key = (one.kind, one.line) if one.line else (one.kind, one.kernel, one.place)
             self._seen.setdefault(key, []).append((call, one))
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[ToolFinding, ...]:
         """Each place once, by its smallest call, in the order of the file."""
         findings = [_smallest(seen) for seen in self._seen.values()]
         return tuple(sorted(findings, key=lambda one: (one.sighting.line == 0, one.sighting.line)))
 
 
-def _smallest(seen: Sequence[tuple[Called | None, Sighting]]) -> Found:
+def _smallest(seen: Sequence[tuple[Called | None, CallFinding]]) -> ToolFinding:
     known = [(call, sighting) for call, sighting in seen if call is not None]
     if not known:
-        return Found(seen[0][1], None, 0)
+        return ToolFinding(seen[0][1], None, 0)
     call, sighting = min(known, key=lambda one: one[0].size)
-    return Found(sighting, call, len({id(call) for call, _ in known}))
+    return ToolFinding(sighting, call, len({id(call) for call, _ in known}))
 
 
 def to_json(examination: Examination) -> str:

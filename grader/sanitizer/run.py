@@ -14,11 +14,11 @@ from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
 from grader import __version__
-from grader.catalogue import Entry
 from grader.errors import GradeError, MissingEnvironment
-from grader.judge.causes import Failure, missing_function, why_not_finished, why_not_loaded
-from grader.model.exercise import Part
-from grader.plan import Plan, PlannedCheck, ReplayToken
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Part
+from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
+from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Start
 from grader.record import Cause, Status, Tool, clean
 from grader.sandbox.answering import Answered, answer
@@ -29,7 +29,7 @@ from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
 from grader.sanitizer.command import ToolName
 from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Means, Stopped
-from grader.sanitizer.report import Accusation, Report, parse
+from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
 
@@ -46,7 +46,7 @@ Heard = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Subject:
+class SanitizeTarget:
     """What is looked at.
 
     path is shown, source is what runs; command repeats the examination, and replay_options are those that replaying one
@@ -117,7 +117,7 @@ def _unheard(line: str) -> None:
     """Nobody wants to know how far the calls are."""
 
 
-def examine_by_guard(subject: Subject, server: ForkServer, heard: Heard = _unheard) -> Examination:
+def examine_by_guard(subject: SanitizeTarget, server: ForkServer, heard: Heard = _unheard) -> Examination:
     """Every planned call in the interpreter: each access is compared with the tensor that its pointer came from."""
     gathering, limits = Gathering(), subject.entry.exercise.limits
     with (
@@ -140,7 +140,7 @@ def examine_by_guard(subject: Subject, server: ForkServer, heard: Heard = _unhea
 
 
 def examine_by_tool(
-    subject: Subject,
+    subject: SanitizeTarget,
     server: ForkServer,
     tool: ToolName,
     command: tuple[str, ...],
@@ -197,12 +197,12 @@ class _Watched:
         self.visits.append(visit)
         self._ends.append(self.server.report.settle(_QUIET_S, _MOST_QUIET_S))
 
-    def read(self) -> tuple[Report, list[tuple[Called | None, list[Accusation]]]]:
+    def read(self) -> tuple[SanitizerReport, list[tuple[Called | None, list[Accusation]]]]:
         """Return the report, and what it says of each call."""
         return _read(self.server.report.text, self._ends, self.visits)
 
 
-def _require_a_look(reports: Sequence[Report], visits: Sequence[_Visit], tool: str) -> None:
+def _require_a_look(reports: Sequence[SanitizerReport], visits: Sequence[_Visit], tool: str) -> None:
     """Raise MissingEnvironment if the tool said nothing of calls that came to their end, and accused nobody."""
     accused = any(report.accusations for report in reports)
     if accused or (any(report.summaries for report in reports) and any(visit.returned for visit in visits)):
@@ -213,7 +213,7 @@ def _require_a_look(reports: Sequence[Report], visits: Sequence[_Visit], tool: s
 
 def _read(
     text: bytes, ends: Sequence[int], visits: Sequence[_Visit]
-) -> tuple[Report, list[tuple[Called | None, list[Accusation]]]]:
+) -> tuple[SanitizerReport, list[tuple[Called | None, list[Accusation]]]]:
     """The report, and its accusations by the call at whose end they had come; None for what came after the last."""
     # Counted in characters, as the accusations' offsets are.
     pieces = [text[start:end].decode(errors="replace") for start, end in pairwise([0, *ends, len(text)])]
@@ -226,7 +226,7 @@ def _read(
     return report, [(called[min(place, len(visits))], found) for place, found in sorted(by_visit.items())]
 
 
-def _notes(report: Report, *, cut: bool) -> tuple[str, ...]:
+def _notes(report: SanitizerReport, *, cut: bool) -> tuple[str, ...]:
     notes = [f"compute-sanitizer says: {clean(trouble, 300)}" for trouble in report.troubles[:_MOST_TROUBLES]]
     if report.unprinted or cut:
         more = f"{report.unprinted} more reports" if report.unprinted else "More reports than could be kept"
@@ -237,7 +237,9 @@ def _notes(report: Report, *, cut: bool) -> tuple[str, ...]:
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 
-def _visits(subject: Subject, pair: Pair, own: Session, heard: Heard, lock: GpuLock | None = None) -> Iterator[_Visit]:
+def _visits(
+    subject: SanitizeTarget, pair: Pair, own: Session, heard: Heard, lock: GpuLock | None = None
+) -> Iterator[_Visit]:
     """Make the planned calls, part by part. Whatever becomes of one call, the next one is made.
 
     own: where calls are made that cannot be replayed.
@@ -290,7 +292,7 @@ _NOT_CALLED = Failure(
 )
 
 
-def _examination(subject: Subject, means: Means, visits: Sequence[_Visit]) -> Examination:
+def _examination(subject: SanitizeTarget, means: Means, visits: Sequence[_Visit]) -> Examination:
     """What can be said of the calls themselves."""
     returned = [visit.outcome for visit in visits if isinstance(visit.outcome, Finished)]
     return Examination(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from grader.cleaning import clean, disarmed
-from grader.sanitizer.findings import Examination, Found, Means, Stopped
+from grader.sanitizer.findings import Examination, Means, Stopped, ToolFinding
+from grader.text import clean, disarmed
 
 _HOW: dict[Means, str] = {
     "guard": "every load, store and atomic in Triton's interpreter, by the guard",
@@ -42,7 +42,7 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
     return text.encode("ascii", "backslashreplace").decode("ascii") if ascii_only else text
 
 
-def _found(one: Found, planned: int, width: int) -> Iterator[str]:
+def _found(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
     sighting, call = one.sighting, one.call
     yield from _wrapped(sighting.text, width)
     if sighting.help:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from grader.judge.guarded import cause_of
-from grader.protocol.messages import Finding
+from grader.judge.access_findings import cause_of
+from grader.protocol.messages import GuardFinding
 from grader.record import clean
-from grader.sanitizer.findings import Sighting
-from grader.sanitizer.report import Accusation, Kind
+from grader.sanitizer.findings import CallFinding
+from grader.sanitizer.output import Accusation, Kind
 
 _NOUNS: dict[Kind, str] = {"load": "load", "store": "store", "atomic": "atomic"}
 _VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "atomic": "updates", "uninitialised": "loads"}
@@ -32,11 +32,11 @@ _HAZARD = (
 _BARRIER = "Threads of one program wait at different barriers: look for control flow that differs within a program."
 
 
-def sighting_of(finding: Finding) -> Sighting:
+def sighting_of(finding: GuardFinding) -> CallFinding:
     """One finding of the guard."""
     cause = cause_of((finding,))
     assert cause is not None
-    return Sighting(
+    return CallFinding(
         kind=finding.kind,
         kernel=clean(finding.kernel, 80),
         line=finding.line,
@@ -50,7 +50,7 @@ def sighting_of(finding: Finding) -> Sighting:
     )
 
 
-def sightings_of(accusations: Sequence[Accusation], file: str, source: Sequence[str]) -> tuple[Sighting, ...]:
+def sightings_of(accusations: Sequence[Accusation], file: str, source: Sequence[str]) -> tuple[CallFinding, ...]:
     """The reports of one call, each place once. `file` is the name, and `source` the lines, of the learner's file."""
 
     def key(one: Accusation) -> tuple[str, int, str, str, int]:
@@ -59,7 +59,7 @@ def sightings_of(accusations: Sequence[Accusation], file: str, source: Sequence[
     return tuple(_sighting(list(alike), file, source) for _, alike in groupby(sorted(accusations, key=key), key=key))
 
 
-def _sighting(alike: Sequence[Accusation], file: str, source: Sequence[str]) -> Sighting:
+def _sighting(alike: Sequence[Accusation], file: str, source: Sequence[str]) -> CallFinding:
     first = min(alike, key=lambda one: one.offset)
     line = first.line_in(file)
     code = clean(source[line - 1].strip(), 200) if 0 < line <= len(source) else ""
@@ -68,7 +68,7 @@ def _sighting(alike: Sequence[Accusation], file: str, source: Sequence[str]) -> 
     where = f"Line {line}, `{code[:120]}`" if code else f"Line {line}" if line else f"In {place or 'a kernel'}"
     others = sorted({one for other in first.others if (one := _other_line(other.file, other.line, file)) != line})
     title, text, help_text = _told(first, where, kernel, len(alike))
-    return Sighting(
+    return CallFinding(
         kind=first.kind,
         kernel=kernel,
         line=line,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Gauged
 
@@ -29,9 +30,7 @@ def gauge(device: torch.device) -> Gauged:
         found = _measure(device)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(vars(found)), encoding="utf-8")
-        unfinished.replace(path)
+        write_atomically(path, json.dumps(vars(found)))
     except OSError:
         # A home that cannot be written costs a second at every start, and nothing else.
         return found

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader.errors import GradeError
-from grader.model.cases import Case
-from grader.model.exercise import Limits, Part
+from grader.exercise.cases import Case
+from grader.exercise.model import Limits, Part
 from grader.protocol.messages import Call, Raised, Recipe, Start
 from grader.record import clean
 from grader.sandbox.answering import Answered, answer
@@ -53,7 +53,7 @@ _UNITS = _BYTES | _NANOSECONDS
 
 
 @dataclass(frozen=True)
-class Counted:
+class LaunchCounters:
     """One launch. metrics: what was counted, by ncu's names; bytes, nanoseconds, per cent, instructions."""
 
     kernel: str
@@ -79,7 +79,7 @@ class Counters:
 
     part: str
     words: str
-    launches: tuple[Counted, ...] = ()
+    launches: tuple[LaunchCounters, ...] = ()
     why: str = ""
     unreplayed: str = ""
 
@@ -108,7 +108,7 @@ def command(executable: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...
 # -- its report ------------------------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> tuple[Counted, ...]:
+def parse(text: str) -> tuple[LaunchCounters, ...]:
     """The launches that ncu reports in CSV, with one metric a row or all in one; whatever else it says is passed over.
 
     A value that is none ("n/a") is left out.
@@ -128,7 +128,7 @@ def parse(text: str) -> tuple[Counted, ...]:
     return _by_kernel(header, body)
 
 
-def _by_metric(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[Counted, ...]:
+def _by_metric(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[LaunchCounters, ...]:
     kernels: dict[tuple[str, str], str] = {}
     metrics: dict[tuple[str, str], dict[str, float]] = {}
     for row in body:
@@ -138,10 +138,10 @@ def _by_metric(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[Co
         value = _value(one.get("Metric Value", ""), one.get("Metric Unit", ""))
         if value is not None:
             metrics.setdefault(launch, {})[one["Metric Name"]] = value
-    return tuple(Counted(kernel, metrics.get(launch, {})) for launch, kernel in kernels.items())
+    return tuple(LaunchCounters(kernel, metrics.get(launch, {})) for launch, kernel in kernels.items())
 
 
-def _by_kernel(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[Counted, ...]:
+def _by_kernel(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[LaunchCounters, ...]:
     # The first row holds the units.
     if not body or body[0][0]:
         return ()
@@ -151,7 +151,7 @@ def _by_kernel(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[Co
         one = dict(zip(header, row, strict=True))
         values = {name: _value(one[name], units[name]) for name in header if "__" in name}
         metrics = {name: value for name, value in values.items() if value is not None}
-        launches.append(Counted(_bare(one.get("Kernel Name", "")), metrics))
+        launches.append(LaunchCounters(_bare(one.get("Kernel Name", "")), metrics))
     return tuple(launches)
 
 
@@ -221,7 +221,7 @@ def _counted(
     words = case.words()
     answered: Answered | None = None
     why = ""
-    traced = TracedServer(server, tool, "grader.child.counted")
+    traced = TracedServer(server, tool, "grader.sandbox.inside.counted")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
     recipe, on_cpu = Recipe(part.name, dict(case), seed), part.on == "cpu"
     call = Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors)

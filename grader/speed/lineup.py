@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from grader.model.cases import Case
-from grader.model.exercise import SpeedBand
-from grader.model.formula import evaluate
+from grader.exercise.cases import Case
+from grader.exercise.formula import evaluate
+from grader.exercise.model import SpeedBand
 from grader.speed.baselines import FAMILIES, title_of
 
 _SLOW = "not timed: takes seconds to compile (grade … --all-baselines times it)"

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from grader.errors import SpecError
-from grader.gpus import ARCHITECTURES, Architecture, Gpu
-from grader.model.cases import Case, Value
-from grader.model.exercise import SpeedBand
-from grader.model.formula import evaluate
+from grader.exercise.cases import Case, Value
+from grader.exercise.formula import evaluate
+from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu
+from grader.exercise.model import SpeedBand
 from grader.record import Ceilings, Prediction, Speed, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.

@@ -12,7 +12,7 @@ _FLOOR_SLACK = 1.15
 
 
 @dataclass(frozen=True)
-class Work:
+class RooflineWork:
     """The compulsory bytes and operations of a size, and what the GPU needs for them, in microseconds."""
 
     nbytes: float

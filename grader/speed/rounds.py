@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 
-from grader.judge.causes import why_not_finished
-from grader.model.cases import Case
-from grader.model.exercise import Part
+from grader.exercise.cases import Case
+from grader.exercise.model import Part
+from grader.judge.failures import why_not_finished
 from grader.protocol.messages import (
     COMPUTED,
     UNTOLD,
     Call,
-    Choice,
     Method,
     Prepare,
     PrepareBaseline,
@@ -28,14 +27,15 @@ from grader.protocol.messages import (
     Recipe,
     Sample,
     Sampled,
+    TunedChoice,
 )
 from grader.record import clean
-from grader.sandbox.pair import Told
+from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed import verify
-from grader.speed.anchor import Anchor, AnchorFailed
+from grader.speed.baseline_process import AnchorFailed, BaselineProcess
 from grader.speed.cores import apart
-from grader.speed.verify import Refused
+from grader.speed.verify import CannotBeTimed
 from grader.timeline import spent
 
 # Tuning runs every configuration several times; compiling is not counted.
@@ -62,7 +62,7 @@ class TimedCase:
     case: Case
     method: Method
     cover_bytes: int
-    traces: tuple[Told, ...]
+    traces: tuple[RecordedAnswer, ...]
 
     def recipe(self, seed: int) -> Recipe:
         """Return the inputs of a round."""
@@ -83,7 +83,7 @@ class TimedCase:
 
 
 @dataclass(frozen=True)
-class Timing:
+class TimingSample:
     """One sample: microseconds on the device, and around it by the grader's own clock; and the most memory held."""
 
     device_us: float
@@ -98,10 +98,10 @@ class Samples:
     dropped: baselines that failed, and why. choices: what the submission's autotuners chose.
     """
 
-    submission: list[Timing] = field(default_factory=list)
-    baselines: dict[str, list[Timing]] = field(default_factory=dict)
+    submission: list[TimingSample] = field(default_factory=list)
+    baselines: dict[str, list[TimingSample]] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TunedChoice, ...] = ()
 
 
 class NotCapturable(Exception):
@@ -127,7 +127,7 @@ class Rounds:
 
     timed: TimedCase
     replayer: Session
-    anchor: Anchor
+    anchor: BaselineProcess
     path: str
     baseline: str
     beside: tuple[str, ...] = ()
@@ -186,8 +186,8 @@ class Rounds:
         if isinstance(outcome, Raised) and outcome.kind == UNTOLD:
             raise Untimed(clean(outcome.message, 300))
         if isinstance(outcome, Raised) and outcome.kind == COMPUTED:
-            raise Refused(verify.computed(self.timed.case, (outcome.message,)))
-        raise Refused(why_not_finished(outcome, self.path))  # type: ignore[arg-type]
+            raise CannotBeTimed(verify.computed(self.timed.case, (outcome.message,)))
+        raise CannotBeTimed(why_not_finished(outcome, self.path))  # type: ignore[arg-type]
 
     def _drop(self, name: str, failed: AnchorFailed) -> None:
         if name == self.baseline:
@@ -221,14 +221,14 @@ class Rounds:
         seed = _CHANCE.getrandbits(62)
         order = ["", *baselines]
         _CHANCE.shuffle(order)
-        taken: dict[str, tuple[Timing, Sampled]] = {}
+        taken: dict[str, tuple[TimingSample, Sampled]] = {}
         for name in order:
             started = perf_counter()
             with spent("samples of baselines" if name else "samples of the submission"):
                 sampled = self._sample_of(name, seed) if name else self._own_sample(seed, examines=looked_at)
             if sampled is not None:
                 outside_us = (perf_counter() - started) * 1e6
-                taken[name] = Timing(sampled.device_us, outside_us, sampled.peak_bytes), sampled
+                taken[name] = TimingSample(sampled.device_us, outside_us, sampled.peak_bytes), sampled
         self._verify(seed, taken, looked_at=looked_at)
         if counts:
             for name, (timing, _) in taken.items():
@@ -249,11 +249,11 @@ class Rounds:
             self._drop(name, failed)
             return None
 
-    def _verify(self, seed: int, taken: dict[str, tuple[Timing, Sampled]], *, looked_at: bool) -> None:
+    def _verify(self, seed: int, taken: dict[str, tuple[TimingSample, Sampled]], *, looked_at: bool) -> None:
         """Compare what the submission's sample left with a baseline's, or with the oracle. Raises Refused."""
         own = taken[""][1]
         if own.changed:
-            raise Refused(verify.changed(self.timed.case, own.changed))
+            raise CannotBeTimed(verify.changed(self.timed.case, own.changed))
         alike = verify.alike(own, taken[self.witness][1]) if self.witness in taken else True
         if looked_at or not alike:
             with spent("compare a timed sample with the oracle"):
@@ -267,7 +267,7 @@ class Rounds:
                 )
 
 
-def outside_us(samples: Sequence[Timing]) -> float:
+def outside_us(samples: Sequence[TimingSample]) -> float:
     """Return the median of the times by the grader's own clock."""
     ordered = sorted(timing.outside_us for timing in samples)
     return ordered[len(ordered) // 2] if ordered else 0.0

@@ -11,26 +11,26 @@ from statistics import median as plain_median
 
 import torch
 
-from grader.judge.causes import Failure, why_not_finished
-from grader.model.cases import Case
-from grader.model.exercise import Part, SpeedBand
-from grader.model.formula import evaluate
+from grader.exercise.cases import Case
+from grader.exercise.formula import evaluate
+from grader.exercise.model import Part, SpeedBand
+from grader.judge.failures import Failure, why_not_finished
 from grader.protocol.messages import Gauged, Raised, Recipe
 from grader.protocol.trace import Trace
 from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.outcome import Unanswered
-from grader.sandbox.pair import Told
+from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed import verify
-from grader.speed.anchor import Anchor
+from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.lineup import Lineup, asked, lineup, smallest
 from grader.speed.monitor import watching
-from grader.speed.roofline import Work
-from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, Timing, Untimed, outside_us
+from grader.speed.roofline import RooflineWork
+from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed, outside_us
 from grader.speed.tuned import tuned
-from grader.speed.verify import Refused
+from grader.speed.verify import CannotBeTimed
 from grader.timeline import spent
 
 # A ratio is known well enough when its interval reaches half a per cent to either side.
@@ -55,7 +55,7 @@ _TRIAL_SEED = 0
 _OUTSIDE_SHARE, _OUTSIDE_US = 0.5, 2000.0
 
 # What a case's call on decoys came to: what it does there, or what became of it instead.
-Traced = tuple[Told, ...] | Raised | Unanswered
+Traced = tuple[RecordedAnswer, ...] | Raised | Unanswered
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Suite:
     band: SpeedBand
     traced: Mapping[Case, Traced]
     replayer: Session
-    anchor: Anchor
+    anchor: BaselineProcess
     gauged: Gauged
     uuid: str
     path: str
@@ -118,7 +118,7 @@ class Suite:
                 for case in self._cases():
                     with spent(f"time {self.part.name} {case.words()}"):
                         sizes.append(self._timed(case))
-            except Refused as refused:
+            except CannotBeTimed as refused:
                 return Verdict(self._speed(sizes, readings.state()), refused.failure)
             except Untimed as untimed:
                 speed = self._speed(sizes, readings.state())
@@ -169,17 +169,17 @@ class Suite:
             except NotCapturable:
                 return self._by(TimedCase(self.part, case, "stream", self._cover_bytes, traces), hidden=False)
 
-    def _traces(self, case: Case) -> tuple[Told, ...]:
+    def _traces(self, case: Case) -> tuple[RecordedAnswer, ...]:
         """Return what the submission does at one size. Raises Refused where that cannot be timed."""
         traced = self.traced[case]
         if not isinstance(traced, tuple):
-            raise Refused(why_not_finished(traced, self.path))
+            raise CannotBeTimed(why_not_finished(traced, self.path))
         if deeds := [deed.name for told in traced for deed in told.deeds]:
-            raise Refused(verify.computed(case, deeds))
+            raise CannotBeTimed(verify.computed(case, deeds))
         if not traced[-1].kernels:
-            raise Refused(verify.launches_nothing(case))
+            raise CannotBeTimed(verify.launches_nothing(case))
         if name := _returned_argument(traced[-1].trace):
-            raise Refused(verify.aliased(case, name))
+            raise CannotBeTimed(verify.aliased(case, name))
         return traced
 
     def _by(self, timed: TimedCase, *, hidden: bool = True) -> SizeTiming:
@@ -237,10 +237,10 @@ class Suite:
     def _timing(self, timed: TimedCase, samples: Samples) -> SizeTiming:
         band, gauged, case = self.band, self.gauged, timed.case
         base = samples.baselines[band.baseline]
-        work = Work(evaluate(band.bytes, case), evaluate(band.flops, case), gauged, str(case.get("dtype", "")))
+        work = RooflineWork(evaluate(band.bytes, case), evaluate(band.flops, case), gauged, str(case.get("dtype", "")))
         claimed = middle(samples.submission)
         if claimed < work.floor_us:
-            raise Refused(verify.impossible(case, claimed, work.floor_us))
+            raise CannotBeTimed(verify.impossible(case, claimed, work.floor_us))
         # A baseline that does something else leaves another output to be summed up, and tells nothing.
         witness = samples.baselines.get(self._witness() or "", [])
         outside = middle(witness) + outside_us(samples.submission) - outside_us(witness) if witness else claimed
@@ -315,19 +315,19 @@ def fits(band: SpeedBand, case: Case, gauged: Gauged) -> bool:
     return evaluate(band.bytes, case) * _MEMORY_FACTOR <= gauged.memory_bytes
 
 
-def middle(samples: Sequence[Timing]) -> float:
+def middle(samples: Sequence[TimingSample]) -> float:
     """Return the median of the times on the device, in microseconds."""
     return plain_median(timing.device_us for timing in samples)
 
 
-def _ratio(base: Sequence[Timing], own: Sequence[Timing]) -> Interval:
+def _ratio(base: Sequence[TimingSample], own: Sequence[TimingSample]) -> Interval:
     """Return the baseline's time over another's, pair by pair."""
     count = min(len(base), len(own))
     above, below = ([timing.device_us for timing in taken[:count]] for taken in (base, own))
     return ratio_of_medians(above, below)
 
 
-def _contender(name: str, taken: Sequence[Timing], base: Sequence[Timing], work: Work) -> Contender:
+def _contender(name: str, taken: Sequence[TimingSample], base: Sequence[TimingSample], work: RooflineWork) -> Contender:
     time, ratio = median([timing.device_us for timing in taken]), _ratio(base, taken)
     seconds = max(time.value, 1e-3) / 1e6
     return Contender(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.protocol.configurations import configurations_of
-from grader.protocol.messages import Choice
+from grader.protocol.messages import TunedChoice
 from grader.protocol.trace import Choose, Trace
 from grader.record import Configuration, Tuned
 
@@ -13,19 +13,19 @@ from grader.record import Configuration, Tuned
 _MOST_ROWS = 64
 
 
-def tuned(trace: Trace, choices: Sequence[Choice]) -> tuple[Tuned, ...]:
+def tuned(trace: Trace, choices: Sequence[TunedChoice]) -> tuple[Tuned, ...]:
     """Return a table for every choice that fits one of the trace's."""
     steps = [step for step in trace.steps if isinstance(step, Choose)]
     pairs = zip(steps, choices, strict=False)
     return tuple(_table(trace, step, choice) for step, choice in pairs if _belongs(step, choice))
 
 
-def _belongs(step: Choose, choice: Choice) -> bool:
+def _belongs(step: Choose, choice: TunedChoice) -> bool:
     count = len(step.alternatives)
     return step.line == choice.line and len(choice.times_us) == count and 0 <= choice.chosen < count
 
 
-def _table(trace: Trace, step: Choose, choice: Choice) -> Tuned:
+def _table(trace: Trace, step: Choose, choice: TunedChoice) -> Tuned:
     told = configurations_of(trace, step)
     rows = [
         Configuration(words, time_us, chosen=place == choice.chosen)

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from grader.judge.causes import Failure
+from grader.exercise.cases import Case
+from grader.exercise.model import Part
 from grader.judge.compare import compare
+from grader.judge.failures import Failure
 from grader.judge.truth import Expected
-from grader.model.cases import Case
-from grader.model.exercise import Part
 from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
 from grader.record import Cause, clean
 from grader.sandbox.session import Session
-from grader.speed.anchor import Anchor
+from grader.speed.baseline_process import BaselineProcess
 
 # How far sums under random signs may lie apart, in parts of a piece's norm, before the oracle is asked. Roundings of
 # bfloat16 come to a thousandth; one element in a hundred that is missing or made up comes to this.
@@ -27,7 +27,7 @@ _ELEMENTS = 1 << 18
 _CHANCE = random.SystemRandom()
 
 
-class Refused(Exception):
+class CannotBeTimed(Exception):
     """The submission cannot be timed; `failure` is the verdict."""
 
     def __init__(self, failure: Failure) -> None:
@@ -55,7 +55,7 @@ def _flat(pieces: Sequence[Sequence[float]]) -> list[float]:
 
 
 def compare_with_oracle(
-    replayer: Session, anchor: Anchor, part: Part, case: Case, recipe: Recipe, *, whole: bool
+    replayer: Session, anchor: BaselineProcess, part: Part, case: Case, recipe: Recipe, *, whole: bool
 ) -> None:
     """Compare stretches of the latest sample's outputs with the truth of its inputs. Raises Refused.
 
@@ -68,7 +68,7 @@ def compare_with_oracle(
         for first, count in _stretches(about.elements, whole=whole):
             raw = replayer.show(Show(place, (about.start + first) * dtype.itemsize, count * dtype.itemsize))
             if raw is None:
-                raise Refused(
+                raise CannotBeTimed(
                     _failure("wrong_form", "A timed call returned something else", case, f"{name} was missing")
                 )
             _, values, allowed = anchor.reveal(Reveal(recipe, place, first, count, chance))
@@ -97,7 +97,7 @@ def _require_true(got: Tensor, name: str, dtype: torch.dtype, values: bytes, all
     comparison = compare(got, Expected(name, _doubles(values), dtype, _doubles(allowed)))
     if not comparison.agrees:
         said = f"{int(comparison.wrong.sum())} of {got.numel()} elements looked at were outside the tolerance"
-        raise Refused(_failure("wrong_when_timed", "The answer was wrong while it was timed", case, said))
+        raise CannotBeTimed(_failure("wrong_when_timed", "The answer was wrong while it was timed", case, said))
 
 
 def _doubles(raw: bytes) -> Tensor:

@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from grader.model.exercise import Exercise, check_id
+from grader.exercise.model import Exercise, check_id
 from grader.record import Record
 
 if TYPE_CHECKING:
     # It imports Hypothesis, which the screen need not wait for.
-    from grader.plan import Plan, PlannedCheck
+    from grader.exercise.plan import Plan, PlannedCheck
 
 
 def first(plan: Plan, failed: Collection[str]) -> Plan:

@@ -8,9 +8,9 @@ import hashlib
 import textwrap
 from dataclasses import dataclass
 
-from grader.cleaning import clean, in_ascii
+from grader.progress import bar
 from grader.report import terminal
-from grader.standing import bar
+from grader.text import clean, in_ascii
 from grader.watch.state import State, keys, shown_hints
 
 _BAR = 12

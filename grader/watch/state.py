@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from grader.progress import Standing
 from grader.record import CheckResult, Record
 from grader.report.view import LEARNERS
-from grader.standing import Standing
 
 Phase = Literal["waiting", "checking", "resting", "asking"]
 # What a run is about: the learner's file, one case of it again, or every exercise.
@@ -23,7 +23,7 @@ Kind = Literal["grade", "replay", "all"]
 
 
 @dataclass(frozen=True)
-class Subject:
+class WatchedExercise:
     """The exercise that is watched. hints: three texts for every part; course: the ids of all exercises; has_solution:
     whether there is a model solution to be shown, which a student bundle lacks.
     """
@@ -43,7 +43,7 @@ class State:
     for the first failing part are shown. shelf: how far every exercise is. told: one line about what just happened.
     """
 
-    subject: Subject
+    subject: WatchedExercise
     shelf: tuple[Standing, ...] = ()
     phase: Phase = "waiting"
     kind: Kind = "grade"
@@ -124,7 +124,7 @@ class Graded:
 
 
 @dataclass(frozen=True)
-class Shown:
+class TextShown:
     """A run, or a key, has something to show below the result."""
 
     run: int
@@ -148,13 +148,13 @@ class Pressed:
 
 
 @dataclass(frozen=True)
-class Told:
+class StatusLine:
     """Something to say in one line."""
 
     text: str
 
 
-Event = Saved | Unreadable | Polls | Begun | Heard | Graded | Shown | Broke | Pressed | Told
+Event = Saved | Unreadable | Polls | Begun | Heard | Graded | TextShown | Broke | Pressed | StatusLine
 
 
 # -- what is to be done ----------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Grade:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayCase:
     """Run one case of this text again."""
 
     run: int
@@ -197,7 +197,7 @@ class Do:
     what: Literal["list", "reset", "open", "next", "quit"]
 
 
-Action = Grade | Replay | GradeAll | CallOff | Do
+Action = Grade | ReplayCase | GradeAll | CallOff | Do
 
 NOTHING: tuple[Action, ...] = ()
 
@@ -236,11 +236,11 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             return lost, (CallOff(),)
         case Polls():
             return replace(state, polls=True), NOTHING
-        case Told(text):
+        case StatusLine(text):
             return replace(state, told=text), NOTHING
         case Pressed(key):
             return _pressed(state, key)
-        case Begun(run) | Heard(run) | Graded(run) | Shown(run) | Broke(run):
+        case Begun(run) | Heard(run) | Graded(run) | TextShown(run) | Broke(run):
             # What an earlier run still says is about a text that is there no more.
             return (_reported(state, event), NOTHING) if run == state.run else (state, NOTHING)
 
@@ -262,7 +262,7 @@ def _running(state: State, kind: Kind) -> State:
     return replace(cleared, panel="")
 
 
-def _reported(state: State, event: Begun | Heard | Graded | Shown | Broke) -> State:
+def _reported(state: State, event: Begun | Heard | Graded | TextShown | Broke) -> State:
     match event:
         case Begun(_, total):
             # Grading everything begins once for each exercise.
@@ -276,7 +276,7 @@ def _reported(state: State, event: Begun | Heard | Graded | Shown | Broke) -> St
             # A hint stays on the screen while it is about what still fails.
             same = before is not None and after is not None and before.part == after.part
             return replace(new, hint=state.hint if same else 0)
-        case Shown(_, text, shelf):
+        case TextShown(_, text, shelf):
             return replace(_rested(state), panel=text, shelf=state.shelf if shelf is None else shelf)
         case Broke(_, why):
             return replace(_rested(state), told=why)
@@ -298,7 +298,7 @@ def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
             return _grade(state)
         case "p":
             new = _running(state, "replay")
-            return new, (Replay(new.run, new.source, _token(state)),)
+            return new, (ReplayCase(new.run, new.source, _token(state)),)
         case "c":
             new = _running(state, "all")
             return new, (GradeAll(new.run),)

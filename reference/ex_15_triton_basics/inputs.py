@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, starting_at, values, with_row_gap
+from grader.exercise.tensors import dtype_of, starting_at, values, with_row_gap
 
 # Where the vectors of a call start, in turns: from the case's offset on; all of them at 0 where that is 0.
 STARTS = (1, 3, 7, 0, 8)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import dtype_of, starting_at, values
+from grader.exercise.tensors import dtype_of, starting_at, values
 
 # Products beyond float16 are no trouble in float32, but the terms of "overflowing" sums are: see _operands.
 NOISE = 0.03

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import differing, dtype_of, values, with_row_gap
+from grader.exercise.tensors import differing, dtype_of, values, with_row_gap
 
 GAP = 5
 LAYOUTS = ("rows", "columns", "sliced")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
+from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
 
 # Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
 PEAK = 1e4

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Generator, Tensor
 
-from grader.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
+from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
 
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
 # No two of these have the same strides.

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Override, Student
-from grader.batch.kept import Batch, HandedIn
 from grader.batch.late import LatePolicy
+from grader.batch.store import Batch, HandedIn
 from grader.batch.tables import Given
 from grader.record import CheckResult, ExerciseInfo, PartInfo, Record, Speed, to_json
 from tests.records import compiled, samples

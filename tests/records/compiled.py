@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from grader.compiled.report import described
-from grader.gpus import ARCHITECTURES
+from grader.compile.findings import described
+from grader.exercise.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Narrow
 from grader.record import CompiledKernel, PartInfo, Record
 from tests.records import samples

@@ -46,7 +46,7 @@ HOSTILE = (
     "::error file=a,line=1::owned\n  ##[error]owned\n::stop-commands::x\r\n"
 )
 
-# What a machine that keeps all its promises reports (grader/isolation.py).
+# What a machine that keeps all its promises reports (grader/report/isolation.py).
 CONFINED = (
     "process group",
     "private scratch",

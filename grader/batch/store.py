@@ -1,0 +1,270 @@
+"""What OUT_DIR holds, read and written. Every file is replaced in one step, so that a run may be killed at any moment.
+
+OUT_DIR/
+  batch.json                            what was graded by what: exercises, students, submissions, policy, overrides
+  journal.jsonl                         one line per grading that ended, appended
+  results/KEY.json                      results as they were made, by what they depend on; the instructor's alone
+  secret.json                           the hidden seed; the instructor's alone
+  submissions/STUDENT/NAME.py           the texts that were graded
+  records/STUDENT/EXERCISE.json         the students' records
+  cards/STUDENT/EXERCISE.html           the students' scorecards
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from grader.batch.gradebook import Assignment, Student
+from grader.batch.handed_in import printable
+from grader.batch.late import LatePolicy
+from grader.batch.tables import Given
+from grader.errors import UsageError
+from grader.files import write_atomically
+from grader.protocol.decode import DecodeError, decode
+from grader.record import Record, from_json, to_json
+
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """One submission of the class: whose, for which exercise, and the key of its result (empty: it could not be
+    graded, and trouble says why).
+    """
+
+    student: str
+    exercise: str
+    path: str
+    key: str
+    sha256: str = ""
+    trouble: str = ""
+    submitted_at: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """batch.json: all that the marks of a class are made of, beside the records.
+
+    students: the roster, then those that it does not name. seed: as it was given: a number, "hidden", or empty for the
+    exercises' own. source: where the submissions lie. parts, compiled, cpu: as in Rules. times: when what was handed
+    in, by "STUDENT/EXERCISE", where the instructor said so.
+    """
+
+    assignments: tuple[Assignment, ...]
+    students: tuple[Student, ...]
+    submissions: tuple[HandedIn, ...]
+    roster: tuple[Student, ...] = ()
+    times: dict[str, str] = dataclasses.field(default_factory=dict)
+    policy: LatePolicy = dataclasses.field(default_factory=LatePolicy)
+    overrides: tuple[Given, ...] = ()
+    seed: str = ""
+    source: str = ""
+    parts: tuple[str, ...] = ()
+    compiled: bool = False
+    cpu: bool = False
+    schema: Literal["grade/batch/v1"] = "grade/batch/v1"
+
+    @property
+    def title(self) -> str:
+        """What the class is called: the folder that its submissions came in."""
+        return Path(self.source).name or "Class"
+
+    def handed_in(self) -> dict[tuple[str, str], HandedIn]:
+        """The submissions, by student and exercise."""
+        return {(one.student, one.exercise): one for one in self.submissions}
+
+
+@dataclass(frozen=True)
+class JournalLine:
+    """A line of the journal: one grading that ended. Times are UTC; seconds are those that the grading took."""
+
+    time: str
+    student: str
+    exercise: str
+    key: str
+    verdict: str
+    score: float
+    judged: float
+    seconds: float
+    worker: str = ""
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """One file of records/: its record, or why it cannot be read."""
+
+    student: str
+    exercise: str
+    path: str
+    record: Record | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class _Secret:
+    seed: str
+    created: str
+    schema: Literal["grade/secret/v1"] = "grade/secret/v1"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One OUT_DIR."""
+
+    folder: Path
+
+    def record_path(self, student: str, exercise: str) -> Path:
+        """Where a student's record lies."""
+        return self.folder / "records" / student / f"{exercise}.json"
+
+    def card_path(self, student: str, exercise: str) -> Path:
+        """Where a student's scorecard lies."""
+        return self.folder / "cards" / student / f"{exercise}.html"
+
+    def submission_path(self, student: str, name: str) -> Path:
+        """Where the text lies that was graded for a student, against the exercise of that name."""
+        return self.folder / "submissions" / student / f"{name}.py"
+
+    # -- what was graded ----------------------------------------------------------------------------------------------
+
+    def has_batch(self) -> bool:
+        """Whether something was graded into this folder before."""
+        return (self.folder / "batch.json").is_file()
+
+    def write_batch(self, batch: Batch) -> None:
+        """Replace batch.json."""
+        write(self.folder / "batch.json", _text(batch))
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def result(self, one: HandedIn) -> Record | None:
+        """The result of a submission; None where there is none, or what is there is no record of that text."""
+        with contextlib.suppress(OSError, DecodeError, ValueError):
+            record = from_json(self._result_path(one.key).read_text(encoding="utf-8"))
+            if (record.exercise.id, record.submission.sha256) == (one.exercise, one.sha256):
+                return record
+        return None
+
+    def keep_result(self, key: str, record: Record) -> None:
+        """Keep a result under its key."""
+        self._private_results()
+        write(self._result_path(key), to_json(record), mode=_PRIVATE_FILE)
+
+    def forget_result(self, key: str) -> None:
+        """Drop a result, so that it is made anew."""
+        self._result_path(key).unlink(missing_ok=True)
+
+    def forget_results(self) -> None:
+        """Drop all of them, in one step."""
+        results = self.folder / "results"
+        if results.is_dir():
+            dropped = Path(tempfile.mkdtemp(prefix=".dropped-", dir=self.folder))
+            results.rename(dropped / "results")
+            shutil.rmtree(dropped, ignore_errors=True)
+
+    def _result_path(self, key: str) -> Path:
+        return self.folder / "results" / f"{key}.json"
+
+    def _private_results(self) -> None:
+        results = self.folder / "results"
+        results.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if results.stat().st_mode & 0o077:
+            # Somebody made it before, or copied it.
+            results.chmod(_PRIVATE_FOLDER)
+
+    # -- the hidden seed ----------------------------------------------------------------------------------------------
+
+    def hidden_seed(self, now: str) -> int:
+        """The seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
+        path = self.folder / "secret.json"
+        if not path.exists():
+            write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
+        if path.stat().st_uid != os.geteuid():
+            raise UsageError(f"{path} must be your own file: whoever wrote it knows the seed")
+        try:
+            return int(decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret").seed, 16)
+        except (OSError, ValueError) as broken:
+            raise UsageError(f"{path} must hold the hidden seed, got: {broken}") from broken
+
+    # -- the journal --------------------------------------------------------------------------------------------------
+
+    def note(self, line: JournalLine) -> None:
+        """Append a line to the journal, for good: it is on the disk when this returns."""
+        path = self.folder / "journal.jsonl"
+        data = json.dumps(dataclasses.asdict(line), ensure_ascii=False).encode() + b"\n"
+        with path.open("a+b") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                # A run that was killed may have left half a line.
+                data = data if file.read(1) == b"\n" else b"\n" + data
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def journal(self) -> Iterator[JournalLine]:
+        """Every line that is whole."""
+        with contextlib.suppress(FileNotFoundError), (self.folder / "journal.jsonl").open("rb") as file:
+            for line in file:
+                with contextlib.suppress(ValueError, RecursionError):
+                    yield decode(JournalLine, json.loads(line), "line")
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else grades into this folder meanwhile. Raises UsageError, also where a link lies in it: what is
+        written or removed here would be somewhere else.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._refuse_links()
+        with open(self.folder / ".lock", "w", opener=_not_through_a_link) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"one `grade batch` at a time may write to {self.folder}, got a second") from None
+            self._sweep()
+            yield
+
+    def _refuse_links(self) -> None:
+        """Whatever is a file or a folder of ours is one, and no link. export/ is its reader's own."""
+        waiting = [str(self.folder)]
+        while waiting:
+            place = waiting.pop()
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        raise UsageError(f"{self.folder} must hold no links, got {printable(entry.path)}")
+                    if entry.is_dir() and not (entry.name == "export" and place == str(self.folder)):
+                        waiting.append(entry.path)
+
+    def _sweep(self) -> None:
+        """What a killed run left half written."""
+        for left in self.folder.glob(".dropped-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        for left in self.folder.rglob(".grade-*"):
+            left.unlink(missing_ok=True)
+
+
+def _not_through_a_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def write(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Write a file of the batch's folder in one step; folders on the way are made. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text, mode=mode)
+
+
+def _text(value: Batch | _Secret) -> str:
+    return json.dumps(dataclasses.asdict(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

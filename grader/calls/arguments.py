@@ -1,0 +1,157 @@
+"""Places the inputs of a call in guarded memory on the device, and notices what the call did to it.
+
+Every tensor lies in a buffer of its own between two guard bands. Bands and the gaps of strided layouts hold 0xFF
+bytes, which are NaN in every floating-point type: a read outside an argument poisons the answer, a write shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from grader.exercise.tensors import distinct
+
+# A block that runs over an end stays inside.
+GUARD_BYTES = 1 << 16
+# Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
+_ALIGNMENT = 256
+
+
+@dataclass
+class _Placed:
+    """One tensor argument: the buffer, the view handed out, and a private view to write it by."""
+
+    buffer: Tensor
+    view: Tensor
+    writer: Tensor
+    before: Tensor
+
+
+class PlacedArguments:
+    """The arguments of the latest call on one device.
+
+    guarded: with bands and fills. Without, a tensor starts where it does in memory of its own, which ends with its last
+    element; what is no element stays unwritten. So a tool sees the ends of allocations, and which bytes were written.
+    """
+
+    def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
+        self._device = device
+        self._band = GUARD_BYTES if guarded else 0
+        self._names: tuple[str, ...] = ()
+        self._values: list[object] = []
+        self._placed: dict[str, _Placed] = {}
+
+    def place(
+        self,
+        names: Sequence[str],
+        values: Sequence[object],
+        storage: Literal["new", "same"],
+        carries: Sequence[str] = (),
+    ) -> list[object]:
+        """The arguments to call with. "same" writes new bytes where the last call's tensors lie, behind their back; but
+        those named in `carries` stay as that call left them.
+        """
+        kept = self._placed if storage == "same" else {name: self._placed[name] for name in carries}
+        self._names, self._values, self._placed = tuple(names), list(values), {}
+        for i, (name, value) in enumerate(zip(names, values, strict=True)):
+            if isinstance(value, Tensor):
+                placed = kept.get(name) or _allocate(value, self._device, self._band)
+                if name not in carries:
+                    _fill(placed, value, self._band)
+                if self._band:
+                    placed.before = placed.buffer.clone()
+                self._placed[name] = placed
+                self._values[i] = placed.view
+        return list(self._values)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
+        return self._placed[name].writer
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Return the names of the tensors among the arguments."""
+        return tuple(self._placed)
+
+    def buffer(self, name: str) -> Tensor:
+        """Return the bytes that a tensor argument lies in, guard bands included."""
+        return self._placed[name].buffer
+
+    def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
+        changed, overrun = [], []
+        for name, placed in self._placed.items() if self._band else ():
+            if torch.equal(placed.buffer, placed.before):
+                continue
+            inside = torch.zeros_like(placed.buffer)
+            _as_bytes(placed, inside).fill_(255)
+            differs = placed.buffer != placed.before
+            if name not in may_change and bool((differs & (inside != 0)).any()):
+                changed.append(name)
+            outside = differs & (inside == 0)
+            if bool(outside.any()):
+                overrun.append(_describe(name, placed, outside))
+        return tuple(changed), tuple(overrun)
+
+    def owner(self, tensor: Tensor) -> str:
+        """The argument in whose buffer a tensor lies, or an empty string."""
+        address = tensor.untyped_storage().data_ptr()
+        for name, placed in self._placed.items():
+            start = placed.buffer.data_ptr()
+            if start <= address < start + placed.buffer.numel():
+                return name
+        return ""
+
+
+def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
+    itemsize = value.element_size()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    offset = value.storage_offset() * itemsize
+    start = band + offset % _ALIGNMENT if band else offset
+    size = (start + max(span, 0) * itemsize + band,)
+    if band:
+        buffer = torch.full(size, 255, dtype=torch.uint8, device=device)
+    else:
+        buffer = torch.empty(size, dtype=torch.uint8, device=device)
+
+    def view() -> Tensor:
+        storage = buffer.untyped_storage()
+        return torch.empty(0, dtype=value.dtype, device=device).set_(
+            storage, start // itemsize, value.shape, value.stride()
+        )
+
+    return _Placed(buffer, view(), view(), buffer)
+
+
+def _fill(placed: _Placed, value: Tensor, band: int) -> None:
+    if band:
+        placed.buffer.fill_(255)
+    distinct(placed.writer).copy_(distinct(value))
+
+
+def _as_bytes(placed: _Placed, marks: Tensor) -> Tensor:
+    """The bytes of the view's elements within `marks`, a buffer of the same size: [*shape, itemsize]."""
+    view = distinct(placed.writer)
+    itemsize = view.element_size()
+    sizes = (*view.shape, itemsize)
+    strides = (*(stride * itemsize for stride in view.stride()), 1)
+    return marks.as_strided(sizes, strides, view.storage_offset() * itemsize)
+
+
+def _describe(name: str, placed: _Placed, outside: Tensor) -> str:
+    touched = outside.nonzero().flatten()
+    view = placed.writer
+    start = view.storage_offset() * view.element_size()
+    end = placed.buffer.numel() - GUARD_BYTES
+    first = int(touched[0])
+    if first < start:
+        where = f"{start - first} bytes before its start"
+    elif first >= end:
+        where = f"{first - end} bytes after its end"
+    else:
+        where = "in the gaps between its rows"
+    return f"{touched.numel()} bytes outside {name}, the first {where}"

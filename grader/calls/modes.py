@@ -1,0 +1,130 @@
+"""Tells an observer what torch does during a call: operators that compute, those that only support, values that escape.
+
+Recorder and watcher look through these same modes; what they make of it is their own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from grader.exercise.tensors import is_whole
+from grader.protocol.operators import NUMBERING, SHAPING, SUPPORTING
+
+# Ways for values to leave a tensor without an operator of ATen.
+_ESCAPES = frozenset({"cpu", "numpy", "tolist", "__array__", "__dlpack__"})
+# Namespaces of torch's own operators, but for those that compute nothing. The submission's, which come later, consist
+# of others, which are seen when they run.
+_COMPUTING = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()} - {
+    *("profiler", "debugprims", "prim"),
+}
+
+
+class Observer(Protocol):
+    """Whoever wants to know what torch does."""
+
+    @property
+    def is_on(self) -> bool:
+        """Tell whether a call is being looked at."""
+
+    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+        """Hear that something computed with these tensors, or that their values escaped."""
+
+    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator that does no part of the work. Returns its result."""
+
+
+class Functions(TorchFunctionMode):
+    """Tells of values that leave a tensor without an operator."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if self._observer.is_on and (name in _ESCAPES or (name == "to" and _names_the_cpu(args, kwargs or {}))):
+            self._observer.did(f"Tensor.{'cpu' if name == 'to' else name}", tensors_in(args[:1]))
+        return func(*args, **(kwargs or {}))
+
+
+def _names_the_cpu(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    given = (*args[1:2], kwargs.get("device"))
+    return any(str(one) == "cpu" for one in given if isinstance(one, str | torch.device))
+
+
+class LightMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Stands between a call and torch's operators, without torch's compiler."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Saying yes would import the compiler at the first operator: 1.4 s for every child.
+        return False
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+
+class Operators(LightMode):  # type: ignore[no-untyped-call]
+    """Tells of operators."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given, observer = kwargs or {}, self._observer
+        namespace, _, name = func._schema.name.partition("::")
+        if not observer.is_on:
+            return func(*args, **given)
+        if namespace == "aten" and _is_no_work(name, args, given):
+            return observer.operator(func, args, given)
+        if namespace in _COMPUTING and not (namespace == "aten" and func.is_view):
+            observer.did(f"{namespace}.{name}", tensors_in((args, tuple(given.values()))))
+        return func(*args, **given)
+
+
+def _is_no_work(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    if name in SUPPORTING | SHAPING:
+        return not _moves_away(name, args, kwargs)
+    if name == "div" and not kwargs.get("rounding_mode"):
+        return False
+    # What a mask selects depends on its values, and a trace holds shapes.
+    masks = name == "index" and any(one.dtype == torch.bool for one in tensors_in(args[1]))
+    return name in NUMBERING and not masks and _has_whole_numbers_alone((args, *kwargs.values()))
+
+
+def _has_whole_numbers_alone(value: Any) -> bool:
+    """Tell whether there are whole numbers alone, so that what is computed of them is whole."""
+    if isinstance(value, tuple | list):
+        return all(map(_has_whole_numbers_alone, value))
+    dtype = value.dtype if isinstance(value, Tensor) else value
+    if isinstance(dtype, torch.dtype):
+        return is_whole(dtype)
+    return not isinstance(value, float | complex)
+
+
+def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    return name == "_to_copy" and bool(args) and kwargs.get("device") not in (None, args[0].device)
+
+
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """Let our own use of tensors pass by every mode, the submission's as well."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
+
+
+def tensors_in(values: Any) -> list[Tensor]:
+    """Return every tensor among the values, in tuples and lists too."""
+    if isinstance(values, Tensor):
+        return [values]
+    return [tensor for value in values for tensor in tensors_in(value)] if isinstance(values, tuple | list) else []

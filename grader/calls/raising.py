@@ -1,0 +1,114 @@
+"""Tells the grader about an exception: its kind, its message, and the submission's lines that led to it."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+from grader.calls import cutedsl
+from grader.protocol.messages import Frame, GuardFinding, Raised
+
+_MOST_FRAMES = 6
+_MOST_TEXT = 2000
+_COMPILE_ERRORS = {
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "UnsupportedLanguageConstruct",
+    "OutOfResources",
+    "PTXASError",
+}
+
+
+class Raising:
+    """Tells about exceptions in the submission whose file is `path`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def told(
+        self,
+        raised: BaseException,
+        *,
+        loading: bool = False,
+        findings: tuple[GuardFinding, ...] = (),
+        launched_at: int = 0,
+    ) -> Raised:
+        """Return what is told. launched_at: the line that launched the kernel which raised, where it is not running."""
+        origin = _origin(raised)
+        frames = self._frames(raised)
+        if launched_at:
+            frames = (self._frame_at(launched_at), *frames)[-_MOST_FRAMES:]
+        if refused := cutedsl.refusal_in(origin, self._path):
+            if refused.line:
+                frames = (*frames, self._frame_at(refused.line))
+            kind = type(origin).__name__[:80]
+            return Raised(
+                "raised", "compile_error", kind, _cut(refused.text), frames[-_MOST_FRAMES:], findings=findings
+            )
+        verdict = _verdict(origin, loading=loading, from_submission=self._in_submission(origin))
+        fatal = "CUDA error" in _message(raised) or type(origin).__name__ == "AcceleratorError"
+        return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal, findings)
+
+    def refused(self, rule: str, line: int, *, launched_at: int = 0) -> Raised:
+        """Return what is told of a kernel that no compiler would take."""
+        lines = dict.fromkeys(one for one in (launched_at, line) if one)
+        return Raised("raised", "compile_error", "CompilationError", _cut(rule), tuple(map(self._frame_at, lines)))
+
+    def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
+        """The lines of the submission's file on the way to the error, outermost first, over all causes."""
+        if isinstance(raised, SyntaxError) and raised.filename == self._path:
+            return (Frame(raised.lineno or 0, "<module>", (raised.text or "").strip()[:200]),)
+        found: dict[tuple[int, str], Frame] = {}
+        link: BaseException | None = raised
+        seen: set[int] = set()
+        while link is not None and id(link) not in seen:
+            seen.add(id(link))
+            for entry in traceback.extract_tb(link.__traceback__):
+                if entry.filename == self._path:
+                    frame = Frame(entry.lineno or 0, entry.name[:80], (entry.line or "")[:200])
+                    found.setdefault((frame.line, frame.function), frame)
+            link = link.__cause__
+        return tuple(found.values())[-_MOST_FRAMES:]
+
+    def _frame_at(self, line: int) -> Frame:
+        lines = Path(self._path).read_text(encoding="utf-8").splitlines()
+        return Frame(line, "", lines[line - 1].strip()[:200] if line <= len(lines) else "")
+
+    def _in_submission(self, raised: BaseException) -> bool:
+        entries = traceback.extract_tb(raised.__traceback__)
+        return bool(entries) and entries[-1].filename == self._path
+
+
+def _origin(raised: BaseException) -> BaseException:
+    """The exception behind triton's wrappers, which repeat it as text."""
+    for _ in range(_MOST_FRAMES):
+        if type(raised).__name__ != "InterpreterError" or raised.__cause__ is None:
+            break
+        raised = raised.__cause__
+    return raised
+
+
+def _message(raised: BaseException) -> str:
+    try:
+        text = str(raised)
+    except Exception as broken:
+        text = f"(its message raised {type(broken).__name__})"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT // 2]} … {text[-_MOST_TEXT // 2 :]}"
+
+
+def _verdict(raised: BaseException, *, loading: bool, from_submission: bool) -> Any:
+    message = _message(raised)
+    if isinstance(raised, MemoryError) or "out of memory" in message or "can't allocate memory" in message:
+        return "oom"
+    if loading:
+        return "invalid_submission"
+    if isinstance(raised, NotImplementedError) and from_submission:
+        return "not_implemented"
+    if any(kind.__name__ in _COMPILE_ERRORS for kind in type(raised).__mro__):
+        return "compile_error"
+    return "crash"

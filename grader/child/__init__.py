@@ -1,5 +1,0 @@
-"""What runs inside the submission's process, beside the submission: hostile ground.
-
-Nothing here decides anything, holds an expected value, or may be believed. The fork server is trusted up to the fork;
-`worker` then runs the submission and reports. Imports grader.protocol and grader.tensors, and nothing of the judge.
-"""

@@ -1,0 +1,98 @@
+"""What `grade` keeps in scorecards/ of a learner's work: the latest record of each exercise, and its attempts.
+
+The record that stands for an exercise is of all parts of the learner's own file. Any other has a name of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import check_id
+from grader.progress import File, Standing, standing_of
+from grader.record import Record, from_json
+
+# Nothing that was tried: a file that does not load, or in which nothing is written yet, is no attempt.
+_NO_ATTEMPT = frozenset({"invalid_submission", "not_implemented", "skipped_environment", "grader_error"})
+
+# A file's name may hold anything, and be long: with four bytes a letter, this fits what a folder takes.
+_UNSAFE, _MOST_LETTERS = re.compile(r"[^\w-]+"), 50
+
+
+def card_of(entry: Entry) -> Path:
+    """Return the place of the scorecard that stands for an exercise; its record lies beside it, with .json."""
+    return entry.root / "scorecards" / f"{entry.id}.html"
+
+
+def card_for(entry: Entry, path: Path, parts: Collection[str] = ()) -> Path:
+    """Return the place of the scorecard of these parts (none named: all) of a file: "ex_15-ada-vector_add.html".
+
+    Only all parts of the learner's own file give the one that stands for the exercise.
+    """
+    known = [part.name for part in entry.exercise.parts]
+    names = [] if path.resolve() == entry.stub.resolve() else [path.stem]
+    names += [name for name in known if name in parts] if set(parts) != set(known) else []
+    if not names:
+        return card_of(entry)
+    return card_of(entry).with_name(f"{entry.id}-{_UNSAFE.sub('_', '-'.join(names))[:_MOST_LETTERS]}.html")
+
+
+def record_of(entry: Entry) -> Record | None:
+    """Return the record that stands for an exercise; None where there is none, or none that can be read."""
+    return record_beside(card_of(entry))
+
+
+def record_beside(card: Path) -> Record | None:
+    """Return the record of a scorecard; None where there is none, or none that can be read."""
+    try:
+        return from_json(card.with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def standing(entry: Entry) -> Standing:
+    """How far the learner is with an exercise."""
+    return standing_in(entry, record_of(entry))
+
+
+def standing_in(entry: Entry, record: Record | None) -> Standing:
+    """The same, with a record that was read before."""
+    names = [check_id(part, check) for part, check in entry.exercise.checks()]
+    file = File(str(entry.stub.resolve()), text_of(entry.stub), text_of(entry.pristine_stub))
+    return standing_of(file, record, names, entry.sha256())
+
+
+def text_of(path: Path) -> str | None:
+    """A file's text as it is graded; None where there is none."""
+    try:
+        return path.read_bytes().decode("utf-8-sig", "replace")
+    except OSError:
+        return None
+
+
+def attempts(entry: Entry) -> int:
+    """How many different texts of the learner's file were tried so far."""
+    try:
+        return len(_journal(entry).read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return 0
+
+
+def note_attempt(entry: Entry, record: Record) -> int:
+    """Count a grading of the learner's own file, unless it is the one before again or nothing was tried; the count."""
+    tried = any(check.status not in _NO_ATTEMPT for check in record.checks)
+    if tried and record.submission.path == str(entry.stub.resolve()):
+        path, sha256 = _journal(entry), record.submission.sha256[:16]
+        with contextlib.suppress(OSError, ValueError):
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            if not lines or lines[-1].split("\t")[1:2] != [sha256]:
+                with path.open("a", encoding="utf-8") as journal:
+                    journal.write(f"{record.graded_at}\t{sha256}\t{record.score:g}/{record.judged_score:g}\n")
+    return attempts(entry)
+
+
+def _journal(entry: Entry) -> Path:
+    return entry.root / "scorecards" / f"{entry.id}.attempts"

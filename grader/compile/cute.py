@@ -1,0 +1,169 @@
+"""Compiles what the CuTe DSL is asked to launch, for a GPU that need not be there, and runs none of it.
+
+The DSL needs no driver to compile (nvidia-cutlass-dsl 4.8.1): the architecture is a setting, and a tensor's capsule
+says where its memory lies. So the submission's own launch code runs, on tensors that say that they are on a GPU, and
+stops short of the launch. A GEMM kernel takes 3 s.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from grader.calls.cutedsl import refusal_in, replace_attribute
+from grader.compile import assembly
+from grader.exercise.gpus import Architecture
+from grader.protocol.messages import Binary
+
+# DLPack's number for memory of a CUDA device.
+_CUDA = 2
+_REGISTERS = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
+# Accesses to a thread's own memory in SASS, with their bits where they move more than 32.
+_LOCAL = re.compile(r"\b(STL|LDL)(?:\.(64|128))?\b")
+# The launch configuration in the host code: grid, block, then the bytes of dynamic shared memory.
+_SHARED_PLACE = re.compile(
+    r"(%\d+) = llvm\.getelementptr %\d+\[0, 2\] : [^\n]*struct<\(array<3 x i32>, array<3 x i32>, i64"
+)
+
+
+class _DLDevice(ctypes.Structure):
+    _fields_ = (("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32))
+
+
+class _DLTensor(ctypes.Structure):
+    """The head of DLPack's DLTensor."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("device", _DLDevice))
+
+
+def on_gpu(capsule: Any) -> Any:
+    """The same DLPack capsule, saying that its memory is a GPU's."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    tensor = _DLTensor.from_address(pointer(capsule, b"dltensor"))
+    tensor.device = _DLDevice(_CUDA, 0)
+    return capsule
+
+
+def install(target: Architecture, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
+    """Compile for `target` from now on, hand every kernel to `keep`, and launch none. `path`: the submission's file."""
+    from cutlass.base_dsl.compiler import KeepCUBIN, KeepPTX
+    from cutlass.base_dsl.jit_executor import JitCompiledFunction
+    from cutlass.cutlass_dsl import CuTeDSL
+
+    trace_for(target)
+    CuTeDSL._get_dsl().envar.lineinfo = True
+    compile_and_cache, run = CuTeDSL.compile_and_cache, JitCompiledFunction.run_compiled_program
+    call = JitCompiledFunction.__call__
+
+    def compiled(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.num_kernels:
+            return compile_and_cache(self, module, *args, **kwargs)
+        name = str(getattr(kwargs.get("funcBody"), "__name__", "kernel"))
+        line = _line_of(kwargs.get("funcBody"), path)
+        announce(f"{name}, line {line}")
+        started = perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            ptx, cubin = str(Path(folder, "kernel.ptx")), str(Path(folder, "kernel.cubin"))
+            options = self.compile_options.options
+            options[KeepPTX], options[KeepCUBIN] = KeepPTX(True), KeepCUBIN(True)
+            options[KeepPTX].dump_path = options[KeepCUBIN].dump_path = str(Path(folder, "kernel"))
+            options[KeepPTX].full_ptx_path, options[KeepCUBIN].full_cubin_path = ptx, cubin
+            try:
+                made = compile_and_cache(self, module, *args, **kwargs)
+            except BaseException as refused:
+                found = refusal_in(refused, path)
+                said, where = (found.text, found.line) if found else (f"{type(refused).__name__}: {refused}", 0)
+                keep(_failed(name, line, said, where, perf_counter() - started))
+                raise
+            finally:
+                announce("")
+            seconds = perf_counter() - started
+            keep(_made(name, line, Path(folder), str(made.ir_module), path, seconds))
+        return made
+
+    def not_launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return 0 if self.has_gpu_module else run(self, *args, **kwargs)
+
+    def not_called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return 0 if self.has_gpu_module else call(self, *args, **kwargs)
+
+    replace_attribute(CuTeDSL, "compile_and_cache", compiled)
+    replace_attribute(JitCompiledFunction, "run_compiled_program", not_launched)
+    replace_attribute(JitCompiledFunction, "__call__", not_called)
+
+
+def trace_for(target: Architecture) -> None:
+    """Let the DSL take this for the GPU that is here."""
+    from cutlass.cutlass_dsl import CuTeDSL
+
+    # What is special to an architecture, such as wgmma, is in its "a" variant only.
+    CuTeDSL._get_dsl().envar.arch = f"{target.name}a" if target.capability >= 90 else target.name
+
+
+def _line_of(function: Any, path: str) -> int:
+    code = getattr(function, "__code__", None)
+    return int(code.co_firstlineno) if code is not None and code.co_filename == path else 0
+
+
+def _failed(name: str, line: int, said: str, where: int, seconds: float) -> Binary:
+    return Binary(name[:80], line, {}, 0, 0, 0, seconds=round(seconds, 3), error=said[:600], error_line=where)
+
+
+def _made(name: str, line: int, folder: Path, host_code: str, path: str, seconds: float) -> Binary:
+    """What the DSL wrote: one PTX text with all kernels of the function, and their machine code."""
+    ptx = next(folder.glob("*.ptx")).read_text(encoding="utf-8", errors="replace")
+    cubin = next(folder.glob("*.cubin"))
+    counted = assembly.instructions(ptx, path)
+    used = [tuple(map(int, found)) for found in _REGISTERS.findall(_tool("cuobjdump", "--dump-resource-usage", cubin))]
+    spilled = {"STL": 0, "LDL": 0}
+    if any(stack for _, stack, _ in used):
+        for access, bits in _LOCAL.findall(_tool("nvdisasm", cubin)):
+            spilled[access] += int(bits or 32) // 8
+    return Binary(
+        kernel=name[:80],
+        line=line,
+        constants={},
+        configurations=0,
+        num_warps=-(-counted.threads // 32),
+        num_stages=0,
+        threads=counted.threads,
+        registers=max((registers for registers, _, _ in used), default=0),
+        most_registers=counted.most_registers,
+        stack_bytes=max((stack for _, stack, _ in used), default=0),
+        spill_store_bytes=spilled["STL"],
+        spill_load_bytes=spilled["LDL"],
+        shared_bytes=_dynamic_shared_bytes(host_code),
+        tensor_cores=dict(counted.tensor_cores),
+        copies=dict(counted.copies),
+        loads={str(width): count for width, count in sorted(counted.loads.items())},
+        stores={str(width): count for width, count in sorted(counted.stores.items())},
+        seconds=round(seconds, 3),
+    )
+
+
+def _tool(name: str, *arguments: object) -> str:
+    """What one of the tools in Triton's wheel prints."""
+    import triton
+
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
+    done = subprocess.run([str(tool), *map(str, arguments)], capture_output=True, text=True, timeout=30, check=False)
+    return done.stdout
+
+
+def _dynamic_shared_bytes(host_code: str) -> int:
+    """The most that a launch in this host code asks for; what is no constant there is not known, and counts as 0."""
+    most = 0
+    for place in _SHARED_PLACE.findall(host_code):
+        stored = re.search(rf"llvm\.store (%\d+), {re.escape(place)} : i64", host_code)
+        value = (
+            re.search(rf"{re.escape(stored[1])} = llvm\.mlir\.constant\((\d+) : i64\)", host_code) if stored else None
+        )
+        most = max(most, int(value[1]) if value else 0)
+    return most

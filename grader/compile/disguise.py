@@ -1,0 +1,192 @@
+"""Tensors on the CPU that say they are on a GPU, so that a launcher takes the way that it would take there.
+
+Nothing is computed on a GPU. A disguise serves processes that only compile, in which nothing that matters is computed
+at all; what torch.cuda answers serves those that interpret as well.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils.dlpack import DLDeviceType
+from triton.runtime.autotuner import Autotuner
+
+from grader.calls.launches import equal_times
+from grader.compile.cute import on_gpu
+from grader.exercise.gpus import Architecture
+
+_CPU = torch.device("cpu")
+_GPU = torch.device("cuda", 0)
+_WARP = 32
+
+# What a tensor says of its place.
+_SAID: dict[object, object] = {
+    Tensor.device.__get__: _GPU,
+    Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
+    Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
+    Tensor.get_device: 0,
+}
+# What would move a tensor to where it says that it is, or to the CPU's own pages.
+_STAYING = frozenset({Tensor.cuda, Tensor.pin_memory})
+
+
+class Disguise(TorchFunctionMode):
+    """While it is entered, every tensor says that it is on the first GPU, and what asks for that GPU gets the CPU."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _SAID:
+            return _SAID[func]
+        if func is torch.device:
+            # A name only: it is what is made there that must not be.
+            return func(*args, **(kwargs or {}))
+        if func in _STAYING:
+            return args[0]
+        if func is Tensor.__dlpack__:
+            return on_gpu(func(args[0]))
+        if func is Tensor.__dlpack_device__:
+            return DLDeviceType.kDLCUDA, 0
+        given = {name: _on_cpu(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
+        if type(given.get("device")) is int:
+            given["device"] = _CPU
+        if func is Tensor.to and len(args) > 1 and type(args[1]) is int:
+            args = (args[0], _CPU, *args[2:])
+        return func(*map(_on_cpu, args), **given)
+
+
+def _on_cpu(value: Any) -> Any:
+    named = isinstance(value, str) and value.partition(":")[0] == "cuda"
+    return _CPU if named or (isinstance(value, torch.device) and value.type == "cuda") else value
+
+
+def pretend(target: Architecture) -> None:
+    """Let torch.cuda and triton.testing answer for one GPU of this kind: what launchers ask, without a driver."""
+    for name, answer in _answers(target).items():
+        setattr(torch.cuda, name, answer)
+    # Launchers that tune by themselves ask for times.
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = _make_once
+    # Models of a kernel's speed, by which configurations are chosen, ask the driver's own tool.
+    triton.testing.nvsmi = _tool_for(target)
+    # Others ask libraries that only drivers bring.
+    Autotuner.prune_configs = _without_models_that_fail(Autotuner.prune_configs)
+    # It refuses what is no stream of CUDA's before anybody else hears of it.
+    Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _make_once(call: Callable[[], object], *_: object, **asked: Any) -> float | list[float]:
+    """Make a call that is to be timed; once, because no time says anything here."""
+    call()
+    return equal_times(**asked)
+
+
+def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pruning that keeps what a model of a kernel's speed would judge, where the model cannot be asked."""
+
+    def pruned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        model = tuner.perf_model
+        try:
+            return prune(tuner, *args, **kwargs)
+        except Exception:
+            if model is None:
+                raise
+        tuner.perf_model = None
+        try:
+            return prune(tuner, *args, **kwargs)
+        finally:
+            tuner.perf_model = model
+
+    return pruned
+
+
+def _tool_for(target: Architecture) -> Callable[[list[str]], list[int]]:
+    """Return what stands in for triton.testing.nvsmi. It raises ValueError for what is not known."""
+    clocks = {"sm": target.sm_mhz, "graphics": target.sm_mhz, "memory": target.gpu.memory_mhz}
+    known = {f"clocks.{kind}.{name}": mhz for kind in ("max", "current") for name, mhz in clocks.items()}
+
+    def answer(attributes: list[str]) -> list[int]:
+        for one in attributes:
+            if one not in known:
+                raise ValueError(f"an attribute must be one of {', '.join(known)}, got {one}")
+        return [known[one] for one in attributes]
+
+    return answer
+
+
+def properties(target: Architecture) -> dict[str, int]:
+    """The GPU as Triton's drivers describe it."""
+    return {
+        "max_shared_mem": target.shared_bytes_per_program,
+        "max_num_regs": target.registers,
+        "multiprocessor_count": target.gpu.multiprocessors,
+        "warpSize": _WARP,
+        "sm_clock_rate": 1000 * target.sm_mhz,
+        "mem_clock_rate": 1000 * target.gpu.memory_mhz,
+        "mem_bus_width": target.gpu.bus_bits,
+    }
+
+
+class _Stream:
+    """A stream that nothing runs on."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
+        self.query = lambda: True
+        self.record_event = lambda event=None: event or _FinishedEvent()
+
+
+class _FinishedEvent:
+    """An event that has happened."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.record = self.synchronize = self.wait = lambda *_: None
+        self.query = lambda: True
+        self.elapsed_time = lambda other: 1.0
+
+
+def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
+    capability, gpu = divmod(target.capability, 10), target.gpu
+    memory_bytes = gpu.memory_gib << 30
+    described = types.SimpleNamespace(
+        name=gpu.name,
+        major=capability[0],
+        minor=capability[1],
+        multi_processor_count=gpu.multiprocessors,
+        total_memory=memory_bytes,
+        L2_cache_size=gpu.l2_bytes,
+        warp_size=_WARP,
+        max_threads_per_multi_processor=target.threads,
+        regs_per_multiprocessor=target.registers,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=target.shared_bytes_per_program,
+        shared_memory_per_multiprocessor=target.shared_bytes,
+    )
+    stream = _Stream()
+    return {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_capability": lambda device=None: capability,
+        "get_device_properties": lambda device=None: described,
+        "get_device_name": lambda device=None: gpu.name,
+        "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: stream,
+        "stream": lambda stream: nullcontext(),
+        "set_stream": lambda stream: None,
+        "Stream": _Stream,
+        "Event": _FinishedEvent,
+        "mem_get_info": lambda device=None: (memory_bytes, memory_bytes),
+        "device": lambda device: nullcontext(),
+        "device_of": lambda tensor: nullcontext(),
+        "set_device": lambda device: None,
+        "synchronize": lambda device=None: None,
+        "empty_cache": lambda: None,
+        "clock_rate": lambda device=None: target.sm_mhz,
+    }

@@ -1,0 +1,170 @@
+"""Which cases of a part fail and which pass, along every axis: what all failing cases have, and passing ones have not.
+
+Pure: cases in, clues out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from grader.exercise.cases import Case, Size, Space
+from grader.exercise.causes import Contrast
+from grader.judge.bench import TriedCase
+from grader.judge.clue import Clue
+
+# Blocks that lengths may or may not fill.
+_BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+# Kinds that show only where blocks are not full.
+RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
+# What is likelier by itself comes first.
+_RAGGED = (0.5, 0.45, 0.45)
+# Kinds that spare no case.
+EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
+# So many passing cases are no chance.
+_SOME = 3
+# What every usual block divides.
+_FULL = 128
+# Properties that say less are no evidence.
+_WEAK = 0.2
+# Values that nobody declared to be telling are less so.
+_SOME_VALUES = 0.85
+# How much is left of a clue whose kind says that other cases pass, where they fail.
+_REFUTED = 0.25
+
+
+@dataclass(frozen=True)
+class Split:
+    """How well a property tells failing cases from passing ones: counts of each, with and without it."""
+
+    failing_with: int
+    failing_without: int
+    passing_with: int
+    passing_without: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every failing case has the property, and passing ones have been seen that have not."""
+        return self.failing_with > 0 and self.failing_without == 0 and self.passing_without > 0
+
+    @property
+    def strength(self) -> float:
+        """0 … 1: how surely the property is what matters; 1 where no case that has it passes, and many have it not."""
+        if not self.holds:
+            return 0.0
+        precision = self.failing_with / (self.failing_with + self.passing_with)
+        support = min(1.0, (self.failing_with + self.passing_without) / 8)
+        return precision * (0.5 + 0.5 * support)
+
+    def sentence(self, says: str) -> str:
+        """The evidence in words."""
+        without = self.passing_without
+        passing = "one other passes" if without == 1 else f"{without} others pass"
+        if self.failing_with == 1:
+            return f"The only failing case is one {says}; {passing}."
+        alike = "one like them passes" if self.passing_with == 1 else f"{self.passing_with} like them pass"
+        some = f", {alike}" if self.passing_with else ""
+        return f"All {self.failing_with} failing cases are ones {says}{some}; {passing}."
+
+
+def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
+    """How a property divides the cases."""
+    counts = {(failed, having): 0 for failed in (True, False) for having in (True, False)}
+    for one in tried:
+        counts[one.failed, has(one.case)] += 1
+    return Split(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
+
+
+def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> list[Clue]:
+    """What the division of the cases points to, by the exercise's own contrasts and by sizes that fill blocks."""
+    found = []
+    for kind, several in _by_kind(declared, space).items():
+        best: tuple[float, Clue] | None = None
+        for parted, says, weight in _readings(tried, several, space):
+            likely = weight * parted.strength
+            if parted.strength > _WEAK and (best is None or likely > best[0]):
+                best = likely, Clue(kind, likely, parted.sentence(says))
+        if best:
+            found.append(best[1])
+    return [*found, *_ragged(tried, space)]
+
+
+def _readings(
+    tried: Sequence[TriedCase], several: Sequence[Contrast], space: Space
+) -> Iterator[tuple[Split, str, float]]:
+    """How each contrast of a kind divides the cases; those of several axes also together."""
+    for one in several:
+        yield split(tried, _having(one, space)), one.says, one.weight
+        if not one.values:
+            # Perhaps it is some of the values only.
+            values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
+            if values and space.axes[one.axis].simplest not in values:
+                listed = " or ".join(f"{one.axis}={value}" for value in sorted(values, key=str)[:3])
+                few = Contrast(one.axis, one.kind, f"with {listed}", tuple(values), _SOME_VALUES * one.weight)
+                yield split(tried, _having(few, space)), few.says, few.weight
+    if len({one.axis for one in several}) > 1:
+        having = [_having(one, space) for one in several]
+        says = " or ".join(dict.fromkeys(one.says for one in several))
+        yield split(tried, lambda case: any(has(case) for has in having)), says, max(one.weight for one in several)
+
+
+def _by_kind(declared: Sequence[Contrast], space: Space) -> dict[str, list[Contrast]]:
+    found: dict[str, list[Contrast]] = {}
+    for one in declared:
+        if one.axis in space.axes:
+            found.setdefault(one.kind, []).append(one)
+    return found
+
+
+def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> dict[str, float]:
+    """By what factor each kind is less likely than its clues say: cases fail that it leaves alone, or pass that it
+    could not.
+    """
+    failing = [one.case for one in tried if one.failed]
+    factors: dict[str, float] = {}
+    for kind, several in _by_kind(declared, space).items():
+        strict = [_having(one, space) for one in several if one.only]
+        if len(strict) == len(several) and any(not any(has(case) for has in strict) for case in failing):
+            factors[kind] = _REFUTED
+    sizes = _sizes(space)
+    if sizes and any(all(int(case.get(axis, 0)) % _FULL == 0 for axis in sizes) for case in failing):
+        factors.update(dict.fromkeys(RAGGED_KINDS, _REFUTED))
+    if sum(not one.failed for one in tried) >= _SOME:
+        factors.update(dict.fromkeys(EVERYWHERE_KINDS, _REFUTED))
+    return factors
+
+
+def _having(one: Contrast, space: Space) -> Callable[[Case], bool]:
+    simplest = space.axes[one.axis].simplest
+
+    def has(case: Case) -> bool:
+        value = case.get(one.axis, simplest)
+        return value in one.values if one.values else value != simplest
+
+    return has
+
+
+def _no_multiple(axes: Sequence[str], block: int) -> Callable[[Case], bool]:
+    return lambda case: any(int(case.get(axis, 0)) % block for axis in axes)
+
+
+def _sizes(space: Space) -> list[str]:
+    return [name for name, domain in space.axes.items() if isinstance(domain, Size)]
+
+
+def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
+    """Whether only such cases fail as have a size that no block divides."""
+    best: tuple[float, int, str, Split] | None = None
+    sizes = _sizes(space)
+    for axes in [*((name,) for name in sizes), tuple(sizes)]:
+        for block in _BLOCKS:
+            parted = split(tried, _no_multiple(axes, block))
+            # Of several blocks that tell the cases apart, the largest is what the code may have.
+            if parted.holds and parted.passing_without >= 1 and (best is None or parted.strength >= best[0]):
+                best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
+    if best is None or best[0] <= _WEAK:
+        return
+    strength, block, name, parted = best
+    seen = parted.sentence(f"in which {name} is no multiple of {block}")
+    for kind, weight in zip(RAGGED_KINDS, _RAGGED, strict=True):
+        yield Clue(kind, weight * strength, seen)

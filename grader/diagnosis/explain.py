@@ -1,0 +1,87 @@
+"""What is behind a failure: keeps what every failure points to, and says it when all that was seen of a part is known.
+
+A card explains a failure: nothing that goes wrong here is the learner's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.exercise.model import Exercise, check_id
+from grader.exercise.plan import PlannedCheck
+from grader.judge.bench import Bench, TriedCase
+from grader.judge.clue import Clue
+from grader.judge.failures import NO_CAUSE, Failure
+from grader.judge.ruling import Ruling
+from grader.judge.truth import Truth
+from grader.record import CheckResult
+
+# A call that takes longer is not made once more to learn about its failure.
+_PROBE_S = 0.5
+
+
+class Diagnosis:
+    """Of one grading."""
+
+    def __init__(self, exercise: Exercise, truth: Truth) -> None:
+        self._exercise = exercise
+        self._truth = truth
+        # By check, what its failure points to and how it was put; by part, how each of its cases ended.
+        self._clues: dict[str, list[Clue]] = {}
+        self._words: dict[str, tuple[str, str]] = {}
+        self._tried: dict[str, list[TriedCase]] = {}
+
+    def hear(self, planned: PlannedCheck, failure: Failure) -> None:
+        """Keep what a failure says by itself."""
+        self._clues[planned.id] = clues_in(failure, planned.part, self._truth)
+
+    def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, seconds: float) -> Failure | None:
+        """Keep what a ruling's failure points to, and say which failure is to be shown; None: it has none.
+
+        seconds: what the ruling took; failures of quick calls are tried once more, to learn about them.
+        """
+        first = ruling.failure
+        if first is None or first.status in NO_CAUSE:
+            return first
+        others = self._elsewhere(planned)
+        known = any(clue.confirmed for clues in others for clue in clues)
+        self._tried[planned.part.name] = bench.tried
+        self._words[planned.id] = first.lead, first.advice
+        self._clues[planned.id] = []
+        try:
+            clues, shown = gathered(bench, first, ruling.alike, known=known)
+            calls = max(1, int(float(ruling.metrics.get("cases", 1))))
+            if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
+                clues += again(bench, first)
+        except Exception:
+            return first
+        self._clues[planned.id] = clues
+        return shown
+
+    def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:
+        """The check's result with what may be behind its failure, by all that was seen of the part."""
+        if result.cause is None or result.status in NO_CAUSE:
+            return result
+        own = self._clues.get(result.id)
+        if own is None:
+            own = clues_in(Failure(result.status, result.cause), planned.part, self._truth)
+        try:
+            suspects = suspects_of(
+                own,
+                [clue for clues in self._elsewhere(planned) for clue in clues],
+                self._tried.get(planned.part.name, []),
+                space_of(planned.part),
+                self._exercise.contrasts,
+                known_kinds(self._exercise.kinds),
+                planned.part.name,
+            )
+        except Exception:
+            return result
+        return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
+
+    def _elsewhere(self, planned: PlannedCheck) -> list[list[Clue]]:
+        """What the failures of the part's other checks point to, in the order in which they were found."""
+        siblings = {check_id(planned.part, check) for check in planned.part.checks} - {planned.id}
+        return [clues for name, clues in self._clues.items() if name in siblings]

@@ -1,0 +1,429 @@
+"""What the wrong values of one call look like, and which kinds of causes that points to. Tensors in, clues out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grader.judge.clue import Clue, sure
+from grader.judge.truth import Expected
+
+# So many of the wrong elements must look alike.
+_MOST = 0.95
+# And so many of them, where chance cannot have made one.
+_SOME = 0.3
+# With fewer elements than this, that all of them are zero, or equal to something, says little.
+_FEW = 8
+# Errors beyond this share of the largest value around are no matter of rounding.
+_COARSE = 2.0**-6
+# Where values are usually cut off.
+_LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
+# How likely rounding is where the errors have a place.
+_PLACED = 0.2
+_COARSER = (torch.float16, torch.bfloat16)
+# What TF32 and float16 keep of a float32, give or take the sums that such products go into.
+_TF32 = (2.0**-16, 2.0**-8)
+_POWERS = tuple(2**i for i in range(15, 0, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One output of a call: what it is, what it should be, where it is wrong; `before` is what the memory of an output
+    that is changed in place held before the call.
+    """
+
+    got: Tensor
+    wrong: Tensor
+    expected: Expected
+    before: Tensor | None = None
+
+
+def clues_of(
+    answers: Sequence[Answer],
+    inputs: Sequence[tuple[str, object]],
+    *,
+    multiplies: bool = True,
+    watched: bool = False,
+    filled: bool = False,
+) -> list[Clue]:
+    """What the first wrong output points to. `inputs` are names and values, as they were before the call;
+    `multiplies`: whether a kernel may have multiplied matrices; `watched`: whether no access can have been outside a
+    tensor, as somebody looked; `filled`: whether as much was stored as all outputs take up. Their NaN was stored then:
+    it has the bits of fresh memory's where it went through an exp, or came from an input.
+    """
+    answer = next((one for one in answers if bool(one.wrong.any())), None)
+    if answer is None or not answer.got.dtype.is_floating_point:
+        return []
+    found = list(_other_values(answer, answers, inputs))
+    if found:
+        return found
+    around = _from_around(answer)
+    if bool(around.any()) and float(around[answer.wrong].double().mean()) >= _SOME:
+        return list(_read_around(answer, around, watched=watched))
+    unwritten = _unwritten(answer)
+    if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
+        return list(_never_written(answer, unwritten))
+    return [*_by_value(answer, inputs, multiplies=multiplies), *_by_place(answer)]
+
+
+# -- values that come from somewhere ---------------------------------------------------------------------------------
+
+
+def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
+    """The answer is something else that is known: zeros, an input, another output, itself turned or moved."""
+    got, wrong, name = answer.got, answer.wrong, answer.expected.name
+    many = got.numel() >= _FEW
+    if answer.before is None and not bool(got.any()):
+        # Kept as it is called since there are cards.
+        yield Clue(
+            "zeros",
+            0.9 if many else 0.5,
+            f"Every element of {name} is 0.",
+            title="The output is all zeros",
+            help="It looks as if the store never ran, or stored nothing but zeros.",
+        )
+        return
+    for i, (argument, value) in enumerate(inputs):
+        if answer.before is None and isinstance(value, Tensor) and _is_copy(value, answer):
+            yield Clue(
+                "copies_input",
+                1.0 if many else 0.6,
+                f"{name} equals {argument}, bit for bit.",
+                confirmed=many and bool((got != got.reshape(-1)[0]).any()),
+                title="The output is one of the inputs",
+                help=f"It equals argument {i} bit for bit.",
+            )
+            return
+    for other in answers:
+        if other is not answer and other.got.shape == got.shape and _same(got[wrong], other.expected.value[wrong]):
+            yield sure("operand_mixed_up", f"What is wrong in {name} is just what belongs into {other.expected.name}.")
+            return
+    if got.dim() >= 2 and got.shape[-1] == got.shape[-2] > 1 and _agrees(got, answer.expected, turned=True):
+        yield sure("axes_exchanged", f"{name} is right when its last two axes are exchanged.")
+        return
+    yield from _moved(answer)
+    yield from _drawn_from(answer, inputs)
+    if answer.before is not None:
+        yield from _in_place(answer, answer.before)
+
+
+def _is_copy(value: Tensor, answer: Answer) -> bool:
+    got = answer.got
+    if not value.dtype.is_floating_point or value.numel() != got.numel() or not got.numel():
+        return False
+    return _same(value.reshape(-1).to(got.dtype), got.reshape(-1)) and bool(got.any())
+
+
+def _same(left: Tensor, right: Tensor) -> bool:
+    """Equal, NaN equal to NaN; some elements at least."""
+    wide, other = left.double(), right.to(left.dtype).double()
+    return left.numel() > 0 and bool(((wide == other) | (wide.isnan() & other.isnan())).all())
+
+
+def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
+    value, allowed = expected.value, expected.allowed
+    if turned:
+        value, allowed = value.mT, allowed.mT
+    return bool(((got.double() - value).abs() <= allowed).all())
+
+
+def _moved(answer: Answer) -> Iterator[Clue]:
+    """Values that stand one place beside their own, along some axis."""
+    got, wrong, value = answer.got, answer.wrong, answer.expected.value
+    target = value.to(got.dtype)
+    for axis in range(got.dim()):
+        if got.shape[axis] < 2:
+            continue
+        for by, where in ((1, "behind"), (-1, "before")):
+            moved = torch.roll(target, by, axis)
+            edge = torch.zeros_like(wrong)
+            edge.narrow(axis, 0 if by == 1 else got.shape[axis] - 1, 1).fill_(value=True)
+            looked_at = wrong & ~edge
+            if answer.before is not None:
+                # What was not stored where it belongs is still what it was.
+                looked_at &= ~_equal(got, answer.before)
+            right = _equal(got, moved) & got.isfinite()
+            if int(looked_at.sum()) >= 2 and float(right[looked_at].double().mean()) >= _MOST:
+                yield sure("position_shifted", f"The values stand one place {where} their own, along axis {axis}.")
+                return
+
+
+def _equal(left: Tensor, right: Tensor) -> Tensor:
+    return (left == right) | (left.isnan() & right.isnan())
+
+
+def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
+    """Every wrong value is one of an input's, which would be chance for right ones."""
+    got = answer.got[answer.wrong]
+    if answer.before is not None or got.numel() < _FEW:
+        return
+    for argument, value in inputs:
+        if not isinstance(value, Tensor) or not value.dtype.is_floating_point or value.numel() < _FEW:
+            continue
+        known = value.to(got.dtype).reshape(-1)
+        by_chance = torch.isin(answer.expected.value.to(got.dtype).reshape(-1), known).double().mean()
+        if float(by_chance) < 0.6 and float(torch.isin(got, known).double().mean()) >= _MOST:
+            yield Clue(
+                "copies_input", 0.85, f"Every wrong value of {answer.expected.name} stands somewhere in {argument}."
+            )
+            return
+
+
+def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
+    """Memory that was to be changed in some places only."""
+    got, wrong, value, name = answer.got, answer.wrong, answer.expected.value, answer.expected.name
+    off = (got.double() - value - before.double())[wrong]
+    scale = before.double().abs().nan_to_num(0.0).amax().clamp(min=1e-30)
+    if bool(before[wrong].any()) and bool((off.abs() <= 1e-3 * scale).all()):
+        yield sure("not_cleared", f"What {name} is too large by is what it held before the call.")
+        return
+    kept = _equal(before, value.to(before.dtype))
+    if bool(kept[wrong].all()):
+        yield Clue("writes_beyond", 0.85, f"All {int(wrong.sum())} wrong elements of {name} were to stay as they were.")
+
+
+# -- elements that nobody stored -------------------------------------------------------------------------------------
+
+
+# What tells where a NaN comes from, by dtype: its bits as memory starts, as x86 computes it from numbers, and the bit
+# that is set besides where it comes from the bytes around an argument, all of them ones.
+_NANS = {
+    torch.float32: (torch.int32, 0x7FC00000, 0xFFC00000 - (1 << 32), 0x00200000),
+    torch.float16: (torch.int16, 0x7E00, 0xFE00 - (1 << 16), 0x0100),
+    torch.bfloat16: (torch.int16, 0x7FC0, 0xFFC0 - (1 << 16), 0x0020),
+}
+
+
+def _bits(answer: Answer) -> tuple[Tensor, int, int, int] | None:
+    if answer.got.dtype not in _NANS:
+        return None
+    whole, fresh, computed, around = _NANS[answer.got.dtype]
+    return answer.got.contiguous().view(whole), fresh, computed, around
+
+
+def _unwritten(answer: Answer) -> Tensor:
+    """Which wrong elements look as if nothing was stored there: as before, or the NaN that memory starts as."""
+    if answer.before is not None:
+        return answer.wrong & _equal(answer.got, answer.before)
+    nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
+    bits = _bits(answer)
+    return nans if bits is None else nans & (bits[0] == bits[1])
+
+
+def _from_around(answer: Answer) -> Tensor:
+    """Which wrong elements are a NaN that can only come from memory around an argument."""
+    nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
+    bits = _bits(answer)
+    if bits is None or answer.got.dtype == torch.bfloat16:
+        # A conversion to bfloat16 makes all NaN alike.
+        return torch.zeros_like(nans)
+    return nans & (bits[0] & bits[3] != 0) & (bits[0] < 0)
+
+
+def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[Clue]:
+    """NaN was read from beyond an argument: what that points to depends on how much of the result it reached. Where
+    nothing was loaded from there, it is what a masked lane of a load holds that has no `other`.
+    """
+    share = "Every element" if bool(around.all()) else f"{int(around.sum())} of {around.numel()} elements"
+    if watched:
+        yield Clue(
+            "padding_counted",
+            0.6,
+            f"{share} of {answer.expected.name} came of lanes that a mask leaves out: without `other=` nobody knows "
+            "what they hold, and here it is NaN.",
+            title="Looks like masked lanes of a load without `other=` that count",
+        )
+        # A view of the same memory that begins elsewhere is a tensor too.
+        yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35)
+        return
+    seen = (
+        f"{share} of {answer.expected.name} came of memory that belongs to no input: there is NaN around each of them."
+    )
+    yield Clue("missing_mask", 0.6, seen)
+    yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35, seen)
+    yield Clue("strides_ignored", 0.4, seen)
+
+
+def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
+    name, total = answer.expected.name, answer.got.numel()
+    if bool(unwritten.all()):
+        if answer.before is not None:
+            yield Clue("not_cleared", 0.5, f"Every element of {name} is NaN, as it was before the call.")
+        else:
+            yield Clue("not_cleared", 0.42, f"Every element of {name} is NaN, as fresh memory is.")
+        if total >= _FEW:
+            yield Clue("zeros", 0.45, f"No element of {name} was stored to, or all were computed from NaN.")
+        yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is that nothing was stored to.")
+        return
+    for axis, size in enumerate(answer.got.shape):
+        lines = unwritten.movedim(axis, 0).reshape(size, -1)
+        any_of, all_of = lines.any(1), lines.all(1)
+        first = int(any_of.double().argmax())
+        if not bool((any_of == all_of).all()) or not bool(all_of[first:].all()) or first == 0:
+            continue
+        left = size - first
+        seen = f"The last {left} of {size}" if left > 1 else "The last"
+        seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
+        yield from _end_unwritten(first, left, seen)
+        yield Clue("not_all_covered", 0.35, seen)
+        return
+    ragged = _last_rows(unwritten)
+    if ragged:
+        yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
+    yield Clue("not_all_covered", 0.55, f"{int(unwritten.sum())} of {total} elements of {name} were never stored to.")
+
+
+def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
+    """The end is missing, from index `first` on."""
+    block = next((power for power in _POWERS if first % power == 0), 1)
+    if left == 1:
+        yield Clue("last_left_out", 0.7, seen)
+        yield Clue("remainder_skipped", 0.4, seen)
+    else:
+        # What fills no block is less than a block, and a block divides where it begins.
+        yield Clue("remainder_skipped", 0.75 if block >= 4 and left < block else 0.45, seen)
+    if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
+        yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
+
+
+def _last_rows(unwritten: Tensor) -> str:
+    """Words for elements that are the last ones in memory, though not whole lines of an axis."""
+    flat = unwritten.reshape(-1)
+    count = int(flat.sum())
+    return f"The last {count} elements" if bool(flat[-count:].all()) else ""
+
+
+# -- what is wrong with the numbers ----------------------------------------------------------------------------------
+
+
+def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplies: bool) -> Iterator[Clue]:
+    got, wrong, expected = answer.got.double(), answer.wrong, answer.expected
+    value, name = expected.value, expected.name
+    # TF32 is for float32 operands.
+    exact = multiplies and all(
+        one.dtype in (torch.float32, torch.int32, torch.int64) for _, one in inputs if isinstance(one, Tensor)
+    )
+    bad, true = got[wrong], value[wrong]
+    limit = float(bad.abs().amax()) if bool(bad.isfinite().all()) else 0.0
+    if float(bad.abs().amin()) == limit > 1 and (bad.numel() > 2 or limit in _LIMITS):
+        beyond = (true.abs() > limit) | true.isnan()
+        if bool(beyond.all()) and bool((bad.sign() == true.sign())[~true.isnan()].all()):
+            yield sure("clamped", f"No element of {name} goes beyond ±{limit:g}, and those that should are ±{limit:g}.")
+            return
+    not_finite = ~bad.isfinite() & true.isfinite()
+    if bool(not_finite.any()):
+        share = float(not_finite.double().mean())
+        bits = _bits(answer)
+        computed = bool(bad[not_finite].isinf().any()) or (
+            bits is not None and bool((bits[0][wrong][not_finite] == bits[2]).any())
+        )
+        words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
+        weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
+        yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")
+    if bool(true.isnan().any() | true.isinf().any()) and bool(got[value.isfinite()].isfinite().all()):
+        only = ~true.isfinite()
+        if bool(only.all()):
+            yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
+    yield from _ratio(answer)
+    yield from _rounding(answer, exact=exact)
+
+
+def _ratio(answer: Answer) -> Iterator[Clue]:
+    """A constant factor, where the values are large enough to show it."""
+    got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
+    telling = wrong & got.isfinite() & (value.abs() > 100 * answer.expected.allowed) & value.isfinite()
+    if int(telling.sum()) < _FEW or float(telling.sum()) < 0.5 * float(wrong.sum()):
+        return
+    ratios = got[telling] / value[telling]
+    middle = float(ratios.median())
+    spread = (ratios - middle).abs() * value[telling].abs()
+    allowed = 4 * answer.expected.allowed[telling] + 2 * torch.finfo(answer.got.dtype).eps * value[telling].abs()
+    if abs(middle - 1) > 0.02 and abs(middle) > 1e-6 and float((spread <= allowed).double().mean()) >= _MOST:
+        share = "Every" if bool(wrong.all()) else "Every wrong"
+        yield Clue("wrong_factor", 0.85, f"{share} element is {middle:.4g} times what it should be.")
+
+
+def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
+    """Errors that are small beside the values around them, and have no structure; `exact`: of float32 inputs."""
+    got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
+    if not bool(got[wrong].isfinite().all()) or not bool(value[wrong].isfinite().all()):
+        return
+    size = value.nan_to_num(0.0, 0.0, 0.0).abs()
+    around = size.amax(-1, keepdim=True).expand(size.shape) if size.dim() else size
+    off = ((got - value).abs() / around.clamp(min=1e-300))[wrong]
+    if coarse := next((dtype for dtype in _COARSER if _holds(dtype, answer)), None):
+        yield sure("rounded_intermediate", f"Every value has the bits of {str(coarse).removeprefix('torch.')} only.")
+        return
+    if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _COARSE:
+        return
+    typical = float(off.median())
+    placed = _has_place(wrong)
+    where = "" if placed else ", and have no place of their own"
+    seen = f"The errors are small, about {typical:.0e} of the values around them{where}."
+    if placed:
+        # A few rows, all wrong beside others that are right: rounding alone is rarely so choosy.
+        yield Clue("rounded_intermediate", _PLACED, seen)
+        yield Clue("low_precision_sum", _PLACED, seen)
+        return
+    if answer.got.dtype == torch.float32 and exact:
+        low, high = _TF32
+        if low <= typical <= high:
+            yield Clue("tf32", 0.5, seen)
+        yield Clue("rounded_intermediate", 0.4, seen)
+        yield Clue("low_precision_sum", 0.4, seen)
+    else:
+        yield Clue("rounded_intermediate", 0.5, seen)
+        yield Clue("low_precision_sum", 0.5, seen)
+
+
+def _has_place(wrong: Tensor) -> bool:
+    """Whether the wrong elements lie on far fewer lines of some axis than as many would that lie anywhere."""
+    count = int(wrong.sum())
+    for axis, size in enumerate(wrong.shape):
+        hit = int(wrong.movedim(axis, 0).reshape(size, -1).any(1).sum())
+        if count >= _FEW and hit < 0.25 * size * (1 - (1 - 1 / size) ** count):
+            return True
+    return False
+
+
+def _holds(dtype: torch.dtype, answer: Answer) -> bool:
+    """Whether a coarser dtype holds every value, which the right ones do not fit into."""
+    got, value = answer.got, answer.expected.value
+    if torch.finfo(dtype).eps <= torch.finfo(got.dtype).eps or int(answer.wrong.sum()) < _FEW:
+        return False
+    target = value.to(got.dtype)
+    near = (value - got.double()).abs() <= 2 * torch.finfo(dtype).eps * value.abs()
+    return (
+        bool(near.all())
+        and torch.equal(got.to(dtype).to(got.dtype), got)
+        and not torch.equal(target.to(dtype).to(got.dtype), target)
+    )
+
+
+def _by_place(answer: Answer) -> Iterator[Clue]:
+    """Where the wrong elements lie, as far as that says something by itself."""
+    wrong, name = answer.wrong, answer.expected.name
+    if wrong.dim() == 0 or bool(wrong.all()):
+        return
+    for axis, size in enumerate(wrong.shape):
+        lines = wrong.movedim(axis, 0).reshape(size, -1).any(1)
+        count = int(lines.sum())
+        if size < 2 or count == size:
+            continue
+        where = f"along axis {axis} of {name}"
+        if bool(lines[-count:].all()):
+            seen = (
+                f"Only the last {count} of {size} {where} are wrong."
+                if count > 1
+                else f"Only the last {where} is wrong."
+            )
+            yield Clue("missing_mask", 0.45, seen)
+            yield Clue("remainder_skipped", 0.25, seen)
+            if count == 1:
+                yield Clue("last_left_out", 0.35, seen)
+        elif bool(lines[:count].all()):
+            yield Clue("position_shifted", 0.2, f"Only the first {count} of {size} {where} are wrong.")
+        return

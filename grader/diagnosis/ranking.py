@@ -1,0 +1,292 @@
+"""Ranks what may be behind a failure: clues of every source are weighed, by kind, into a few suspects.
+
+A card explains a failure and never causes one: nothing here has a say in a status or in points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import torch
+from torch import Tensor
+
+from grader.diagnosis.case_contrast import contrasts, refuted
+from grader.diagnosis.known_mistakes import foreseen_clues, foreseen_in, rounding_clues
+from grader.diagnosis.patterns import Answer, clues_of
+from grader.exercise.cases import Domain, Size, Space
+from grader.exercise.causes import Contrast, Kind
+from grader.exercise.model import Part
+from grader.judge.bench import Bench, TriedCase
+from grader.judge.clue import Clue, sure
+from grader.judge.compare import compare
+from grader.judge.failures import Failure
+from grader.judge.truth import Truth
+from grader.protocol.messages import Recipe, Traffic
+from grader.record import Cause, Suspect
+
+# More than this nobody reads.
+_MOST = 4
+# What is less likely is not worth a line; and what is so much less likely than the first.
+_LEAST, _LEAST_OF_FIRST = 0.3, 0.4
+# What another check of the part has shown is likely here as well.
+_ELSEWHERE = 0.6
+# A kind that explains fewer of the failing cases is not confirmed; and no guess is more likely than this.
+_MOSTLY, _UNSURE = 0.6, 0.97
+# Where no access outside was seen, padding that counts is a little likelier than a mask that is missing.
+_WATCHED = 0.12
+# Passing cases in which a foreseen mistake would have to show; and how likely it is if it does not.
+_LOOKED_AT, _UNLIKELY = 2, 0.4
+# Symptoms that are facts by themselves.
+_FACTS = ("out_of_bounds", "race")
+# Symptoms that stay what they are, whatever mistake leads to them.
+_PLAIN = ("zeros", "copy_of_input")
+# Two sums of the same numbers are equal but for their rounding.
+_SAME = 1e-2
+# Symptoms that are causes by themselves.
+_BY_SYMPTOM = {
+    "stale_result": "remembered_result",
+    "alias": "reused_output",
+    "no_kernel": "work_outside_kernels",
+    "library_call": "work_outside_kernels",
+    "value_read": "values_read",
+    "decoy_kernel": "work_outside_kernels",
+    "outside_kernels": "work_outside_kernels",
+    "other_means": "other_means",
+    "launches": "several_launches",
+    "memory": "large_temporary",
+    "input_changed": "input_changed",
+    "wrong_dtype": "wrong_dtype",
+    "wrong_shape": "wrong_form",
+    "wrong_count": "wrong_form",
+    "wrong_type": "wrong_form",
+    "wrong_device": "wrong_form",
+    "no_choice": "not_offered",
+    "compile_error": "compile_error",
+    "shared_memory": "shared_memory",
+    "spills": "spills",
+    "no_tensor_cores": "no_tensor_cores",
+    "timeout": "timeout",
+    "oom": "out_of_memory",
+    "disk": "out_of_memory",
+}
+
+
+def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
+    """What one failure points to by itself: by what the rule saw, by its symptom, by its values."""
+    found = list(failure.clues)
+    if any(clue.confirmed for clue in found):
+        return found
+    cause = failure.cause
+    if (kind := _kind_of(cause)) and not found:
+        return [sure(kind, "", cause.title, cause.help)]
+    if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
+        seen = failure.seen
+        before = truth.inputs(seen.recipe)
+        named = list(zip(part.arguments, before, strict=True))
+        olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
+        answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
+        found += foreseen_clues(foreseen_in(truth, part, seen), seen, untouched=_is_untouched(answers))
+        if any(clue.confirmed for clue in found):
+            return found
+        traffic = [launch.traffic for launch in seen.outcome.answer.launches]
+        multiplies = any(one is None or one.dot_flops for one in traffic)
+        watched = bool(traffic) and None not in traffic
+        looks = clues_of(
+            answers, named, multiplies=multiplies, watched=watched, filled=_is_filled(answers, traffic, part)
+        )
+        if watched and not any(clue.kind == "missing_mask" for clue in looks):
+            # Somebody watches the accesses, and has seen none outside.
+            looks.append(Clue("padding_counted", _WATCHED))
+        if not any(clue.confirmed for clue in looks):
+            looks += rounding_clues(truth, part, seen)
+        found += looks
+    return found
+
+
+def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
+    """Tell whether the last launch has stored as many different bytes as new outputs take up: no element is left."""
+    last = traffic[-1] if traffic else None
+    if last is None or not last.complete or part.mutates:
+        return False
+    return last.unique_stored_bytes >= sum(one.got.nbytes for one in answers) > 0
+
+
+def _is_untouched(answers: Sequence[Answer]) -> bool:
+    """Whether the first wrong output is memory to be changed in place in which nothing was changed."""
+    first = next((one for one in answers if bool(one.wrong.any())), None)
+    if first is None or first.before is None:
+        return False
+    return torch.equal(first.got.nan_to_num(0.0), first.before.to(first.got.dtype).nan_to_num(0.0)) and torch.equal(
+        first.got.isnan(), first.before.isnan()
+    )
+
+
+def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:
+    """What a check's failing cases point to, together; and the one of them to show, which shows the likeliest best.
+
+    `known`: whether another check has confirmed a cause; then the first case will do.
+    """
+    failures = (first, *(() if known else alike))
+    several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
+    clues = [
+        replace(clue, weight=_UNLIKELY, confirmed=False) if clue.foreseen and _would_show(bench, first, clue) else clue
+        for clue in together(several)
+    ]
+    sure_of = {clue.kind for clue in clues if clue.confirmed}
+    for failure, found in zip(failures, several, strict=True):
+        for clue in found:
+            if clue.confirmed and clue.kind in sure_of and clue.title and failure.cause.mismatch:
+                kind = failure.cause.kind if failure.cause.kind in _PLAIN else "likely_mistake"
+                told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
+                return clues, replace(failure, cause=told)
+    return clues, first
+
+
+def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
+    """Whether a foreseen mistake would have failed a case that passes: then it is not what was made.
+
+    The cases most like the failing one are looked at.
+    """
+    failing = failure.seen.recipe.case if failure.seen is not None else {}
+    passing = [one for one in bench.tried if not one.failed]
+    passing.sort(key=lambda one: sum(failing.get(name) != value for name, value in one.case.items()))
+    for one in passing[:_LOOKED_AT]:
+        recipe = Recipe(bench.part.name, dict(one.case), one.seed)
+        expected = bench.truth.expect(bench.part, recipe)
+        outputs = [each.outputs for each in bench.truth.foreseen(bench.part, recipe) if each.title == clue.title]
+        if outputs and not any(
+            all(compare(value.to(right.dtype), right).agrees for value, right in zip(each, expected, strict=True))
+            for each in outputs
+        ):
+            return True
+    return False
+
+
+def again(bench: Bench, failure: Failure) -> list[Clue]:
+    """Makes the failing call once more: what a call finds that it left behind itself shows in the second answer."""
+    seen = failure.seen
+    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+        return []
+    with bench.aside():
+        repeated = bench.repeat(seen.recipe).failure
+    if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == seen.outcome.outputs:
+        return []
+    for (got, wrong, expected), (later, _, _) in zip(seen.answers(), repeated.seen.answers(), strict=False):
+        if bool(wrong.any()):
+            grown = (later.double() - got.double() - expected.value).abs()
+            size = expected.value.abs() + got.double().abs()
+            if bool((grown <= _SAME * size.clamp(min=1e-30)).all()):
+                return [sure("not_cleared", "Called once more, it returns the sum of this answer and the right one.")]
+    if not bench.part.deterministic:
+        return []
+    seen_text = "Called once more on the same inputs, it returns something else."
+    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
+
+
+def _kind_of(cause: Cause) -> str:
+    if cause.kind == "crash":
+        return "exception" if cause.traceback else "process_died"
+    if cause.kind == "launches" and cause.actual == "0":
+        return "work_outside_kernels"
+    return _BY_SYMPTOM.get(cause.kind, "")
+
+
+def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
+    """The clues of several failing cases of one check: what only some of them show is less likely, and no longer sure
+    where most do not show it.
+    """
+    found: dict[str, list[list[Clue]]] = {}
+    for clues in several:
+        kinds: dict[str, list[Clue]] = {}
+        for clue in clues:
+            kinds.setdefault(clue.kind, []).append(clue)
+        for kind, same in kinds.items():
+            found.setdefault(kind, []).append(sorted(same, key=lambda clue: -clue.weight))
+    merged = []
+    for cases in found.values():
+        best = max((case[0] for case in cases), key=lambda clue: clue.weight)
+        share = sum(1 - prod(1 - clue.weight for clue in case) for case in cases) / len(several)
+        sure_of = best.confirmed and share >= _MOSTLY
+        merged.append(replace(best, weight=share if sure_of else min(share, _UNSURE), confirmed=sure_of))
+    return merged
+
+
+def space_of(part: Part) -> Space | None:
+    """The axes of all of a part's cases, in one space."""
+    axes: dict[str, Domain] = {}
+    for check in part.checks:
+        for name, domain in (check.cases.space.axes if check.cases else {}).items():
+            if name not in axes or isinstance(domain, Size):
+                axes[name] = domain
+    return Space(axes) if axes else None
+
+
+def suspects_of(
+    clues: Sequence[Clue],
+    elsewhere: Sequence[Clue],
+    tried: Sequence[TriedCase],
+    space: Space | None,
+    declared: Sequence[Contrast],
+    kinds: Mapping[str, Kind],
+    part: str = "",
+) -> tuple[Suspect, ...]:
+    """The best few, best first. `elsewhere` are clues of the part's other failed checks."""
+    own = list(clues)
+    if not any(clue.confirmed for clue in own):
+        own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
+    factors: Mapping[str, float] = {}
+    declared = [one for one in declared if one.part in ("", part)]
+    if space is not None:
+        own += contrasts(tried, declared, space)
+        factors = refuted(tried, declared, space)
+    ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])
+    if not ranked:
+        return ()
+    least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
+    few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
+    return tuple(_suspect(kinds[same[0].kind], same) for same in few if same[0].kind in kinds)
+
+
+def _from_elsewhere(clue: Clue) -> Clue:
+    seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "So it is in another check."
+    return Clue(clue.kind, _ELSEWHERE * min(clue.weight, 1.0), seen)
+
+
+def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:
+    """By kind: how likely it is, and its clues, the strongest first. Clues that agree strengthen each other."""
+    by_kind: dict[str, list[Clue]] = {}
+    for clue in clues:
+        by_kind.setdefault(clue.kind, []).append(clue)
+    for kind, same in by_kind.items():
+        same.sort(key=lambda clue: (not clue.confirmed, -clue.weight))
+        if same[0].confirmed:
+            # Above whatever is only likely.
+            yield 1 + same[0].weight, same
+        else:
+            factor = 1.0 if any(clue.firm for clue in same) else factors.get(kind, 1.0)
+            yield factor * (1 - prod(1 - clue.weight for clue in same)), same
+
+
+def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
+    """`same` are the clues of the kind, the strongest first."""
+    confirmed = same[0].confirmed
+    title = next((clue.title for clue in same if clue.title), "")
+    help_text = next((clue.help for clue in same if clue.help), "") or kind.help
+    phrase = kind.is_a[0].upper() + kind.is_a[1:] if confirmed else f"Looks like {kind.is_a}"
+    evidence = " ".join(dict.fromkeys(clue.seen for clue in same[:2] if clue.seen))
+    return Suspect(kind.name, title or phrase, evidence, help_text, confirmed)
+
+
+def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advice: str = "") -> Cause:
+    """The cause with its suspects; the first one is what the card says. `lead` and `advice` go before its words."""
+    if not suspects:
+        return cause
+    first = suspects[0]
+    title = first.title
+    if cause.kind in _FACTS:
+        # What was seen comes first, and what may be behind it after that.
+        lead, title = f"{lead}{cause.title.removeprefix(lead)}: ", f"{title[0].lower()}{title[1:]}"
+    help_text = " ".join(filter(None, (advice, first.help)))
+    return replace(cause, title=f"{lead}{title}", help=help_text, suspects=suspects)

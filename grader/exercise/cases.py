@@ -1,0 +1,279 @@
+"""The cases of a check: which axes vary, over which values, and one concrete choice of them.
+
+A case is a handful of names and numbers, never a tensor: `inputs.py` builds the tensors from the case and a seed.
+The domains below are data, so that a specification imports neither torch nor Hypothesis; `grader.exercise.plan`
+turns them into Hypothesis strategies. The first value of every domain is its simplest: failing cases shrink towards it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from grader.errors import SpecError, require
+
+Value = int | float | bool | str
+
+
+class Case(Mapping[str, Value]):
+    """One frozen choice of axis values, such as N=65, dtype=float16; hashable, ordered as the space orders its axes."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._items = tuple(values.items())
+
+    def __getitem__(self, axis: str) -> Value:
+        for name, value in self._items:
+            if name == axis:
+                return value
+        raise KeyError(axis)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Case) and self._items == other._items
+
+    def __repr__(self) -> str:
+        return f"Case({self.words()})"
+
+    def words(self) -> str:
+        """The case as a learner reads it: "N=65, dtype=float16"."""
+        return ", ".join(f"{name}={value}" for name, value in self._items)
+
+    def changed(self, /, **values: Value) -> Case:
+        """The same case with some axes changed."""
+        return Case({**dict(self._items), **values})
+
+
+@dataclass(frozen=True)
+class Size:
+    """An axis length, low … high: drawn at 1, at primes, and at powers of two and their neighbours."""
+
+    low: int
+    high: int
+    multiple_of: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.low >= 0, "Size.low", "be at least 0", self.low)
+        require(self.high >= self.low, "Size.high", f"be at least low ({self.low})", self.high)
+        require(self.multiple_of >= 1, "Size.multiple_of", "be at least 1", self.multiple_of)
+        require(self.low % self.multiple_of == 0, "Size.low", f"be a multiple of {self.multiple_of}", self.low)
+
+    @property
+    def simplest(self) -> Value:
+        """The value that failing cases shrink towards."""
+        return self.low
+
+    def __contains__(self, value: object) -> bool:
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+            and value % self.multiple_of == 0
+        )
+
+    def up_to(self, value: Value) -> Size:
+        """The part of the domain that is no harder than `value`."""
+        return Size(self.low, int(value), self.multiple_of)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values, simplest first; those in `gpu_only` are left out where kernels are interpreted."""
+
+    values: tuple[Value, ...]
+    gpu_only: tuple[Value, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.values, tuple) and len(self.values) > 0,
+            "Choice.values",
+            "be a tuple of at least one value",
+            self.values,
+        )
+        require(len(set(self.values)) == len(self.values), "Choice.values", "be distinct", self.values)
+        for value in self.values:
+            plain = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value) is not None
+            require(plain, "Choice.values", "be numbers or words of letters, digits, and _ . + -", value)
+        require(set(self.gpu_only) <= set(self.values), "Choice.gpu_only", "be among the values", self.gpu_only)
+        require(self.values[0] not in self.gpu_only, "Choice.values", "start with one that needs no GPU", self.values)
+
+    @property
+    def simplest(self) -> Value:
+        """The value that failing cases shrink towards."""
+        return self.values[0]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def up_to(self, value: Value) -> Choice:
+        """The part of the domain that is no harder than `value`."""
+        return Choice(self.values[: self.values.index(value) + 1])
+
+    def without_gpu(self) -> Choice:
+        """The values that the interpreter computes correctly."""
+        return Choice(tuple(value for value in self.values if value not in self.gpu_only))
+
+
+Domain = Size | Choice
+
+
+@dataclass(frozen=True)
+class Space:
+    """Named axes and their domains; `where` keeps only the combinations that the contract allows."""
+
+    axes: Mapping[str, Domain]
+    where: Callable[[Case], bool] | None = None
+
+    def __post_init__(self) -> None:
+        require(len(self.axes) > 0, "Space.axes", "name at least one axis", dict(self.axes))
+        for name, domain in self.axes.items():
+            require(name.isidentifier(), "Space.axes", "be named like a variable", name)
+            require(isinstance(domain, Size | Choice), f"Space.axes[{name!r}]", "be a Size or a Choice", domain)
+
+    def case(self, /, **values: Value) -> Case:
+        """A case of this space; axes not named take their simplest value. Raises SpecError outside the space."""
+        unknown = [name for name in values if name not in self.axes]
+        require(not unknown, "case", f"name only the axes {', '.join(self.axes)}", ", ".join(unknown))
+        chosen = {name: values.get(name, domain.simplest) for name, domain in self.axes.items()}
+        for name, value in chosen.items():
+            require(value in self.axes[name], f"case axis {name}", f"lie in {self.axes[name]}", value)
+        case = Case(chosen)
+        require(self.allows(case), "case", "satisfy the space's `where`", case.words())
+        return case
+
+    def allows(self, case: Case) -> bool:
+        """Whether the combination is one that the contract allows."""
+        return self.where is None or bool(self.where(case))
+
+    def holds(self, case: Case) -> bool:
+        """Whether a case is one of this space."""
+        inside = all(name in self.axes and value in self.axes[name] for name, value in case.items())
+        return inside and len(case) == len(self.axes) and self.allows(case)
+
+    def up_to(self, case: Case) -> Space:
+        """The part of the space in which no axis is harder than in `case`: where shrinking looks."""
+        return Space({name: domain.up_to(case[name]) for name, domain in self.axes.items()}, self.where)
+
+    def without_gpu(self) -> Space:
+        """The part of the space that the interpreter computes correctly."""
+        kept = {
+            name: domain.without_gpu() if isinstance(domain, Choice) else domain for name, domain in self.axes.items()
+        }
+        return Space(kept, self.where)
+
+    def without(self, values: Collection[Value]) -> Space | None:
+        """The part of the space that has none of these values on any axis; None if an axis has no other."""
+        kept: dict[str, Domain] = {}
+        for name, domain in self.axes.items():
+            left = tuple(one for one in domain.values if one not in values) if isinstance(domain, Choice) else ()
+            if isinstance(domain, Choice) and not left:
+                return None
+            kept[name] = Choice(left) if isinstance(domain, Choice) and left != domain.values else domain
+        return Space(kept, self.where)
+
+    def without_bounds(self) -> Space:
+        """The same axes with sizes of any length, in all combinations."""
+        free = {
+            name: Size(domain.low, sys.maxsize, domain.multiple_of) if isinstance(domain, Size) else domain
+            for name, domain in self.axes.items()
+        }
+        return Space(free)
+
+    def needs_gpu(self, case: Case) -> bool:
+        """Whether some axis of the case has a value that only a GPU computes correctly."""
+        return any(isinstance(domain, Choice) and case[name] in domain.gpu_only for name, domain in self.axes.items())
+
+
+@dataclass(frozen=True)
+class Star:
+    """At most `count` cases of a space; in each, one length is far longer than the others (grader.exercise.star).
+
+    space: it has the axes of the check's own space, with lengths far beyond its bounds; its `where` says what one case
+    may cost. together: at most so many cases more, in which all lengths are long.
+    """
+
+    count: int
+    space: Space
+    together: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.count >= 0, "Star.count", "be at least 0", self.count)
+        require(self.together >= 0, "Star.together", "be at least 0", self.together)
+        require(self.count + self.together >= 1, "Star", "hold at least one case", self.count)
+        require(
+            any(isinstance(domain, Size) for domain in self.space.axes.values()),
+            "Star.space",
+            "have an axis that is a Size",
+            dict(self.space.axes),
+        )
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The cases that a check runs, in this order.
+
+    Named canonical cases; `generated` ones, drawn by Hypothesis from the space; at most `covering` ones, in which as
+    many pairs of values as possible meet (grader.exercise.covering); those of a `star`, whose lengths lie beyond the
+    space's bounds. Last, and on a GPU only, named cases that are too `large` for an interpreter; they may lie beyond
+    the bounds too.
+    """
+
+    space: Space
+    canonical: tuple[Mapping[str, Value], ...] = ()
+    generated: int = 6
+    large: tuple[Mapping[str, Value], ...] = ()
+    covering: int = 0
+    star: Star | None = None
+    _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
+    _large: tuple[Case, ...] = field(init=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
+        require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
+        require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
+        held = self.generated + self.covering + len(self.canonical)
+        held += self.star.count + self.star.together if self.star else 0
+        require(held > 0, "Cases", "hold at least one case", held)
+        if self.star:
+            axes = (list(self.space.axes), list(self.star.space.axes))
+            require(axes[0] == axes[1], "Cases.star", f"have the axes {axes[0]}", axes[1])
+        require(isinstance(self.large, tuple), "Cases.large", "be a tuple of mappings", self.large)
+        object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
+        beyond = self.space.without_bounds()
+        object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
+
+    def case(self, values: Mapping[str, Value]) -> Case:
+        """A case of the space, of the star's, or a large one. Raises SpecError for any other."""
+        if Case(values) in self._large:
+            return Case(values)
+        try:
+            return self.space.case(**values)
+        except SpecError:
+            if self.star is None:
+                raise
+            return self.star.space.case(**values)
+
+    def around(self, case: Case) -> Space:
+        """The space that a case lies in: where smaller ones are looked for."""
+        return self.space if self.star is None or self.space.holds(case) else self.star.space
+
+    @property
+    def named(self) -> tuple[Case, ...]:
+        """The canonical cases, completed with the simplest value of every axis they leave open."""
+        return self._canonical
+
+    @property
+    def named_large(self) -> tuple[Case, ...]:
+        """The `large` cases, completed in the same way."""
+        return self._large

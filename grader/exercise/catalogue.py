@@ -1,0 +1,183 @@
+"""Where exercises are found: a sorted scan of `reference/`. The only module that knows the folder layout.
+
+exercises/<name>.py            what the learner edits
+reference/<name>/spec.py       EXERCISE = Exercise(...)
+reference/<name>/inputs.py     builds the inputs of a case
+reference/<name>/oracle.py     the truth, and honest same-precision computations
+reference/<name>/measured.json  what the oracle looks up instead of computing it, where there is something
+reference/<name>/stub.py       the untouched stub
+reference/<name>/solution.py, wrong/*.py, honest/*.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import importlib.util
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from grader.errors import SpecError, UsageError
+from grader.exercise.model import Exercise
+from grader.protocol.messages import Start
+
+_NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
+# A checkout's root where the grader runs from one; site-packages where it is installed.
+_AROUND_THE_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One exercise's place: `name` is its folder's and stub's ("ex_15_triton_basics"), `id` the short "ex_15"."""
+
+    root: Path
+    name: str
+
+    @property
+    def id(self) -> str:
+        """The short name that commands take."""
+        match = _NAME.fullmatch(self.name)
+        return match["id"] if match else self.name
+
+    @property
+    def number(self) -> str:
+        """The bare number, which commands take as well."""
+        return self.id.removeprefix("ex_")
+
+    @property
+    def folder(self) -> Path:
+        """The reference folder."""
+        return self.root / "reference" / self.name
+
+    @property
+    def stub(self) -> Path:
+        """The file that the learner edits."""
+        return self.root / "exercises" / f"{self.name}.py"
+
+    @property
+    def pristine_stub(self) -> Path:
+        """The stub as it was handed out."""
+        return self.folder / "stub.py"
+
+    @property
+    def solution(self) -> Path:
+        """The model solution."""
+        return self.folder / "solution.py"
+
+    @property
+    def wrong(self) -> tuple[Path, ...]:
+        """The planted mistakes."""
+        return tuple(sorted((self.folder / "wrong").glob("*.py")))
+
+    @property
+    def honest(self) -> tuple[Path, ...]:
+        """Correct solutions of another kind."""
+        return tuple(sorted((self.folder / "honest").glob("*.py")))
+
+    @cached_property
+    def exercise(self) -> Exercise:
+        """The specification, read and checked. Raises SpecError."""
+        path = self.folder / "spec.py"
+        module_spec = importlib.util.spec_from_file_location(f"grade_spec_{self.name}", path)
+        if module_spec is None or module_spec.loader is None or not path.is_file():
+            raise SpecError(f"an exercise's folder must hold spec.py, got none at {path}")
+        module = importlib.util.module_from_spec(module_spec)
+        try:
+            module_spec.loader.exec_module(module)
+        except SpecError as broken:
+            raise SpecError(f"{self.name}/spec.py: {broken}") from broken
+        except Exception as broken:
+            # An author's file may fail in any way; whoever runs `grade list` must learn which file it was.
+            raise SpecError(f"{self.name}/spec.py: {type(broken).__name__}: {broken}") from broken
+        exercise = getattr(module, "EXERCISE", None)
+        if not isinstance(exercise, Exercise):
+            raise SpecError(f"{self.name}/spec.py must define EXERCISE = Exercise(...), got {exercise!r}")
+        return exercise
+
+    def source(self, file: str) -> str:
+        """The text of one of the folder's files. Raises SpecError when it is missing."""
+        path = self.folder / file
+        if not path.is_file():
+            raise SpecError(f"an exercise's folder must hold {file}, got none at {path}")
+        return path.read_text(encoding="utf-8")
+
+    @property
+    def measured(self) -> str:
+        """The text of measured.json, what was measured once and is looked up since; empty where there is none."""
+        path = self.folder / "measured.json"
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+    def sha256(self) -> str:
+        """A hash over the files that decide a grade: spec, inputs, oracle, and what was measured."""
+        digest = hashlib.sha256()
+        for file in ("spec.py", "inputs.py", "oracle.py"):
+            digest.update(file.encode() + b"\0" + self.source(file).encode() + b"\0")
+        digest.update(self.measured.encode())
+        return digest.hexdigest()
+
+    def start(self, submission: str) -> Start:
+        """What a process is told first that is to run this text as a submission."""
+        functions = tuple(part.name for part in self.exercise.parts)
+        inputs, packages = self.source("inputs.py"), self.exercise.packages
+        return Start(f"{self.name}.py", submission, inputs, functions, packages=packages)
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The folder that holds exercises/ and reference/: $GRADE_ROOT, a parent of `start` (the working directory), or
+    the checkout that this package lies in. Raises UsageError.
+    """
+    named = os.environ.get("GRADE_ROOT")
+    here = (start or Path.cwd()).resolve()
+    candidates = [Path(named)] if named else [here, *here.parents, _AROUND_THE_PACKAGE]
+    for candidate in candidates:
+        if _is_root(candidate):
+            return candidate
+    raise UsageError(f"a folder with exercises/ and reference/ must be here or above, got {candidates[0]}")
+
+
+def hidden_folders() -> tuple[Path, ...]:
+    """Return the folders that a submission must not read: the root of the exercises, and the grader's own checkout.
+
+    A package that was installed into site-packages has no checkout around it. Raises nothing.
+    """
+    roots = [_AROUND_THE_PACKAGE] if _is_root(_AROUND_THE_PACKAGE) else []
+    with contextlib.suppress(UsageError):
+        roots.append(find_root().resolve())
+    return tuple(dict.fromkeys(roots))
+
+
+def _is_root(folder: Path) -> bool:
+    return (folder / "exercises").is_dir() and (folder / "reference").is_dir()
+
+
+def discover(root: Path) -> tuple[Entry, ...]:
+    """Every exercise, sorted by name: the folders of reference/ that hold a spec.py."""
+    return tuple(Entry(root, spec.parent.name) for spec in sorted((root / "reference").glob("ex_*/spec.py")))
+
+
+def resolve(root: Path, wanted: str) -> tuple[Entry, Path]:
+    """The exercise that `wanted` names ("ex_18", "18", the full name, or a path to a file of that name) and the
+    submission to grade: that path, or the stub. Raises UsageError with the closest name.
+    """
+    entries = discover(root)
+    path = Path(wanted)
+    if path.suffix == ".py" or os.sep in wanted:
+        for entry in entries:
+            if path.name.startswith(entry.name):
+                return entry, path
+        raise UsageError(f"a path must name a file of an exercise ({_listed(entries)}), got {wanted!r}")
+    for entry in entries:
+        if wanted in (entry.id, entry.number, entry.name):
+            return entry, entry.stub
+    names = [name for entry in entries for name in (entry.id, entry.name)]
+    close = difflib.get_close_matches(wanted, names, n=1, cutoff=0.4)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise UsageError(f"the exercise must be one of {_listed(entries)}, got {wanted!r}{hint}")
+
+
+def _listed(entries: tuple[Entry, ...]) -> str:
+    return ", ".join(entry.id for entry in entries) or "none found"

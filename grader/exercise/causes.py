@@ -1,0 +1,54 @@
+"""What may be behind a failure, in words: the kinds of causes, and how a case's axes point to them.
+
+grader.diagnosis.kinds lists the kinds that any exercise may meet; those of one exercise stand in its specification.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from grader.errors import require
+from grader.exercise.cases import Value
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of cause. `name` is for programs and for the labels of planted mistakes; `is_a` is what it is, so that
+    "Looks like <is_a>" is a title; `help` says where to look, and leaves the answer to the learner.
+    """
+
+    name: str
+    is_a: str
+    help: str
+
+    def __post_init__(self) -> None:
+        require(re.fullmatch(r"[a-z][a-z0-9_]{2,31}", self.name) is not None, "Kind.name", "be a short word", self.name)
+        whole = bool(self.is_a.strip()) and not self.is_a.endswith(".")
+        require(whole, f"Kind {self.name}: is_a", "say what it is, without a full stop", self.is_a)
+        require(self.help.endswith((".", "?")), f"Kind {self.name}: help", "be a sentence", self.help)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What it points to when a part is wrong wherever `axis` has one of some values, and right elsewhere.
+
+    `values` are those values; where there are none, all but the domain's simplest. `says` ends the sentence "wrong in
+    all 4 cases …, right in 9 others": "whose memory is not contiguous". `weight`, 0 … 1, is how much that says; `only`,
+    whether such a cause leaves all other cases right, so that one that fails speaks against it; `part`, the only part
+    that it is about, if there is one.
+    """
+
+    axis: str
+    kind: str
+    says: str
+    values: tuple[Value, ...] = ()
+    weight: float = 0.75
+    only: bool = True
+    part: str = ""
+
+    def __post_init__(self) -> None:
+        require(self.axis.isidentifier(), "Contrast.axis", "name an axis", self.axis)
+        require(bool(self.says.strip()), "Contrast.says", "end a sentence", self.says)
+        require(isinstance(self.values, tuple), "Contrast.values", "be a tuple", self.values)
+        require(0 < self.weight < 1, "Contrast.weight", "lie between 0 and 1", self.weight)

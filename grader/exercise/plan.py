@@ -1,0 +1,342 @@
+"""The plan: which cases every check runs, with which seeds. Drawn by Hypothesis before any submission is loaded.
+
+The same exercise, seed and mode give the same plan. A plan holds names and numbers only; a single case of it travels
+as a replay token, `ex_15:vector_add.tail:N=65,dtype=float16:0x5f`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis.errors import Unsatisfiable
+
+from grader.errors import MissingEnvironment, SpecError, UsageError
+from grader.exercise.cases import Case, Cases, Choice, Domain, Space, Value
+from grader.exercise.covering import covering
+from grader.exercise.model import Check, Compiles, Exercise, Part, Rule, SpeedBand, check_id
+from grader.exercise.star import star
+
+# Hypothesis keeps what it finds in a folder; not in the learner's working directory.
+set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"grade-hypothesis-{os.getuid()}")
+
+_PRIMES = (2, 3, 5, 7, 13, 31, 61, 127, 251, 509, 1021, 2039, 4093, 8191, 16381)
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """One case and the seed of its inputs."""
+
+    case: Case
+    seed: int
+
+
+@dataclass(frozen=True)
+class PlannedCheck:
+    """What one check runs, and what this machine made it leave out. unfit: why nothing of it can be judged here."""
+
+    part: Part
+    check: Check
+    cases: tuple[PlannedCase, ...]
+    space: Space | None
+    notes: tuple[str, ...] = ()
+    unfit: str = ""
+
+    @property
+    def id(self) -> str:
+        """The check's name within the exercise."""
+        return check_id(self.part, self.check)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that one grading will run."""
+
+    seed: int
+    checks: tuple[PlannedCheck, ...]
+
+
+def default_seed(exercise_id: str) -> int:
+    """The seed of an exercise when none is given: the same for everybody, so that everybody gets the same plan."""
+    return _digest(exercise_id) & 0xFFFF_FFFF
+
+
+def draw(
+    exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None, lacks: Collection[str] = ()
+) -> Plan:
+    """The plan of an exercise (or of the named parts). Without a GPU, values that need one are left out and noted; with
+    one, the types that it `lacks` are.
+    """
+    checks = tuple(
+        _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks)
+        for part, check in exercise.checks()
+        if parts is None or part.name in parts
+    )
+    return Plan(seed, checks)
+
+
+def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedCheck:
+    if check.cases is None:
+        return PlannedCheck(part, check, (), None)
+    name = check_id(part, check)
+    space = check.cases.space if gpu else check.cases.space.without_gpu()
+    kept = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
+    own = _digest(f"{seed}/{name}")
+    kept += _generate(name, space, check.cases.generated, own, without=frozenset(kept))
+    kept += covering(space, check.cases.covering, own, without=frozenset(kept))
+    if wide := check.cases.star:
+        reach = wide.space if gpu else wide.space.without_gpu()
+        kept += star(reach, wide.count, own, without=frozenset(kept), together=wide.together)
+    kept += check.cases.named_large if gpu else ()
+    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(kept))
+    return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
+
+
+def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> PlannedCheck:
+    """Plan a check for a GPU that lacks types: on the cases and sizes without them."""
+    held = check.rule.suite if isinstance(check.rule, SpeedBand) else check.cases
+    suited = _without(held, lacks) if held else None
+    if held is None or suited == held:
+        return _draw_check(part, check, seed, gpu=True)
+    lacked = f"{' and '.join(lacks)}, which this GPU has no instructions for"
+    if suited is None:
+        return PlannedCheck(part, check, (), None, unfit=f"all its cases are in {lacked}")
+    planned = _draw_check(part, replace(check, rule=_with_cases(check.rule, suited)), seed, gpu=True)
+    return replace(planned, notes=(*planned.notes, f"left out: cases in {lacked}"))
+
+
+def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
+    """The cases that have none of these values; None if there are none, and the same object if all are."""
+    space = cases.space.without(lacks)
+    named, large = (
+        tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
+        for listed in (cases.named, cases.named_large)
+    )
+    drawn = cases.generated or cases.covering or cases.star
+    if space is None or not (named or drawn):
+        return None
+    if (len(named), len(large)) == (len(cases.named), len(cases.named_large)) and (
+        not drawn or space.axes == cases.space.axes
+    ):
+        return cases
+    reach = cases.star and cases.star.space.without(lacks)
+    wide = replace(cases.star, space=reach) if cases.star and reach else None
+    return replace(cases, space=space, canonical=named, large=large, star=wide)
+
+
+def _with_cases(rule: Rule, cases: Cases) -> Rule:
+    match rule:
+        case SpeedBand():
+            return replace(rule, suite=cases)
+        case Compiles():
+            return rule
+        case _:
+            return replace(rule, cases=cases)
+
+
+def case_seed(seed: int, name: str, index: int) -> int:
+    """The seed of one case's inputs: 32 bits that depend on the run's seed, the check, and the case's place."""
+    return _digest(f"{seed}/{name}/{index}") & 0xFFFF_FFFF
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def _left_out(cases: Cases) -> tuple[str, ...]:
+    needing = [
+        f"{name}={value}"
+        for name, domain in cases.space.axes.items()
+        if isinstance(domain, Choice)
+        for value in domain.gpu_only
+    ]
+    if cases.large:
+        needing.append("1 large case" if len(cases.large) == 1 else f"{len(cases.large)} large cases")
+    return (f"not judged here: {', '.join(needing)} (needs a GPU)",) if needing else ()
+
+
+def _generate(name: str, space: Space, count: int, seed: int, without: frozenset[Case]) -> list[Case]:
+    """Up to `count` distinct cases of the space, none of them in `without`."""
+    found: dict[Case, None] = {}
+    if count == 0:
+        return []
+
+    # Hypothesis starts at the simplest case and repeats itself in small spaces: ask for more than are needed.
+    @hypothesis_seed(seed)
+    @settings(
+        max_examples=2 * count + 4,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy(space))
+    def collect(case: Case) -> None:
+        if case not in without:
+            found.setdefault(case)
+
+    try:
+        collect()
+    except Unsatisfiable:
+        raise SpecError(f"{name}: the space's `where` must allow some case, got none in {space.axes}") from None
+    return list(found)[-count:]
+
+
+def strategy(space: Space) -> st.SearchStrategy[Case]:
+    """The space as a Hypothesis strategy for drawing: sizes at primes, powers of two and their neighbours."""
+    return _cases(space, {name: _drawn(domain) for name, domain in space.axes.items()})
+
+
+def shrinking_strategy(space: Space) -> st.SearchStrategy[Case]:
+    """The space as a Hypothesis strategy for shrinking: every axis moves freely towards its simplest value."""
+    return _cases(space, {name: _ordered(domain) for name, domain in space.axes.items()})
+
+
+def _cases(space: Space, axes: Mapping[str, st.SearchStrategy[Value]]) -> st.SearchStrategy[Case]:
+    def in_order(drawn: dict[str, Value]) -> Case:
+        return Case({name: drawn[name] for name in space.axes})
+
+    return st.fixed_dictionaries(dict(axes)).map(in_order).filter(space.allows)
+
+
+def _drawn(domain: Domain) -> st.SearchStrategy[Value]:
+    if isinstance(domain, Choice):
+        return _index(len(domain.values)).map(lambda place: domain.values[place])
+    awkward = [size for size in _awkward_sizes(domain.high) if size in domain]
+    step, low = domain.multiple_of, domain.low
+    anywhere = _index((domain.high - low) // step + 1).map(lambda count: low + count * step)
+    if not awkward:
+        return anywhere
+    among = _index(len(awkward)).map(lambda place: awkward[place])
+    return st.booleans().flatmap(lambda odd: among if odd else anywhere)
+
+
+def _index(count: int) -> st.SearchStrategy[int]:
+    """0 … count-1 from single bits.
+
+    Hypothesis sprinkles integers, and choices among values, with constants that it finds in whatever modules happen to
+    be imported; bits it leaves alone, and only then does a plan depend on nothing but its seed.
+    """
+    bits = (count - 1).bit_length() + 4
+
+    def scaled(drawn: list[bool]) -> int:
+        return sum(bit << place for place, bit in enumerate(drawn)) * count >> bits
+
+    return st.lists(st.booleans(), min_size=bits, max_size=bits).map(scaled)
+
+
+def _ordered(domain: Domain) -> st.SearchStrategy[Value]:
+    if isinstance(domain, Choice):
+        return st.sampled_from(domain.values)
+    step = domain.multiple_of
+    return st.integers(domain.low // step, domain.high // step).map(lambda count: count * step)
+
+
+def _awkward_sizes(high: int) -> list[int]:
+    powers = [2**exponent + off for exponent in range(high.bit_length()) for off in (-1, 0, 1)]
+    return sorted({1, *_PRIMES, *powers})
+
+
+# -- replay tokens ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReplayToken:
+    """One recorded case: exercise, check, case, and the seed of its inputs."""
+
+    exercise_id: str
+    check: str
+    case: Case
+    seed: int
+
+    def __str__(self) -> str:
+        axes = ",".join(f"{name}={_spell(value)}" for name, value in self.case.items())
+        return f"{self.exercise_id}:{self.check}:{axes}:{self.seed:#x}"
+
+
+_TOKEN = re.compile(r"(?P<exercise>\w+):(?P<check>\w+\.\w+):(?P<axes>[^:]*):(?P<seed>0x[0-9a-fA-F]{1,16})")
+
+
+def parse_token(text: str) -> ReplayToken:
+    """The token in `text`. Raises UsageError."""
+    match = _TOKEN.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(
+            f"a replay token must look like ex_15:vector_add.tail:N=65,dtype=float16:0x5f, got {text[:200]!r}"
+        )
+    case = Case(dict(_parse_axis(axis) for axis in match["axes"].split(",") if axis))
+    return ReplayToken(match["exercise"], match["check"], case, int(match["seed"], 16))
+
+
+def parse_case(space: Space, text: str) -> dict[str, Value]:
+    """Return the axes that a text such as "N=65,dtype=float16" names. Raises UsageError."""
+    named = dict(_parse_axis(axis) for axis in text.split(",") if axis)
+    for name in named:
+        if name not in space.axes:
+            raise UsageError(f"an axis must be one of {', '.join(space.axes)}, got {name!r}")
+    return {name: _resolve(space, name, value) for name, value in named.items()}
+
+
+def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lacks: Collection[str] = ()) -> Plan:
+    """The plan that runs the token's one case.
+
+    Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU, or one
+    that does not lack its type.
+    """
+    for part, check in exercise.checks():
+        if check_id(part, check) == token.check:
+            if check.cases is None:
+                raise UsageError(f"a replayed check must run cases, got {token.check}")
+            space, large = check.cases.space, check.cases.named_large
+            values = {name: _resolve(space, name, value) for name, value in token.case.items()}
+            try:
+                case = check.cases.case(values)
+            except SpecError as outside:
+                raise UsageError(f"{token.check}: {outside}") from outside
+            if not gpu and (case in large or space.needs_gpu(case)):
+                raise MissingEnvironment(f"this case must run on a GPU, got the interpreter for {case.words()}")
+            if gpu and set(case.values()) & set(lacks):
+                raise MissingEnvironment(f"this case must run on a GPU with {' and '.join(lacks)}, got {case.words()}")
+            planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
+            return Plan(token.seed, (planned,))
+    known = ", ".join(check_id(part, check) for part, check in exercise.checks())
+    raise UsageError(f"the check must be one of {known}, got {token.check!r}")
+
+
+def _resolve(space: Space, name: str, value: Value) -> Value:
+    """The domain's own value that a token's text stands for: "1" may be a word of the exercise."""
+    domain = space.axes.get(name)
+    if not isinstance(domain, Choice) or value in domain:
+        return value
+    return next((own for own in domain.values if repr(_parse_value(_spell(own))) == repr(value)), value)
+
+
+def _spell(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parse_axis(text: str) -> tuple[str, Value]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageError(f"an axis of a replay token must look like N=65, got {text[:80]!r}")
+    return name, _parse_value(value)
+
+
+def _parse_value(text: str) -> Value:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

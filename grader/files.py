@@ -1,0 +1,50 @@
+"""Decode the text of a submission, and write a file in one step. Both for the whole project."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from grader.errors import UsageError
+
+MOST_BYTES = 1 << 20
+
+
+def as_text(data: bytes, path: object) -> str:
+    """Return the text in `data`; MOST_BYTES + 1 of its bytes are enough. `path` names it in messages.
+
+    Raises UsageError for bytes that cannot be a submission.
+    """
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"a submission must hold at most {MOST_BYTES} bytes, got more in {path}")
+    if not data.strip():
+        raise UsageError(f"a submission must not be empty, got {path}")
+    if b"\0" in data:
+        raise UsageError(f"a submission must be text, got a NUL byte at offset {data.index(0)} in {path}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as broken:
+        raise UsageError(
+            f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}"
+        ) from None
+
+
+def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Replace a file in one step: a reader, and whoever looks after a crash, sees the old text or the new.
+
+    The folder must exist. What UTF-8 cannot say becomes "?". Raises OSError, and then leaves the old file alone.
+    """
+    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".grade-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, mode)
+        os.replace(unfinished, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise

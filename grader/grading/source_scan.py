@@ -1,0 +1,150 @@
+"""A reading of a submission's text for what no kernel needs: a tripwire for people who look on, never a verdict.
+
+It reads the syntax tree, so comments and strings are nothing to it, and whoever wants to get past it does. What a
+submission did is judged by what ran (docs/trust-model.md); how often this is wrong is measured (docs/accuracy.md).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from grader.record import Sighting
+from grader.text import ONE_PARSE_AT_A_TIME, clean
+
+_MOST_SIGHTINGS = 20
+# Into the interpreter, the process, the machine or the network.
+_MODULES = frozenset(
+    {
+        "_thread",
+        "asyncio",
+        "atexit",
+        "builtins",
+        "cffi",
+        "code",
+        "codeop",
+        "concurrent",
+        "ctypes",
+        "dis",
+        "faulthandler",
+        "gc",
+        "http",
+        "imp",
+        "importlib",
+        "marshal",
+        "mmap",
+        "multiprocessing",
+        "numba",
+        "pickle",
+        "pip",
+        "pty",
+        "pwd",
+        "requests",
+        "resource",
+        "runpy",
+        "shelve",
+        "shutil",
+        "signal",
+        "site",
+        "socket",
+        "ssl",
+        "subprocess",
+        "sys",
+        "tempfile",
+        "threading",
+        "trace",
+        "traceback",
+        "types",
+        "urllib",
+        "weakref",
+    }
+)
+_CALLS = {
+    "exec": "runs text as code",
+    "eval": "runs text as code",
+    "compile": "makes code of text",
+    "__import__": "imports by a name that is computed",
+    "open": "opens a file",
+    "globals": "reaches for the names of a module",
+    "breakpoint": "stops in a debugger",
+}
+# Of `os`, what only reads settings or names paths is left alone.
+_HARMLESS_OS = frozenset({"environ", "path", "getenv", "cpu_count"})
+_INSIDES = frozenset(
+    {
+        "currentframe",
+        "getouterframes",
+        "__builtins__",
+        "__class__",
+        "__closure__",
+        "__code__",
+        "__dict__",
+        "__globals__",
+        "__mro__",
+        "__subclasses__",
+        "f_back",
+        "f_globals",
+        "f_locals",
+        "gi_frame",
+        "tb_frame",
+        "_getframe",
+    }
+)
+_PATCHED = frozenset({"torch", "triton", "tl", "numpy", "np", "cutlass", "cute"})
+
+
+def sightings(source: str) -> tuple[Sighting, ...]:
+    """What a reader of the text may want to look at, by line; nothing where the text is no Python."""
+    try:
+        with ONE_PARSE_AT_A_TIME:
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found = {
+        Sighting(node.lineno, clean(what, 120)): None
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt | ast.expr)
+        for what in _seen(node)
+    }
+    return tuple(sorted(found, key=lambda one: (one.line, one.what)))[:_MOST_SIGHTINGS]
+
+
+def _seen(node: ast.stmt | ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Import():
+            yield from (f"imports {alias.name}" for alias in node.names if _root(alias.name) in _MODULES)
+        case ast.ImportFrom(module=str(module)):
+            if _root(module) in _MODULES:
+                yield f"imports from {module}"
+            elif module == "os":
+                yield from (f"imports os.{alias.name}" for alias in node.names if alias.name not in _HARMLESS_OS)
+        case ast.Call(func=ast.Name(id=name)) if name in _CALLS:
+            yield _CALLS[name]
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[target, *_]) if _base(target) in _PATCHED:
+            yield f"changes {ast.unparse(target)}"
+        case ast.Attribute(value=ast.Name(id="os"), attr=name) if name not in _HARMLESS_OS:
+            yield f"uses os.{name}"
+        case ast.Attribute(attr=name) if name in _INSIDES:
+            yield f"looks into {name}"
+        case ast.Constant(value=str(text)) if text in _INSIDES:
+            yield f"names {text}"
+        case ast.Assign(targets=targets):
+            yield from (f"changes {ast.unparse(one)}" for one in targets if _is_patch(one))
+        case ast.AugAssign(target=target) if _is_patch(target):
+            yield f"changes {ast.unparse(target)}"
+
+
+def _is_patch(target: ast.expr) -> bool:
+    """Whether an assignment puts something into a library: torch.sum = …; settings, such as torch.backends.…, too."""
+    return isinstance(target, ast.Attribute) and _base(target) in _PATCHED
+
+
+def _base(node: ast.expr) -> str:
+    """The name that a chain of attributes begins with: "torch" of torch.cuda.synchronize."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]

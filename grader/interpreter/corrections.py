@@ -1,0 +1,417 @@
+"""Corrections of triton's interpreter, so that what passes there deserves to pass on a GPU."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+import textwrap
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from triton.compiler.errors import CompileTimeAssertionFailure
+
+from grader.compile.disguise import pretend
+from grader.compile.driver import stand_in
+from grader.exercise.gpus import USUAL
+from grader.interpreter import kind_of_kernels, patience
+from grader.interpreter.beyond import say_what_needs_a_gpu
+from grader.interpreter.indices import WrapLoops, numbered
+from grader.interpreter.libdevice import provide_libdevice
+from grader.interpreter.lowering import value_was_read
+from grader.interpreter.numerics import correct_numerics
+from grader.interpreter.reductions import correct_reductions
+
+
+def apply_corrections() -> None:
+    """Patch this process's interpreter; before the submission is loaded."""
+    # What NumPy says of a kernel's numbers, a GPU would not say.
+    for module in (r"triton\.runtime\.interpreter", r"grader\.child\.interpreter\.numerics"):
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
+    _tell_static_assertions_apart()
+    _refuse_numbers_of_warps()
+    _poison_masked_loads()
+    _hold_to_promises()
+    _keep_closures()
+    _answer_launchers()
+    _give_loops_numbers()
+    _find_definitions()
+    _let_names_be_imported()
+    _let_methods_compute()
+    _let_constants_stand_left()
+    _let_kernels_launch_nothing()
+    _print_without_traces()
+    _take_descriptors_alone()
+    _make_blocks_of_types()
+    _let_kernels_wait_for_none()
+    _believe_assumptions()
+    say_what_needs_a_gpu()
+    patience.install()
+    correct_numerics()
+    correct_reductions()
+    provide_libdevice()
+
+
+class StaticAssertFailed(CompileTimeAssertionFailure):  # type: ignore[misc]
+    """Raised by tl.static_assert, with its message."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def static_assert(cond: Any, msg: Any = "") -> None:
+    """Stand in for tl.static_assert. Raises StaticAssertFailed."""
+    if not getattr(cond, "value", cond):
+        raise StaticAssertFailed(str(getattr(msg, "value", msg)) or "a static assertion failed")
+
+
+def _tell_static_assertions_apart() -> None:
+    """Let a failed tl.static_assert be what it is to a compiler: an autotuner passes over such a configuration."""
+    from triton.runtime import interpreter
+
+    patch = interpreter._patch_lang_core
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_assert", static_assert)
+
+    interpreter._patch_lang_core = patched
+
+
+def _refuse_numbers_of_warps() -> None:
+    """Triton compiles for a power of two of warps only, on every GPU; the interpreter has none and looks at none."""
+    kind = kind_of_kernels()
+    run = kind.run
+
+    def checked(kernel: Any, *args: Any, **options: Any) -> Any:
+        given = options.get("num_warps", 1)
+        warps = getattr(given, "value", given)
+        if isinstance(warps, int) and (warps < 1 or warps & (warps - 1)):
+            raise ValueError(f"num_warps must be a power of two, got {warps}")
+        return run(kernel, *args, **options)
+
+    kind.run = checked
+
+
+def _poison_masked_loads() -> None:
+    """A masked lane of a load without `other` is undefined on a GPU, but zero in the interpreter: make it NaN."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
+
+    load = InterpreterBuilder.create_masked_load
+
+    def create_masked_load(
+        self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
+    ) -> Any:
+        if other is None:
+            kind = ptrs.get_element_ty()
+            dtype = np.dtype(_get_np_dtype(kind))
+            undefined = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
+            other = TensorHandle(np.full(ptrs.data.shape, undefined, dtype), kind)
+        return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+
+    InterpreterBuilder.create_masked_load = create_masked_load
+
+
+def _hold_to_promises() -> None:
+    """tl.multiple_of: compiled code takes it for granted, and goes wrong where it does not hold.
+
+    Of a block only the first element is held to it: that of every contiguous stretch is what the promise is about.
+    """
+    from triton.runtime.interpreter import TensorHandle
+
+    set_attr = TensorHandle.set_attr
+
+    def kept(self: Any, key: str, value: Any) -> None:
+        value_was_read()
+        first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
+        for multiple in value if first else ():
+            if past := first % int(multiple):
+                if self.dtype.is_ptr():
+                    rule = f"an address that is a multiple of {multiple} bytes, and this one is {past} bytes past one"
+                else:
+                    rule = f"a multiple of {multiple}, and this is {first}"
+                raise ValueError(f"tl.multiple_of promises {rule}")
+        set_attr(self, key, value)
+
+    TensorHandle.set_attr = kept
+
+
+def _answer_launchers() -> None:
+    """Launch code asks how many programs a GPU runs at a time, for its stream, or Triton's driver for its device.
+
+    The answers are those of the first row of grader.exercise.gpus.
+    """
+    from triton.runtime.driver import driver
+
+    pretend(USUAL)
+    driver.set_active(stand_in(USUAL))
+
+
+def _keep_closures() -> None:
+    """A kernel defined inside a function sees that function's names, as it does when it is compiled."""
+    from triton.runtime.interpreter import FunctionRewriter
+
+    compile_and_exec = FunctionRewriter._compile_and_exec
+
+    def with_closure(self: Any, transformed: Any) -> Any:
+        rewritten = compile_and_exec(self, transformed)
+        outer = closure_of(self.fn)
+        if not outer:
+            return rewritten
+        seen = {**self.fn.__globals__, **outer}
+        bound = types.FunctionType(rewritten.__code__, seen, rewritten.__name__, rewritten.__defaults__)
+        bound.__annotations__ = rewritten.__annotations__
+        return bound
+
+    FunctionRewriter._compile_and_exec = with_closure
+
+
+def closure_of(function: types.FunctionType) -> dict[str, Any]:
+    """Return the names of an enclosing function that have a value by now."""
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            values[name] = cell.cell_contents
+    return values
+
+
+def _give_loops_numbers() -> None:
+    """`for i in range(…)`: i has a scalar's methods (`i.to(tl.int64)`), as it does when it is compiled."""
+    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+
+    transform = FunctionRewriter._transform_ast
+
+    def with_numbers(self: Any, source: Any) -> Any:
+        return ast.fix_missing_locations(WrapLoops().visit(transform(self, source)))
+
+    FunctionRewriter._transform_ast = with_numbers
+    interpreter_semantic.numbered = numbered
+
+
+def _find_definitions() -> None:
+    """Where a kernel's definition begins: Triton takes the last line that begins with "def", be it a docstring's."""
+    from triton.runtime.interpreter import FunctionRewriter
+
+    last_def = FunctionRewriter._find_def
+
+    def first_def(self: Any, lines: list[str]) -> int:
+        with suppress(SyntaxError, IndexError):
+            return ast.parse(textwrap.dedent("".join(lines))).body[0].lineno
+        return int(last_def(self, lines))
+
+    FunctionRewriter._find_def = first_def
+
+
+def _let_names_be_imported() -> None:
+    """`from triton.language import load`: load(…) is tl.load(…), as it is when it is compiled.
+
+    The interpreter replaces what stands in triton's modules, and knows nothing of names that were bound before.
+    """
+    from triton.language.core import is_builtin
+    from triton.runtime.interpreter import FunctionRewriter, tl
+
+    of_the_language = {
+        id(value): name for name, value in vars(tl).items() if is_builtin(value) or value in (tl.range, tl.static_range)
+    }
+    transform = FunctionRewriter._transform_ast
+
+    def qualified(self: Any, source: Any) -> Any:
+        seen = {**self.fn.__globals__, **closure_of(self.fn)}
+        local = self.fn.__code__.co_varnames
+        names = {
+            name: of_the_language[id(value)]
+            for name, value in seen.items()
+            if id(value) in of_the_language and name not in local
+        }
+        language = next((name for name, value in seen.items() if value is tl), "tl")
+        return ast.fix_missing_locations(_Qualify(language, names).visit(transform(self, source)))
+
+    FunctionRewriter._transform_ast = qualified
+
+
+class _Qualify(ast.NodeTransformer):
+    """Makes `load` into `tl.load`, for the names given and what the module calls them."""
+
+    def __init__(self, module: str, names: dict[str, str]) -> None:
+        self._module, self._names = module, names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or node.id not in self._names:
+            return node
+        module = ast.copy_location(ast.Name(self._module, ast.Load()), node)
+        return ast.copy_location(ast.Attribute(module, self._names[node.id], ast.Load()), node)
+
+
+def _let_methods_compute() -> None:
+    """`x.exp()` is tl.exp(x), as it is when it is compiled; the interpreter knows only some of a tensor's methods."""
+    from triton.language.core import is_builtin
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import interpreter_semantic, tl
+
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def told(method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *operands, **more: method(*operands, **more, _semantic=interpreter_semantic)
+
+    methods = {
+        name: told(method)
+        for name, method in inspect.getmembers(tl.tensor, inspect.isfunction)
+        if not is_builtin(method) and "_semantic" in inspect.signature(method).parameters
+    }
+
+    def patch_lang_tensor(tensor: Any, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        for name, method in methods.items():
+            scope.set_attr(tensor, name, method)
+
+    interpreter._patch_lang_tensor = patch_lang_tensor
+
+
+def _let_constants_stand_left() -> None:
+    """Leave `constant op tensor` to the tensor: tl.store and tl.where take no constant that holds a tensor."""
+    import triton.language as tl
+
+    operators = ("add", "sub", "mul", "mod", "truediv", "floordiv", "and", "or", "xor", "lshift", "rshift")
+    for name in (*operators, "eq", "ne", "lt", "le", "gt", "ge"):
+        special = f"__{name}__"
+        setattr(tl.core.constexpr, special, _of_constants(getattr(tl.core.constexpr, special)))
+
+
+def _of_constants(operate: Callable[..., Any]) -> Callable[..., Any]:
+    from triton.language import tensor
+
+    @functools.wraps(operate)
+    def operate_alone(constant: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, tensor) else operate(constant, other)
+
+    return operate_alone
+
+
+def _let_kernels_launch_nothing() -> None:
+    """A launch within a running kernel would take its program's number and its guard; a GPU has no such thing."""
+    from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
+
+    launch, set_grid_dim = GridExecutor.__call__, InterpreterBuilder.set_grid_dim
+    # Of the launches of each thread that have begun, innermost last: whether programs run. Hooks before that may
+    # launch others.
+    here = threading.local()
+
+    def alone(executor: Any, *args: Any, **options: Any) -> Any:
+        running: list[bool] = here.__dict__.setdefault("running", [])
+        if any(running):
+            raise TypeError("a kernel launches no kernel: call it without [grid]")
+        running.append(False)
+        try:
+            return launch(executor, *args, **options)
+        finally:
+            running.pop()
+
+    def noted(builder: Any, nx: Any, ny: Any, nz: Any) -> None:
+        set_grid_dim(builder, nx, ny, nz)
+        running = here.__dict__.get("running")
+        if running:
+            running[-1] = True
+
+    GridExecutor.__call__ = alone
+    InterpreterBuilder.set_grid_dim = noted
+
+
+def _print_without_traces() -> None:
+    """What a kernel prints goes where Python prints, and leaves NumPy's way of printing as it was."""
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    patch, create_print = interpreter._patch_lang_core, InterpreterBuilder.create_print
+
+    def static_print(*values: Any, sep: str = " ", end: str = "\n", file: None = None, flush: bool = False) -> None:
+        if file is not None:
+            raise TypeError("a kernel prints to no file")
+        sys.stdout.write(sep.join(map(str, values)) + end)
+        if flush:
+            sys.stdout.flush()
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_print", static_print)
+
+    def printed(builder: Any, *how: Any) -> None:
+        with np.printoptions():
+            create_print(builder, *how)
+
+    interpreter._patch_lang_core = patched
+    InterpreterBuilder.create_print = printed
+
+
+def _take_descriptors_alone() -> None:
+    """tl.load_tensor_descriptor, tl.store_tensor_descriptor: these call a method of whatever they are given."""
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import interpreter_semantic, tl
+
+    patch = interpreter._patch_lang_core
+
+    def checked(name: str) -> Callable[..., Any]:
+        access = getattr(tl.core, name)
+
+        def accessed(desc: Any, *rest: Any, **more: Any) -> Any:
+            if not isinstance(desc, tl.core.tensor_descriptor_base):
+                raise TypeError(f"tl.{name} takes a tensor descriptor, not a {type(desc).__name__}")
+            return access(desc, *rest, **{**more, "_semantic": interpreter_semantic})
+
+        return accessed
+
+    accesses = {name: checked(name) for name in ("load_tensor_descriptor", "store_tensor_descriptor")}
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        for name, access in accesses.items():
+            scope.set_attr(lang, name, access)
+
+    interpreter._patch_lang_core = patched
+
+
+def _make_blocks_of_types() -> None:
+    """A block's elements have a type of triton's: its class takes anything, and then asks that for its width."""
+    from triton.runtime.interpreter import tl
+
+    make = tl.block_type.__init__
+
+    def made(self: Any, element_ty: Any, shape: Any) -> None:
+        if not isinstance(element_ty, tl.dtype):
+            raise TypeError(f"a block is made of a type of triton's, not of a {type(element_ty).__name__}")
+        make(self, element_ty, shape)
+
+    tl.block_type.__init__ = made
+
+
+def _let_kernels_wait_for_none() -> None:
+    """Programmatic dependent launch: the kernel before has always ended here, and the next has not begun."""
+    from triton.language.extra import cuda
+    from triton.runtime.interpreter import tl
+
+    def going_on(_semantic: Any = None) -> None:
+        """Do nothing."""
+
+    going_on.__triton_builtin__ = True  # type: ignore[attr-defined]
+    # Triton loads its extra.cuda twice.
+    for module in (cuda, tl.extra.cuda):
+        for name in ("gdc_wait", "gdc_launch_dependents"):
+            setattr(module, name, going_on)
+
+
+def _believe_assumptions() -> None:
+    """tl.assume: a compiler believes it and checks nothing; a stride of 0 makes many an honest one false."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    def create_assume(_builder: Any, _condition: Any) -> None:
+        """Do nothing: what is judged is the result."""
+
+    InterpreterBuilder.create_assume = create_assume

@@ -1,0 +1,316 @@
+"""The guard: one kernel launch in the interpreter, seen access by access.
+
+Every lane of every load, store and atomic is compared with the visible elements of the tensor whose pointer it came
+from, before it happens; what lies outside is reported and not done. The rest is kept: which bytes moved, and which
+programs met at one address (grader.interpreter.races).
+
+Pure bookkeeping on NumPy arrays; the hooks are in grader.interpreter.memory.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from grader.interpreter.races import Access, Operation, Race, Sync, find_races, touched_bytes
+from grader.protocol.messages import GuardFinding, Traffic
+
+Addresses = npt.NDArray[np.uint64]
+Lanes = npt.NDArray[np.bool_]
+
+# User-space addresses end below this bit: what lies above carries, through all pointer arithmetic, whose pointer it is.
+_TAG_SHIFT = 48
+_ADDRESS = np.uint64((1 << _TAG_SHIFT) - 1)
+_MOST_TENSORS = 1 << 15
+# What is kept of one launch; a larger one is still checked for its bounds, and counted.
+_MOST_LANES = 1 << 24
+# Offsets below this take half the room.
+_SHORT = 1 << 32
+_MOST_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The visible elements of one tensor argument.
+
+    `gaps` is None where they lie densely; else it says of every element from the first to the last whether it is one.
+    """
+
+    name: str
+    tag: int
+    start: int
+    nbytes: int
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    gaps: Lanes | None
+
+    @property
+    def tagged(self) -> np.uint64:
+        """The base pointer as the kernel gets it."""
+        return np.uint64((self.tag << _TAG_SHIFT) | self.start)
+
+    def holds_all(self, offsets: Addresses, width: int) -> bool:
+        """Whether accesses of `width` bytes at these byte offsets all lie inside."""
+        if int(offsets.max()) > self.nbytes - width:
+            return False
+        return self.gaps is None or bool(self._filled(self.gaps, offsets, width).all())
+
+    def holds(self, offsets: Addresses, width: int) -> Lanes:
+        """Which accesses of `width` bytes at these byte offsets lie inside."""
+        if self.nbytes < width:
+            return np.zeros(offsets.shape, dtype=bool)
+        inside: Lanes = offsets <= np.uint64(self.nbytes - width)
+        if self.gaps is not None:
+            inside[inside] = self._filled(self.gaps, offsets[inside], width)
+        return inside
+
+    def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
+        """Whether every element that an access touches is one; a pointer cast to a wider type touches several."""
+        size = np.uint64(self.itemsize)
+        first, last = offsets // size, (offsets + np.uint64(width - 1)) // size
+        filled: Lanes = gaps[first]
+        for further in range(1, int((last - first).max(initial=0)) + 1):
+            filled = filled & gaps[np.minimum(first + np.uint64(further), last)]
+        return filled
+
+    def place_of(self, offset: int) -> tuple[tuple[int, ...], int]:
+        """Where a byte offset would lie, axis by axis, beyond the shape where it lies outside; and how many elements
+        behind that, where it lies between two.
+        """
+        left = offset // self.itemsize
+        index = [0] * len(self.shape)
+        axes = [axis for axis, stride in enumerate(self.strides) if stride > 0]
+        for axis in sorted(axes, key=lambda one: (-self.strides[one], self.shape[one] == 1)):
+            # A row that does not exist is said once, on the outermost axis.
+            index[axis], left = divmod(left, self.strides[axis])
+        return tuple(index), left if axes else 0
+
+
+def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
+    """What a kernel that gets this tensor may touch."""
+    shape, strides, itemsize = tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size()
+    if tensor.numel() == 0:
+        return Extent(name, tag, tensor.data_ptr(), 0, itemsize, shape, strides, None)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
+    gaps = None
+    if int(np.prod(spread, dtype=np.int64)) != span:
+        gaps = np.zeros(span, dtype=bool)
+        np.lib.stride_tricks.as_strided(gaps, shape, strides)[...] = True
+    return Extent(name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, gaps)
+
+
+@dataclass
+class Guard:
+    """One launch. Programs are counted in the order in which the interpreter runs them: z fastest, x slowest."""
+
+    kernel: str
+    grid: tuple[int, int, int] = (1, 1, 1)
+    extents: dict[int, Extent] = field(default_factory=dict)
+    findings: list[GuardFinding] = field(default_factory=list)
+    strayed: bool = False
+    _operations: list[Operation] = field(default_factory=list)
+    _lanes: int = 0
+    _loaded: int = 0
+    _stored: int = 0
+    _dot_flops: int = 0
+    _overlooked: bool = False
+    _sync: Sync = field(default_factory=Sync)
+
+    def admit(self, name: str, tensor: Tensor) -> np.uint64:
+        """A tensor argument; the pointer to hand to the kernel."""
+        tag = len(self.extents) + 1
+        if tag >= _MOST_TENSORS:
+            return np.uint64(tensor.data_ptr())
+        extent = self.extents[tag] = extent_of(name, tag, tensor)
+        return extent.tagged
+
+    def dot(self, flops: int) -> None:
+        """A tl.dot of that many floating-point operations."""
+        self._dot_flops += flops
+
+    def access(
+        self, access: Access, pointers: Addresses, active: Lanes, values: npt.NDArray[np.generic] | None = None
+    ) -> tuple[Addresses, Lanes | None]:
+        """Look at one access before it happens; `values` are what a store stores.
+
+        Returns the addresses without their tags, and which lanes may go on (None: all that are active). Raises
+        TypeError where the width is no plain number: another's arithmetic may wrap around.
+        """
+        if type(access.width) is not int or access.width < 1:
+            raise TypeError("an access moves a whole number of bytes")
+        flat, lit = pointers.reshape(-1), active.reshape(-1)
+        whole = bool(lit.all())
+        lanes = flat if whole else flat[lit]
+        if not lanes.size:
+            return pointers & _ADDRESS, None
+        stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
+        extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
+        if extent is not None:
+            offsets = lanes - extent.tagged
+            if extent.holds_all(offsets, access.width):
+                self._keep(access, extent, offsets, stored)
+                return pointers & _ADDRESS, None
+        inside = self._one_by_one(access, lanes, stored)
+        if inside.all():
+            return pointers & _ADDRESS, None
+        self._report(access, lanes, ~inside, masked=not whole)
+        allowed = np.zeros(flat.shape, dtype=bool)
+        allowed[lit] = inside
+        return pointers & _ADDRESS, allowed.reshape(pointers.shape)
+
+    def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
+        """Which lanes lie inside the tensor that each one's pointer came from: it need not be the same for all.
+
+        An address that came in another way than as a tensor argument may lie in any of them.
+        """
+        tags = lanes >> np.uint64(_TAG_SHIFT)
+        inside = np.zeros(lanes.shape, dtype=bool)
+        present = set(np.unique(tags).tolist())
+        for extent in self.extents.values():
+            for tag, base in ((extent.tag, extent.tagged), (0, np.uint64(extent.start))):
+                if tag in present:
+                    offsets = lanes - base
+                    found = (tags == tag) & ~inside & extent.holds(offsets, access.width)
+                    if found.any():
+                        self._keep(access, extent, offsets[found], None if values is None else values[found])
+                        inside |= found
+        return inside
+
+    def _keep(self, access: Access, extent: Extent, offsets: Addresses, values: npt.NDArray[np.generic] | None) -> None:
+        if access.kind != "store":
+            # Lanes of one load that name the same address get what it fetched once; every atomic is one of its own.
+            self._loaded += access.width * (_distinct(offsets) if access.kind == "load" else offsets.size)
+        if access.kind != "load":
+            self._stored += access.width * offsets.size
+        self._lanes += offsets.size
+        if self._lanes > _MOST_LANES:
+            self._overlooked = True
+            self._operations.clear()
+            return
+        time = len(self._operations)
+        if extent.nbytes < _SHORT:
+            offsets = offsets.astype(np.uint32)
+        operation = Operation(access, time, extent.start, offsets, extent.name, values)
+        if access.order == "waits":
+            self._sync.wait(operation)
+            return
+        self._operations.append(operation)
+        self._sync.note(operation)
+
+    def _report(self, access: Access, lanes: Addresses, outside: Lanes, *, masked: bool) -> None:
+        first_lane = int(lanes[outside][0])
+        extent = self.extents.get(first_lane >> _TAG_SHIFT)
+        self.strayed = self.strayed or (extent is None and access.kind != "load")
+        line = access.where[0]
+        if len(self.findings) >= _MOST_FINDINGS or any(
+            (one.kind, one.line) == (access.kind, line) for one in self.findings
+        ):
+            return
+        first = first_lane - int(extent.tagged) if extent else 0
+        index, beside = extent.place_of(first) if extent else ((), 0)
+        self.findings.append(
+            GuardFinding(
+                kind=access.kind,
+                kernel=self.kernel,
+                line=line,
+                code=_code_at(access.where),
+                program=self._coordinates(access.program),
+                argument=extent.name if extent else "",
+                index=index,
+                shape=extent.shape if extent else (),
+                element=first // extent.itemsize if extent else 0,
+                elements=extent.nbytes // extent.itemsize if extent else 0,
+                lanes=int(outside.sum()),
+                active_lanes=int(lanes.size),
+                masked=masked,
+                grid=self._shown(*self.grid),
+                clipped=access.clipped,
+                beside=beside,
+                wide=extent is not None and access.width > extent.itemsize,
+            )
+        )
+
+    def finish(self) -> Traffic:
+        """What the launch moved; looks for races on the way."""
+        unique_loaded = unique_stored = 0
+        for low, high in _regions(self.extents.values()):
+            here = [one for one in self._operations if low <= one.start < high]
+            unique_loaded += touched_bytes([one for one in here if one.access.kind != "store"])
+            unique_stored += touched_bytes([one for one in here if one.access.kind != "load"])
+            for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)):
+                self.findings.append(self._told(race))
+        return Traffic(
+            loaded_bytes=self._loaded,
+            stored_bytes=self._stored,
+            unique_loaded_bytes=unique_loaded,
+            unique_stored_bytes=unique_stored,
+            dot_flops=self._dot_flops,
+            complete=not self._overlooked,
+        )
+
+    def _coordinates(self, program: int) -> tuple[int, ...]:
+        """A program's place in the grid, without trailing axes of one program each."""
+        rest, z = divmod(program, self.grid[2])
+        return self._shown(*divmod(rest, self.grid[1]), z)
+
+    def _shown(self, x: int, y: int, z: int) -> tuple[int, ...]:
+        axes = 3 if self.grid[2] > 1 else 2 if self.grid[1] > 1 else 1
+        return (x, y, z)[:axes]
+
+    def _told(self, race: Race) -> GuardFinding:
+        first, second = race.first, race.second
+        extent = next(one for one in self.extents.values() if (one.start, one.name) == (second.start, second.argument))
+        offset = race.address - extent.start
+        return GuardFinding(
+            kind="race",
+            kernel=self.kernel,
+            line=second.access.where[0],
+            code=_code_at(second.access.where),
+            program=self._coordinates(second.access.program),
+            argument=second.argument,
+            index=extent.place_of(offset)[0],
+            shape=extent.shape,
+            element=offset // extent.itemsize,
+            elements=extent.nbytes // extent.itemsize,
+            lanes=race.elements,
+            active_lanes=int(second.offsets.size),
+            masked=False,
+            access=second.access.kind,
+            other_access=first.access.kind,
+            other_program=self._coordinates(first.access.program),
+            other_line=first.access.where[0],
+            grid=self._shown(*self.grid),
+            updates=race.updates,
+        )
+
+
+def _distinct(offsets: Addresses) -> int:
+    """How many different addresses one access names."""
+    if offsets.size < 2 or bool((offsets[1:] > offsets[:-1]).all()):
+        # A row, or rows behind each other: what most accesses are.
+        return offsets.size
+    in_order = np.sort(offsets)
+    return 1 + int(np.count_nonzero(in_order[1:] != in_order[:-1]))
+
+
+def _code_at(where: tuple[int, str]) -> str:
+    """The text of a line."""
+    return linecache.getline(where[1], where[0]).strip()[:200]
+
+
+def _regions(extents: object) -> list[tuple[int, int]]:
+    """The stretches of memory that the tensors cover together: [start, end), those that overlap joined."""
+    found: list[tuple[int, int]] = []
+    for extent in sorted(extents, key=lambda one: one.start):  # type: ignore[call-overload]
+        low, high = extent.start, extent.start + max(extent.nbytes, 1)
+        if found and low < found[-1][1]:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return found

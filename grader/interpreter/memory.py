@@ -1,0 +1,305 @@
+"""Every load, store and atomic of the interpreter, and every tl.dot, shown to the guard before it happens.
+
+All accesses end in four methods of InterpreterBuilder: unmasked ones, block pointers, tensor descriptors, gather and
+scatter are lowered onto them. A pointer carries in its upper bits the number of the tensor that it came from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import prod
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+
+from grader.interpreter.guard import Addresses, Guard, Lanes
+from grader.interpreter.races import Access, Heed, Kind, Order
+from grader.protocol.messages import GuardFinding, Traffic
+
+_POISON = b"\xff"
+_MOST_FRAMES = 40
+
+
+class MemoryWatch:
+    """Watches the interpreter of this process; `install` once. What the latest launches did waits in `traffic`,
+    `findings` and `strayed` until `take`.
+    """
+
+    def __init__(self) -> None:
+        self._guard: Guard | None = None
+        self._pointers: dict[int, np.uint64] = {}
+        self._kept: list[Any] = []
+        self._findings: list[GuardFinding] = []
+        self.strayed = False
+        self.traffic: Traffic | None = None
+
+    def take(self) -> tuple[GuardFinding, ...]:
+        """The findings since the last time, each line of code once for each kind."""
+        found = {(one.kind, one.line, one.other_line): one for one in reversed(self._findings)}
+        self._findings.clear()
+        return tuple(reversed(found.values()))
+
+    def install(self) -> None:
+        """Hook the interpreter; after everything else that changes it."""
+        from triton.runtime import interpreter
+        from triton.runtime.interpreter import GridExecutor
+        from triton.runtime.interpreter import InterpreterBuilder as Builder
+
+        GridExecutor.__call__ = self._around_launch(GridExecutor.__call__)
+        GridExecutor._init_args_hst = self._around_arguments(GridExecutor._init_args_hst)
+        interpreter._implicit_cvt = self._around_conversion(interpreter._implicit_cvt)
+        Builder.create_dot = self._around_dot(Builder.create_dot)
+        self._around_accesses(Builder)
+
+    # -- launches ----------------------------------------------------------------------------------------------------
+
+    def _around_launch(self, launch: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(executor: Any, *args: Any, **kwargs: Any) -> Any:
+            outer, self._guard = self._guard, Guard(str(getattr(executor.fn, "__name__", "kernel"))[:80])
+            guard = self._guard
+            self.traffic, self.strayed = None, False
+            try:
+                return launch(executor, *args, **kwargs)
+            finally:
+                self.traffic = guard.finish()
+                self._findings += guard.findings
+                self.strayed = guard.strayed
+                self._guard = outer
+                self._pointers.clear()
+                self._kept.clear()
+
+        return guarded
+
+    def _around_arguments(self, to_host: Callable[..., Any]) -> Callable[..., Any]:
+        def admitted(executor: Any, args_dev: Any, kwargs: Any) -> Any:
+            args, named = to_host(executor, args_dev, kwargs)
+            for name, value in [*zip(executor.arg_names, args, strict=False), *named.items()]:
+                self._admit(name, value)
+            return args, named
+
+        return admitted
+
+    def _admit(self, name: str, value: Any) -> None:
+        """Every tensor of an argument, in tuples and descriptors too."""
+        if self._guard is None:
+            return
+        if isinstance(value, tuple):
+            for place, one in enumerate(value):
+                self._admit(f"{name}[{place}]", one)
+        elif hasattr(value, "base") and not hasattr(value, "data_ptr"):
+            self._admit(name, value.base)
+        elif hasattr(value, "data_ptr"):
+            tensor = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
+            if isinstance(tensor, torch.Tensor):
+                self._pointers[id(value)] = self._guard.admit(name, tensor)
+                # An id is a name only as long as its object lives.
+                self._kept.append(value)
+
+    def _around_conversion(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def with_tag(arg: Any) -> Any:
+            made = convert(arg)
+            pointer = self._pointers.get(id(arg))
+            if pointer is not None and hasattr(arg, "data_ptr"):
+                made.handle.data = np.array([pointer], dtype=np.uint64)
+            return made
+
+        return with_tag
+
+    # -- accesses ----------------------------------------------------------------------------------------------------
+
+    def _around_accesses(self, builder: Any) -> None:
+        from triton.language import int1
+        from triton.runtime.interpreter import TensorHandle
+
+        load, store = builder.create_masked_load, builder.create_masked_store
+        rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
+
+        class AtomicResult(TensorHandle):  # type: ignore[misc]
+            """What an atomic found; it notices whether anything is done with that."""
+
+            def __init__(self, data: Any, dtype: Any, heed: Heed | None = None) -> None:
+                self._heed, self._data = heed or Heed(), data
+                super().__init__(data, dtype)
+                self._heed.looked = False
+
+            @property
+            def data(self) -> Any:
+                self._heed.looked = True
+                return self._data
+
+            @data.setter
+            def data(self, data: Any) -> None:
+                self._data = data
+
+        def lanes_of(mask: Any) -> Lanes:
+            # Block pointers and descriptors come with a bare array.
+            return np.asarray(mask if isinstance(mask, np.ndarray) else mask.data, dtype=bool)
+
+        def look(
+            kind: Kind,
+            ptrs: Any,
+            mask: Any,
+            *moved: Any,
+            order: Order = "plain",
+            values: Any = None,
+            heed: Heed | None = None,
+        ) -> tuple[Any, Lanes | None]:
+            clipped = isinstance(mask, np.ndarray)
+            pointer, width = _moved(ptrs, moved)
+            access = partial(Access, kind, width=width, order=order, clipped=clipped, heed=heed)
+            plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
+            return TensorHandle(plain, pointer), allowed
+
+        def create_masked_load(
+            self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
+        ) -> Any:
+            waits = is_volatile or getattr(cache_modifier, "name", "") == "CV"
+            given = () if other is None else (other,)
+            plain, allowed = look("load", ptrs, mask, *given, order="waits" if waits else "plain")
+            if allowed is None:
+                return load(self, plain, mask, other, cache_modifier, eviction_policy, is_volatile)
+            outside = lanes_of(mask) & ~allowed
+            got = load(self, plain, TensorHandle(allowed, int1), other, cache_modifier, eviction_policy, is_volatile)
+            got.data = got.data.copy()
+            got.data[outside] = np.frombuffer(_POISON * got.data.dtype.itemsize, got.data.dtype)[0]
+            return got
+
+        def create_masked_store(
+            self: Any, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
+        ) -> Any:
+            plain, allowed = look("store", ptrs, mask, value, values=value.data)
+            lit = mask if allowed is None else TensorHandle(allowed, int1)
+            return store(self, plain, value, lit, cache_modifier, eviction_policy)
+
+        def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
+            heed = Heed()
+            plain, allowed = look("atomic", ptr, mask, val, order=_order(sem), heed=heed)
+            lit = mask if allowed is None else TensorHandle(allowed, int1)
+            found = rmw(self, rmwOp, plain, val, lit, sem, scope)
+            return AtomicResult(found.data, found.dtype, heed)
+
+        def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+            every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
+            plain, allowed = look("atomic", ptr, every, cmp, val, order=_order(sem))
+            if allowed is not None:
+                # It knows no mask; without an address to touch, what it would have found is unknown.
+                return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
+            return cas(self, plain, cmp, val, sem, scope)
+
+        builder.create_masked_load = create_masked_load
+        builder.create_masked_store = create_masked_store
+        builder.create_atomic_rmw = create_atomic_rmw
+        builder.create_atomic_cas = create_atomic_cas
+
+    def _look(
+        self, access: Callable[..., Access], ptrs: Any, active: Lanes, values: Any
+    ) -> tuple[Addresses, Lanes | None]:
+        from triton.runtime.interpreter import interpreter_builder
+
+        pointers = np.asarray(ptrs.data)
+        if pointers.dtype != np.uint64:
+            raise TypeError(f"an address is a number of 64 bits without a sign, not {pointers.dtype}")
+        if active.shape != pointers.shape:
+            active = np.broadcast_to(active, pointers.shape)
+        guard = self._guard
+        if guard is None:
+            return pointers, None
+        x, y, z = interpreter_builder.grid_idx
+        guard.grid = interpreter_builder.grid_dim
+        program = (x * guard.grid[1] + y) * guard.grid[2] + z
+        return guard.access(access(program=program, where=_where()), pointers, active, values)
+
+    def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._guard is not None:
+                self._guard.dot(2 * prod(a.data.shape) * b.data.shape[-1])
+            return dot(builder, a, b, *args, **kwargs)
+
+        return counted
+
+
+def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
+    """The type of an access's pointers, and how many bytes each of them moves: by what NumPy holds, not by a claim.
+
+    values: what is stored, compared or put in the place of masked lanes. Raises TypeError for what is no pointer to a
+    type of triton's own: the widths of made-up types are whatever their maker says.
+    """
+    from triton.language import pointer_type
+
+    pointer = _one_of(ptrs.dtype)
+    element = pointer.element_ty if type(pointer) is pointer_type else None
+    width = _width(element)
+    if not width:
+        raise TypeError(
+            f"memory is reached through pointers to numbers, not through {_told(pointer)}: load an address as tl.int64 "
+            "and make a pointer of it with .to(tl.pointer_type(…))"
+        )
+    for value in values:
+        kind = np.asarray(value.data).dtype
+        if kind.itemsize != width or kind.kind not in "biuf" or _width(_one_of(value.dtype)) != width:
+            raise TypeError(
+                f"an access to {_told(element)} moves {width} bytes at a time, not {_told(value.dtype)} held as {kind}"
+            )
+    return pointer, width
+
+
+def _one_of(kind: Any) -> Any:
+    """The type of a block's elements; of anything else its own."""
+    from triton.language import block_type
+
+    return kind.element_ty if type(kind) is block_type else kind
+
+
+def _width(element: Any) -> int:
+    """How many bytes the interpreter moves for a type of triton's own, 0 for any other."""
+    from triton.language import dtype
+    from triton.runtime.interpreter import _get_np_dtype
+
+    if type(element) is not dtype:
+        return 0
+    width = np.dtype(_get_np_dtype(element)).itemsize
+    bits = element.primitive_bitwidth
+    return width if type(bits) is int and max(1, bits // 8) == width else 0
+
+
+def _told(kind: Any) -> str:
+    from triton.language import dtype
+
+    return str(kind)[:80] if isinstance(kind, dtype) else f"a {type(kind).__name__}"
+
+
+def _order(semantics: Any) -> Order:
+    return "plain" if getattr(semantics, "name", "") == "RELAXED" else "orders"
+
+
+def _where() -> tuple[int, str]:
+    """The line of the kernel that is being run, and its file; the innermost of nested kernel functions."""
+    for frame in _frames(sys._getframe(2)):
+        name = frame.f_code.co_filename
+        if not name.startswith(_OURS):
+            return frame.f_lineno, name
+    return 0, ""
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back
+
+
+def _folders() -> tuple[str, ...]:
+    from pathlib import Path
+
+    import triton
+
+    return str(Path(triton.__file__).parent) + os.sep, str(Path(__file__).resolve().parents[1]) + os.sep
+
+
+_OURS = _folders()

@@ -1,0 +1,434 @@
+"""Arithmetic that Triton's interpreter does otherwise than a GPU, corrected.
+
+The interpreter keeps bfloat16 and float8 as bit patterns, adds the patterns, and drops the carry of a rounding. Here
+they are widened to float32, computed with, and rounded to the nearest, ties to even, once per operation.
+
+What a GPU does is read off the PTX that triton compiles for sm_90; what does not compile there is refused here.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from grader.interpreter.beyond import NeedsGpu
+from grader.interpreter.lowering import value_was_read
+
+Array = NDArray[Any]
+
+BFLOAT16 = "bf16"
+# The kinds that a GPU of sm_90 converts in hardware; all others are converted by code of triton's own.
+FLOAT8 = {"fp8e5": torch.float8_e5m2, "fp8e4nv": torch.float8_e4m3fn}
+
+# The NaN that PTX's instructions give.
+_BFLOAT16_NAN = 0x7FFF
+_FLOAT8_NAN = 0x7F
+_ASKING_FOR_PRESENCE = frozenset({"triton.language.core", "triton.language.semantic"})
+_TF32_BITS = np.uint32(0xFFFFE000)
+
+
+def correct_numerics() -> None:
+    """Patch this process's interpreter; before the submission is loaded."""
+    _compute_with_numbers()
+    _convert_to_the_nearest()
+    _fuse_multiply_add()
+    _multiply_as_tensor_cores()
+    _prefer_numbers_to_nan()
+    _add_bfloat16_atomically()
+    _exchange_any_bits()
+    _pad_with_nan()
+    _shift_copies()
+    _take_scalars_as_numbers()
+    _pass_scalars_as_tensors()
+    _skip_overflow_checks()
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def from_bfloat16(bits: Array) -> NDArray[np.float32]:
+    """The numbers that these bfloat16 patterns stand for."""
+    return np.asarray(np.asarray(bits).astype(np.uint32) << 16).view(np.float32)
+
+
+def to_bfloat16(numbers: Array) -> NDArray[np.uint16]:
+    """The bfloat16 patterns nearest to numbers of any type, rounded once; a NaN stays one."""
+    single = np.asarray(_in_float32(np.asarray(numbers)))
+    bits = single.view(np.uint32)
+    rounded = bits + (np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(single), _BFLOAT16_NAN, rounded).astype(np.uint16)
+
+
+def from_float8(bits: Array, kind: str) -> NDArray[np.float32]:
+    """The numbers that these float8 patterns stand for."""
+    return _float8_numbers(kind)[bits]
+
+
+def to_float8(numbers: Array, kind: str) -> NDArray[np.uint8]:
+    """The float8 patterns nearest to float32 numbers: beyond the largest finite value it is taken, a NaN stays one."""
+    dtype = FLOAT8[kind]
+    largest = torch.finfo(dtype).max
+    finite = np.ascontiguousarray(np.clip(numbers, -largest, largest), np.float32)
+    bits = torch.from_numpy(finite).to(dtype).view(torch.uint8).numpy().reshape(np.shape(numbers))
+    return np.where(np.isnan(numbers), _FLOAT8_NAN, bits).astype(np.uint8)
+
+
+def to_tf32(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What a tensor core reads of float32: 10 of the 23 bits of the mantissa; the others are cut off, not rounded."""
+    return np.where(np.isnan(numbers), numbers, (numbers.view(np.uint32) & _TF32_BITS).view(np.float32))
+
+
+def toward_zero(numbers: NDArray[np.float32], kind: str) -> Array:
+    """The patterns of float32 numbers rounded toward zero to "bf16", "fp16" or "fp8e5"."""
+    if kind == "fp8e5":
+        # As it is compiled: a float16 cut in half.
+        return (toward_zero(numbers, "fp16").view(np.uint16) >> 8).astype(np.uint8)
+    if kind == BFLOAT16:
+        bits = to_bfloat16(numbers)
+        return bits - (np.abs(from_bfloat16(bits)) > np.abs(numbers))
+    nearest = np.asarray(numbers).astype(np.float16)
+    bits = nearest.view(np.uint16)
+    return (bits - (np.abs(nearest.astype(np.float32)) > np.abs(numbers))).astype(np.uint16).view(np.float16)
+
+
+def sum_to_odd(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A sum in float64; one that is not exact ends in a 1, so that rounding it further errs no second time."""
+    total = np.asarray(left + right)
+    back = total - left
+    error = (left - (total - back)) + (right - back)
+    beside = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.where((np.abs(error) > 0) & (total.view(np.uint64) & 1 == 0), beside, total)
+
+
+def _in_float32(numbers: Array) -> Array:
+    """In float32, and one that is not exact ends in a 1."""
+    if numbers.dtype.kind in "iub":
+        whole = numbers if numbers.dtype == np.uint64 else numbers.astype(np.int64)
+        numbers = sum_to_odd((whole >> 32).astype(np.float64) * 2.0**32, (whole & 0xFFFFFFFF).astype(np.float64))
+    if numbers.dtype != np.float64:
+        return numbers.astype(np.float32, copy=False)
+    nearest = np.asarray(numbers.astype(np.float32))
+    toward = np.where(numbers > nearest, np.float32(np.inf), np.float32(-np.inf))
+    inexact = (nearest != numbers) & (nearest.view(np.uint32) & 1 == 0)
+    return np.where(inexact, np.nextafter(nearest, toward), nearest)
+
+
+@functools.cache
+def _float8_numbers(kind: str) -> NDArray[np.float32]:
+    """All 256 of them."""
+    numbers: NDArray[np.float32] = torch.arange(256, dtype=torch.uint8).view(FLOAT8[kind]).float().numpy()
+    return numbers
+
+
+# -- what the interpreter's handles hold -------------------------------------------------------------------------------
+
+
+def _kind(handle: Any) -> str:
+    """Its element type's name."""
+    return str(handle.dtype.scalar.name)
+
+
+def _is_float8(kind: str) -> bool:
+    return kind.startswith("fp8")
+
+
+def _numbers(handle: Any) -> Array:
+    """Its elements as NumPy computes with them."""
+    kind = _kind(handle)
+    if kind == BFLOAT16:
+        return from_bfloat16(handle.data)
+    if kind in FLOAT8:
+        return from_float8(handle.data, kind)
+    if _is_float8(kind):
+        raise NeedsGpu(f"the type {kind}")
+    return np.asarray(handle.data)
+
+
+def _widened(handle: Any) -> Any:
+    """The same numbers in a type that NumPy knows."""
+    import triton.language as tl
+
+    kind = _kind(handle)
+    return type(handle)(_numbers(handle), tl.float32) if kind == BFLOAT16 or _is_float8(kind) else handle
+
+
+def refuse_float8(kinds: set[str]) -> None:
+    """Raise NotImplementedError where one of the kinds is a float8."""
+    for kind in kinds:
+        if _is_float8(kind):
+            raise NotImplementedError(f"{kind} has no arithmetic on a GPU: convert it first, to float32 or float16")
+
+
+# -- hooks -----------------------------------------------------------------------------------------------------------
+
+
+def _compute_with_numbers() -> None:
+    """Arithmetic on bfloat16 through float32; what compares gives booleans; float8 has no arithmetic."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, tl
+
+    def computing(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def with_numbers(self: Any, *operands: Any) -> Any:
+            kinds = {_kind(one) for one in operands if isinstance(one, TensorHandle)}
+            refuse_float8(kinds)
+            if BFLOAT16 in kinds:
+                operands = tuple(_widened(one) if isinstance(one, TensorHandle) else one for one in operands)
+            result = method(self, *operands)
+            if result.data.dtype == np.bool_:
+                # The interpreter gives a comparison its operands' type, and a later conversion believes it.
+                return TensorHandle(result.data, tl.int1)
+            return TensorHandle(to_bfloat16(result.data), tl.bfloat16) if BFLOAT16 in kinds else result
+
+        return with_numbers
+
+    for name in ("binary_op", "unary_op", "create_clampf", "create_rsqrt", "create_erf"):
+        setattr(InterpreterBuilder, name, computing(getattr(InterpreterBuilder, name)))
+    fabs = InterpreterBuilder.create_fabs
+
+    def create_fabs(self: Any, arg: Any) -> Any:
+        refuse_float8({_kind(arg)})
+        return fabs(self, arg)
+
+    InterpreterBuilder.create_fabs = create_fabs
+
+
+def _convert_to_the_nearest() -> None:
+    """Conversions from and to bfloat16 and float8, and constants; every other conversion goes through here too."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
+
+    cast = InterpreterBuilder.cast_impl
+
+    def cast_impl(self: Any, src: Any, dst_type: Any) -> Any:
+        source, target = _kind(src), str(dst_type.scalar.name)
+        if _is_float8(source) or _is_float8(target):
+            _check_float8(source, target)
+        if _is_float8(target):
+            return TensorHandle(to_float8(_numbers(src).astype(np.float32), target), dst_type.scalar)
+        if target == BFLOAT16:
+            return TensorHandle(to_bfloat16(_numbers(src)), dst_type.scalar)
+        return cast(self, _widened(src), dst_type)
+
+    def create_fp_to_fp(self: Any, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        if rounding_mode != _ir.ROUNDING_MODE.RTZ:
+            return self.cast_impl(src, dst_type)
+        source, target = _kind(src), str(dst_type.scalar.name)
+        if source != "fp32" or target not in {"fp16", BFLOAT16, "fp8e5"}:
+            raise NotImplementedError(f"{source} rounded toward zero to {target} does not compile for a GPU")
+        return TensorHandle(toward_zero(src.data, target), dst_type.scalar)
+
+    InterpreterBuilder.cast_impl = cast_impl
+    InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
+    InterpreterBuilder.get_bf16 = lambda self, value: TensorHandle(to_bfloat16(np.array([value])), tl.bfloat16)
+
+
+def _check_float8(source: str, target: str) -> None:
+    """Refuse what we cannot convert as a GPU does, and what a GPU does not convert."""
+    for kind in (source, target):
+        if _is_float8(kind) and kind not in FLOAT8:
+            raise NeedsGpu(f"the type {kind}")
+    if "fp64" in (source, target) or (_is_float8(source) and _is_float8(target)):
+        raise NotImplementedError(f"{source} to {target} does not compile for a GPU: go through float32")
+
+
+def _fuse_multiply_add() -> None:
+    """tl.fma rounds once; float64 excepted, whose product NumPy cannot hold."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    fma = InterpreterBuilder.create_fma
+
+    def create_fma(self: Any, x: Any, y: Any, z: Any) -> Any:
+        refuse_float8({_kind(z)})
+        if _kind(z) == "fp64":
+            return fma(self, x, y, z)
+        x_wide, y_wide, z_wide = (_numbers(one).astype(np.float64) for one in (x, y, z))
+        # float64 holds the product of two float32 numbers exactly.
+        exact = sum_to_odd(x_wide * y_wide, z_wide)
+        rounded = to_bfloat16(exact) if _kind(z) == BFLOAT16 else exact.astype(z.data.dtype)
+        return TensorHandle(rounded, z.dtype.scalar)
+
+    InterpreterBuilder.create_fma = create_fma
+
+
+def _multiply_as_tensor_cores() -> None:
+    """tl.dot: bfloat16 and float8 are multiplied exactly, float32 is cut to TF32 unless input_precision forbids."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
+
+    dot = InterpreterBuilder.create_dot
+
+    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
+        # wgmma's .tf32 operands come as float32 from memory, with no conversion in between. "tf32x3" repairs the cut.
+        if _kind(a) == "fp32" and input_precision == _ir.INPUT_PRECISION.TF32:
+            a, b = (TensorHandle(to_tf32(one.data), tl.float32) for one in (a, b))
+        return dot(self, _widened(a), _widened(b), d, input_precision, max_num_imprecise_acc)
+
+    InterpreterBuilder.create_dot = create_dot
+
+
+def _prefer_numbers_to_nan() -> None:
+    """tl.maximum, tl.minimum and tl.clamp give the other operand for a NaN, unless they are told to propagate it."""
+    from triton.runtime.interpreter import InterpreterBuilder, tl
+
+    clampf = InterpreterBuilder.create_clampf
+
+    def create_clampf(self: Any, arg: Any, lo: Any, hi: Any, propagate_nans: Any) -> Any:
+        if propagate_nans == tl.PropagateNan.ALL:
+            return clampf(self, arg, lo, hi, propagate_nans)
+        return self.create_minnumf(self.create_maxnumf(arg, lo), hi)
+
+    InterpreterBuilder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
+    InterpreterBuilder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
+    InterpreterBuilder.create_clampf = create_clampf
+
+
+def _add_bfloat16_atomically() -> None:
+    """tl.atomic_add on bfloat16: lane after lane, each sum rounded. All other atomics on bfloat16 triton refuses."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _interpreter, _ir
+
+    rmw = InterpreterBuilder.create_atomic_rmw
+    dtype = np.dtype(np.uint16)
+
+    def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
+        if _kind(val) != BFLOAT16 or rmwOp != _ir.ATOMIC_OP.FADD:
+            return rmw(self, rmwOp, ptr, val, mask, sem, scope)
+        addresses, addends, lit = (one.ravel() for one in np.broadcast_arrays(ptr.data, val.data, mask.data))
+        old = np.zeros(addresses.shape, dtype)
+        waiting = np.flatnonzero(lit)
+        while waiting.size:
+            # The first lane of every address, together: these do not meet.
+            _, first = np.unique(addresses[waiting], return_index=True)
+            lanes = waiting[first]
+            everywhere = np.ones(lanes.shape, dtype=bool)
+            found = _interpreter.load(addresses[lanes], everywhere, np.zeros(lanes.shape, dtype), dtype)
+            total = to_bfloat16(from_bfloat16(found) + from_bfloat16(addends[lanes]))
+            _interpreter.store(addresses[lanes], total, everywhere)
+            old[lanes] = found
+            waiting = np.delete(waiting, first)
+        return TensorHandle(old.reshape(np.broadcast_shapes(ptr.data.shape, val.data.shape)), val.dtype.scalar)
+
+    InterpreterBuilder.create_atomic_rmw = create_atomic_rmw
+
+
+def _exchange_any_bits() -> None:
+    """tl.atomic_xchg of floats, which the interpreter refuses: what is exchanged are bits."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir
+
+    rmw = InterpreterBuilder.create_atomic_rmw
+
+    def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
+        if rmwOp != _ir.ATOMIC_OP.XCHG or val.data.dtype.kind != "f" or val.data.itemsize < 4:
+            return rmw(self, rmwOp, ptr, val, mask, sem, scope)
+        bits = TensorHandle(val.data.view(f"i{val.data.itemsize}"), val.dtype)
+        old = rmw(self, rmwOp, ptr, bits, mask, sem, scope)
+        return TensorHandle(old.data.view(val.data.dtype), val.dtype.scalar)
+
+    InterpreterBuilder.create_atomic_rmw = create_atomic_rmw
+
+
+def _pad_with_nan() -> None:
+    """padding_option="nan" in bfloat16, where the interpreter pads with zeros."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
+
+    load = InterpreterBuilder.create_descriptor_load
+    load_block = InterpreterBuilder.create_tensor_pointer_load
+
+    def padded(self: Any, ptrs: Any, mask: Array, *how: Any) -> Any:
+        other = TensorHandle(np.full(ptrs.data.shape, _BFLOAT16_NAN, np.uint16), tl.bfloat16)
+        return self.create_masked_load(ptrs, TensorHandle(mask, tl.int1), other, *how)
+
+    def create_descriptor_load(self: Any, desc: Any, indices: Any, cache_modifier: Any, eviction_policy: Any) -> Any:
+        if desc.padding != _ir.PADDING_OPTION.PAD_NAN or desc.base.get_element_ty().name != BFLOAT16:
+            return load(self, desc, indices, cache_modifier, eviction_policy)
+        return padded(self, *desc.materialize_pointers(indices), cache_modifier, eviction_policy, False)
+
+    def create_tensor_pointer_load(self: Any, ptr: Any, boundary_check: Any, padding_option: Any, *how: Any) -> Any:
+        if padding_option != _ir.PADDING_OPTION.PAD_NAN or ptr.base.get_element_ty().name != BFLOAT16:
+            return load_block(self, ptr, boundary_check, padding_option, *how)
+        return padded(self, *ptr.materialize_pointers(boundary_check), *how)
+
+    InterpreterBuilder.create_descriptor_load = create_descriptor_load
+    InterpreterBuilder.create_tensor_pointer_load = create_tensor_pointer_load
+
+
+def _shift_copies() -> None:
+    """An arithmetic shift leaves its operands as they were; the interpreter changes their data to signed integers."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    ashr = InterpreterBuilder.create_ashr
+
+    def create_ashr(self: Any, lhs: Any, rhs: Any) -> Any:
+        shifted = ashr(self, *(TensorHandle(one.data, one.dtype) for one in (lhs, rhs)))
+        return TensorHandle(shifted.data.astype(lhs.data.dtype), shifted.dtype)
+
+    InterpreterBuilder.create_ashr = create_ashr
+
+
+def _take_scalars_as_numbers() -> None:
+    """A scalar is an index with every NumPy (triton 3.6 needs NumPy < 2.4 for it); a block is no truth value.
+
+    `mask_a and mask_b`, `not mask` and `max(block, 0.0)` compile, but are Python's own in the interpreter, which takes
+    every block for true: the first would be mask_b.
+    """
+    from triton.runtime import interpreter
+
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def truth(block: Any) -> bool:
+        asking = str(sys._getframe(1).f_globals.get("__name__"))
+        data = block.handle.data
+        # Triton's own `if mask` asks whether there is one, and so does `other if other else None`.
+        if asking in _ASKING_FOR_PRESENCE or (data.size > 1 and asking.startswith("triton.")):
+            return True
+        if data.size == 1:
+            value_was_read()
+            return bool(data)
+        raise TypeError(
+            f"only a scalar is true or false, got a block of shape {list(data.shape)}: "
+            "write &, | and ~ for and, or and not, tl.maximum and tl.minimum for max and min"
+        )
+
+    def index(scalar: Any) -> int:
+        value_was_read()
+        return int(scalar.handle.data.item())
+
+    def patch_lang_tensor(tensor: Any, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", index)
+        scope.set_attr(tensor, "__bool__", truth)
+
+    interpreter._patch_lang_tensor = patch_lang_tensor
+
+
+def _pass_scalars_as_tensors() -> None:
+    """An argument that is a float is float32 in the kernel, a bool is int1.
+
+    The interpreter passes a float on as Python's, which takes any type: float16 times it would be float16, not float32.
+    """
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import TensorHandle, tl
+
+    convert = interpreter._implicit_cvt
+
+    def implicit_cvt(arg: Any) -> Any:
+        if not isinstance(arg, bool | float):
+            return convert(arg)
+        kind, dtype = (tl.int1, np.bool_) if isinstance(arg, bool) else (tl.float32, np.float32)
+        return tl.tensor(TensorHandle(np.array([arg], dtype), kind), kind)
+
+    interpreter._implicit_cvt = implicit_cvt
+
+
+def _skip_overflow_checks() -> None:
+    """Integer operations without their checks in int64: what these find is asserted in debug mode only, which is off.
+
+    A third of the time of a small matrix product.
+    """
+    from triton.runtime.interpreter import interpreter_builder
+
+    interpreter_builder.options = replace(interpreter_builder.options, sanitize_overflow=False)

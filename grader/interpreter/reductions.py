@@ -1,0 +1,142 @@
+"""Reductions and scans of Triton's interpreter as a GPU does them: along a tree, whole blocks at a time.
+
+The interpreter calls a combine function of the submission's own once per element, one after the other: a sum of many
+numbers is then less exact than on any GPU, and takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.interpreter.numerics import BFLOAT16, from_bfloat16, refuse_float8, to_bfloat16
+
+Array = NDArray[Any]
+Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
+
+
+def correct_reductions() -> None:
+    """Patch this process's interpreter; before the submission is loaded.
+
+    The combine function in the element type, any axis, numbers before NaN. tl.sum of float16 and bfloat16 is compiled
+    to additions in that type (add.f16, add.bf16) along a tree: so is it here. tl.max, tl.min and tl.cumsum convert
+    bfloat16 to float32 themselves.
+    """
+    from triton.runtime.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
+
+    apply, total, extreme = ReduceScanOpInterface.apply, ReduceOps.sum, ReduceOps.min_max
+    one_by_one = ReduceOps.generic_reduce, ScanOps.generic_scan
+    # The same without NumPy's warning where all are NaN.
+    quiet = {np.nanmax: np.fmax.reduce, np.nanmin: np.fmin.reduce}
+
+    def apply_along(self: Any, input: Any) -> Any:
+        if not isinstance(input, tuple):
+            return self.apply((input,))[0]
+        refuse_float8({one.dtype.name for one in input})
+        if self.axis is not None and self.axis < 0:
+            self.axis += len(input[0].shape)
+        return apply(self, input)
+
+    def sum_in_a_tree(self: Any, input: Any) -> Any:
+        if input.dtype.name not in {BFLOAT16, "fp16"}:
+            return total(self, input)
+        add = _add_bfloat16 if input.dtype.name == BFLOAT16 else np.add
+        values = input.handle.data
+        shape = values.any(axis=self.axis, keepdims=self.keep_dims).shape
+        axis, values = (0, values.ravel()) if self.axis is None else (self.axis, values)
+        while values.shape[axis] > 1:
+            values = add(*np.split(values, 2, axis))
+        return self.to_tensor(values.reshape(shape), input.dtype)
+
+    def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
+        return extreme(self, input, quiet.get(val_reduce_op, val_reduce_op), idx_reduce_op)
+
+    def reduce_in_a_tree(self: Any, input: Any) -> Any:
+        values = [one.handle.data for one in input]
+        shape = values[0].any(axis=self.axis, keepdims=self.keep_dims).shape
+        axis = 0 if self.axis is None else self.axis
+        values = [one.ravel() for one in values] if self.axis is None else values
+        try:
+            combine = _combining(self, input)
+            while values[0].shape[axis] > 1:
+                values = combine(*(_every_other(values, axis, start) for start in (0, 1)))
+        except _NotBlockwise:
+            return one_by_one[0](self, input)
+        return [self.to_tensor(one.reshape(shape), like.dtype) for one, like in zip(values, input, strict=True)]
+
+    def scan_in_steps(self: Any, input: Any) -> Any:
+        values, axis = [one.handle.data for one in input], self.axis
+        try:
+            combine, step = _combining(self, input), 1
+            length = values[0].shape[axis]
+            places = np.arange(length).reshape([-1 if i == axis else 1 for i in range(values[0].ndim)])
+            while step < length:
+                # A block keeps its length; what came round its end is dropped.
+                combined = combine([np.roll(one, step, axis) for one in values], values)
+                values = [np.where(places < step, *pair) for pair in zip(values, combined, strict=True)]
+                step *= 2
+        except _NotBlockwise:
+            return one_by_one[1](self, input)
+        return [self.to_tensor(one, like.dtype) for one, like in zip(values, input, strict=True)]
+
+    ReduceScanOpInterface.apply = apply_along
+    ReduceOps.sum, ReduceOps.min_max = sum_in_a_tree, min_max
+    ReduceOps.generic_reduce, ScanOps.generic_scan = reduce_in_a_tree, scan_in_steps
+
+
+class _NotBlockwise(Exception):
+    """A combine function does not take blocks: it asks whether a number is true."""
+
+
+def _every_other(values: Sequence[Array], axis: int, start: int) -> list[Array]:
+    """Neighbours are combined, so that a combine function for which order matters gets its operands in order."""
+    return [one.take(range(start, one.shape[axis], 2), axis) for one in values]
+
+
+def _combining(operation: Any, input: Any) -> Combine:
+    """The combine function on arrays, in the types of the input.
+
+    Results must be of their operands' types: others do not compile, and would be stored wrongly.
+    """
+    from triton.runtime.interpreter import tl
+
+    given = operation.combine_fn.fn
+
+    def checked(*operands: Any) -> Any:
+        result = given(*operands)
+        for got, like in zip(result if isinstance(result, tuple) else (result,), operands, strict=False):
+            if getattr(got, "dtype", like.dtype) != like.dtype:
+                raise TypeError(f"a combine function must return {like.dtype} as it is given, got {got.dtype}")
+        return result
+
+    # For one element after the other, too.
+    operation.combine_fn = SimpleNamespace(fn=checked)
+
+    def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+        operands = [
+            operation.to_tensor(value, like.dtype)
+            for values in (left, right)
+            for value, like in zip(values, input, strict=True)
+        ]
+        try:
+            result = checked(*operands)
+        except TypeError as refused:
+            if "only a scalar is true or false" in str(refused):
+                raise _NotBlockwise from refused
+            raise
+        found = result if isinstance(result, tuple) else (result,)
+        arrays = [one.handle.data if isinstance(one, tl.tensor) else np.asarray(one) for one in found]
+        return [
+            np.broadcast_to(one, like.shape).astype(like.dtype, copy=False)
+            for one, like in zip(arrays, left, strict=True)
+        ]
+
+    return combine
+
+
+def _add_bfloat16(left: Array, right: Array) -> Array:
+    return to_bfloat16(from_bfloat16(left) + from_bfloat16(right))

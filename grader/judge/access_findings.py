@@ -1,0 +1,263 @@
+"""What the guard found, in words: accesses outside a tensor, and races. The findings are claims, and cleaned here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+from grader.judge.clue import Clue
+from grader.protocol.messages import GuardFinding
+from grader.record import Cause, clean
+
+_VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
+_NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
+_MOST_AXES = 8
+_STRIDED = 2
+# So far beyond the end, a wrong stride is likelier than a missing mask.
+_FAR = 2
+# Offsets of this size come of a product that did not fit into 32 bits.
+_LEAST_WRAPPED, _MOST_WRAPPED = 1 << 29, 1 << 33
+
+
+def cause_of(findings: Sequence[GuardFinding]) -> Cause | None:
+    """The cause behind the first finding, or None where there is none."""
+    if not findings:
+        return None
+    return _race(findings[0]) if findings[0].kind == "race" else _outside(findings[0])
+
+
+def _outside(found: GuardFinding) -> Cause:
+    name, program = clean(found.argument, 80), _program(found.program)
+    if not name:
+        return Cause(
+            "out_of_bounds",
+            f"{_noun(found.kind)} at an address that is in none of the kernel's tensors",
+            f"{_line(found)}: {program} {_verb(found.kind)} an address outside every tensor that the kernel was given"
+            f"{_lanes(found)}.",
+            "Reach memory through the kernel's pointer arguments, and look at what the offset is made of: it is huge.",
+        )
+    where = _element(name, found.index)
+    place = where
+    if found.beside:
+        place = f"what lies {found.beside} {'element' if found.beside == 1 else 'elements'} behind {where}, a gap"
+    return Cause(
+        "out_of_bounds",
+        f"{_noun(found.kind)} outside {name}",
+        f"{_line(found)}: {program} {_verb(found.kind)} {place}, but {name} has the shape [{_few(found.shape)}]"
+        f"{_lanes(found)}.",
+        _likely(found),
+        _whole(name, found.shape),
+        where if not found.beside else f"{where} + {found.beside}",
+    )
+
+
+def _lanes(found: GuardFinding) -> str:
+    if found.active_lanes <= 1:
+        return ""
+    many = "lies" if found.lanes == 1 else "lie"
+    return f"; {found.lanes} of the {found.active_lanes} active lanes {many} outside"
+
+
+def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
+    """What the first finding points to. That the access was made is certain; why it was is not."""
+    cause = cause_of(findings)
+    if cause is None:
+        return []
+    found = findings[0]
+    kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
+    if len(found.shape) < _STRIDED:
+        # Of a vector nobody ignores strides.
+        kinds = tuple(one for one in kinds if one[0] != "strides_ignored")
+    return [
+        Clue(
+            kind,
+            weight,
+            "" if i else "The access was seen, and kept from happening." if weight < 1 else "Both accesses were seen.",
+            confirmed=weight == 1,
+            help="" if i else cause.help,
+            firm=kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes),
+        )
+        for i, (kind, weight) in enumerate(kinds)
+    ]
+
+
+class _AccessReading(NamedTuple):
+    """What may be behind an access: whether it looks like that, what to say, and which kinds of causes it points to."""
+
+    applies: bool
+    text: str
+    kinds: tuple[tuple[str, float], ...]
+
+
+def _likely(found: GuardFinding) -> str:
+    return _reading(found).text
+
+
+def _reading(found: GuardFinding) -> _AccessReading:
+    """The first reading that applies."""
+    if not found.argument:
+        return _AccessReading(True, "", (("wrong_address", 0.6), ("bad_index", 0.5)))
+    return next(one for one in _readings(found) if one.applies)
+
+
+def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
+    all_outside = found.lanes == found.active_lanes
+    beyond = found.element >= found.elements
+    flat = len(found.shape) == len(found.grid) == len(found.program) == 1
+    programs = found.grid[0] if flat else 0
+    yield _AccessReading(
+        not found.elements,
+        "This tensor is empty: whatever is loaded from it or stored to it needs a mask.",
+        (("missing_mask", 0.8),),
+    )
+    yield _AccessReading(
+        _LEAST_WRAPPED <= abs(found.element) < _MOST_WRAPPED,
+        "Does an offset wrap around in 32 bits? Convert a factor before multiplying: row.to(tl.int64) * stride.",
+        (("offset_overflow", 0.7), ("wrong_address", 0.4)),
+    )
+    yield _AccessReading(
+        found.element < 0,
+        "That is before the tensor's first element: can an offset, or an index from a table, be negative here?",
+        (("bad_index", 0.55), ("start_ignored", 0.5), ("wrong_address", 0.3)),
+    )
+    yield _AccessReading(
+        found.wide and not beyond,
+        "The pointer was cast to a wider type: the last access takes in more bytes than the tensor has left.",
+        (("missing_mask", 0.6), ("size_assumed", 0.4)),
+    )
+    yield _AccessReading(
+        found.clipped and beyond and all_outside,
+        "The whole block lies beyond the tensor's end, which no boundary_check mends: where does its pointer start, "
+        "and which batch, head or tile does this program have?",
+        (("wrong_address", 0.55), ("missing_mask", 0.45), ("grid_too_large", 0.4)),
+    )
+    yield _AccessReading(
+        found.clipped,
+        "A block pointer needs boundary_check for every axis that a block can overrun; and the shape that it, or a "
+        "descriptor, is made with must be the tensor's.",
+        (("missing_mask", 0.7), ("strides_ignored", 0.3)),
+    )
+    yield _AccessReading(
+        not beyond,
+        "The tensor's elements do not lie side by side, and this is memory between them: use the tensor's own strides, "
+        "and in every row a mask for the columns.",
+        (("strides_ignored", 0.6), ("missing_mask", 0.5)),
+    )
+    yield _AccessReading(
+        prod(found.shape) > found.elements,
+        "The tensor is expanded: its elements share memory (a stride is 0). Use the tensor's own strides.",
+        (("strides_ignored", 0.8),),
+    )
+    yield _AccessReading(
+        all_outside and found.element >= _FAR * found.elements,
+        "That is far away: is an offset multiplied twice, or counted in bytes, or a stride that of another tensor?",
+        (("strides_ignored", 0.5), ("wrong_address", 0.5), ("missing_mask", 0.4)),
+    )
+    yield _AccessReading(
+        all_outside,
+        "The whole block lies beyond the end: does the grid start more programs than there are blocks?",
+        (("grid_too_large", 0.45), ("missing_mask", 0.5), ("strides_ignored", 0.35)),
+    )
+    yield _AccessReading(
+        found.masked and found.lanes == 1 and found.element == found.elements,
+        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
+        "tensor, and the offsets with its strides.",
+        (("missing_mask", 0.6), ("position_shifted", 0.55), ("strides_ignored", 0.2)),
+    )
+    yield _AccessReading(
+        found.masked,
+        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
+        "tensor, and the offsets with its strides.",
+        (("missing_mask", 0.65), ("strides_ignored", 0.4)),
+    )
+    yield _AccessReading(
+        flat and found.program[0] < programs - 1,
+        f"Only the last of the {programs} programs should have a tail: is an offset multiplied twice, or in bytes? "
+        "Otherwise a mask is missing.",
+        (("wrong_address", 0.5), ("missing_mask", 0.6)),
+    )
+    yield _AccessReading(
+        True,
+        "The last block has more lanes than elements are left: the access needs a mask that covers the tail.",
+        (("missing_mask", 0.85), ("strides_ignored", 0.3)),
+    )
+
+
+def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
+    kinds = {found.access, found.other_access}
+    if kinds == {"store"}:
+        return (("stores_collide", 0.75), ("missing_mask", 0.4))
+    if kinds == {"load", "store"} and found.updates:
+        return (("lost_update", 0.7), ("race", 0.5))
+    if kinds == {"load", "store"}:
+        # One program only reads what the other one leaves there.
+        return (("race", 0.7), ("not_cleared", 0.3))
+    return (("race", 0.6), ("lost_update", 0.6), ("not_cleared", 0.3))
+
+
+def _race(found: GuardFinding) -> Cause:
+    name = clean(found.argument, 80)
+    other = f"line {found.other_line}" if found.other_line != found.line else "the same line"
+    return Cause(
+        "race",
+        f"Programs race for {name}",
+        f"{_line(found)}: {_program(found.program)} {_verb(found.access)} {_met(found, name)}, which "
+        f"{_program(found.other_program)} {_verb(found.other_access)} in {other}; nothing says who comes first.",
+        _remedy(found),
+    )
+
+
+def _met(found: GuardFinding, name: str) -> str:
+    """The elements at which two programs meet."""
+    where, more = _element(name, found.index), found.lanes - 1
+    if more > 0:
+        where += f" and {more} more {'element' if more == 1 else 'elements'}"
+    return f"{where} ({name} has the shape [{_few(found.shape)}])" if found.shape else where
+
+
+def _remedy(found: GuardFinding) -> str:
+    kinds = {found.access, found.other_access}
+    order = "On a GPU programs run at the same time, in any order."
+    if kinds == {"store"}:
+        return f"{order} Whose value stays? Give each program elements of its own: do tiles overlap that should not?"
+    if "atomic" in kinds:
+        return (
+            f"{order} Every access to it must be atomic, or come in another launch: clear it before the launch "
+            "(torch.zeros), and read it after."
+        )
+    return (
+        f"{order} To add up, use tl.atomic_add; to use what other programs computed, a second launch, or the result of "
+        'an atomic that orders (any but sem="relaxed").'
+    )
+
+
+def _line(found: GuardFinding) -> str:
+    code, kernel = (" ".join(clean(text, most).split()) for text, most in ((found.code, 120), (found.kernel, 80)))
+    return f"Line {found.line} ({kernel}), `{code}`" if code else f"Line {found.line} ({kernel})"
+
+
+def _noun(kind: str) -> str:
+    return _NOUNS.get(kind, "An access")
+
+
+def _verb(kind: str) -> str:
+    return _VERBS.get(kind, "touches")
+
+
+def _program(place: Sequence[int]) -> str:
+    return f"program {place[0]}" if len(place) == 1 else f"program ({_few(place)})"
+
+
+def _element(name: str, index: Sequence[object]) -> str:
+    return f"{name}[{_few(index)}]" if index else name
+
+
+def _few(values: Sequence[object]) -> str:
+    """As many as a tensor has axes, and not as many as a claim may hold."""
+    return ", ".join([*map(str, values[:_MOST_AXES]), *(["…"] if len(values) > _MOST_AXES else [])])
+
+
+def _whole(name: str, shape: Sequence[int]) -> str:
+    """The elements that there are."""
+    return "no element" if 0 in shape else _element(name, [f"0…{size - 1}" for size in shape])

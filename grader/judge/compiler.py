@@ -1,0 +1,232 @@
+"""Compiles the kernels of a submission's parts beside the grading: which case, for which GPUs, and what came of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, sleep
+
+from grader.compile import cache
+from grader.compile.cache import CompileOutcome
+from grader.compile.findings import MOST_KERNELS, described
+from grader.exercise.cases import Case
+from grader.exercise.formula import evaluate
+from grader.exercise.gpus import ARCHITECTURES, Architecture, compiled_for, named, why_unknown
+from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
+from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
+from grader.record import CompiledKernel, clean
+from grader.sandbox.cancellation import Cancelled
+from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
+from grader.sandbox.server import Spawner
+from grader.sandbox.session import Session
+
+# Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
+_MOST_BYTES = 64 << 20
+_SEED = 0
+_CALL_S = 60.0
+_END_S = 20.0
+NO_KERNEL = "no Triton kernel was launched"
+LATE = "not compiled in time"
+
+
+def case_for(part: Part) -> Case | None:
+    """The case whose launch is compiled: the largest that is timed and of moderate size, else one that is judged."""
+    for check in part.checks:
+        if isinstance(check.rule, SpeedBand):
+            sizes = {case: evaluate(check.rule.bytes, case) for case in check.rule.suite.named}
+            moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
+            if moderate:
+                return max(moderate, key=lambda case: sizes[case])
+    judged = [case for check in part.checks if isinstance(check.rule, Agrees) for case in check.rule.cases.named[-1:]]
+    return judged[0] if judged else None
+
+
+class Compiling:
+    """Compiles parts on a thread of its own. Use as a context manager: when it ends, its process has ended.
+
+    every: all configurations of autotuned kernels; limit_s: for one part and one GPU; shelf: the file where outcomes
+    are kept for the next time (grader.compile.cache), None for nowhere. capability: of the GPU that is here, as its
+    driver says it; kernels are compiled for it too, and first, since it is shown first.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        limits: Limits,
+        parts: Sequence[Part],
+        *,
+        every: bool = False,
+        limit_s: float = _CALL_S,
+        shelf: Path | None = None,
+        capability: str = "",
+    ) -> None:
+        self._start = start
+        self._limits = limits
+        self._parts = tuple(part for part in parts if part.on != "cpu")
+        self._every = every
+        self._limit_s = limit_s
+        self._shelf = shelf
+        self._capability = capability
+        rules = [check.rule for part in parts for check in part.checks]
+        asked = [one for rule in rules if isinstance(rule, Compiles) for one in rule.capabilities]
+        self.targets = compiled_for(capability, asked)
+        self.sent = False
+        self._outcomes: dict[tuple[str, str], CompileOutcome] = {}
+        self._session: Session | None = None
+        self._recalled = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Compiling:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.recall(patience_s=0.0)
+
+    def send(self, server: Callable[[], Spawner]) -> None:
+        """Begin, once, in children of a server of mode "compile", which is asked for where there is something to do.
+        `sent` says that this was called.
+        """
+        if self.sent:
+            return
+        self.sent = True
+        for outcome in cache.load(self._shelf) if self._shelf else ():
+            self._outcomes[outcome.part, outcome.target] = outcome
+        if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
+            self._outcomes.clear()
+            self._thread = threading.Thread(target=self._quietly, args=(server(),), daemon=True)
+            self._thread.start()
+
+    def recall(self, patience_s: float) -> None:
+        """Wait until it is done, but not for ever, and end its process."""
+        thread = self._thread
+        if thread is None:
+            return
+        thread.join(patience_s)
+        self._recalled.set()
+        deadline = monotonic() + _END_S
+        while thread.is_alive() and monotonic() < deadline:
+            # It may just have started another process.
+            if session := self._session:
+                session.restart()
+            thread.join(0.1)
+
+    def outcome(self, part: str, capability: int, patience_s: float) -> CompileOutcome:
+        """What came of a part for one GPU, as soon as that is known; `sent` comes before."""
+        key = part, ARCHITECTURES[capability].name
+        deadline = monotonic() + patience_s
+        while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
+            sleep(0.02)
+        return self._outcomes.get(key) or CompileOutcome(*key, why=LATE)
+
+    def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
+        """What is known so far of a part, for every GPU."""
+        ordered = sorted(self.targets, key=lambda target: target.capability)
+        missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
+        return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
+
+    def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
+        """The kernels of a part, and for every GPU without them, or without some of them, why."""
+        kernels: list[CompiledKernel] = []
+        missing: dict[str, str] = {}
+        for outcome in self.outcomes(part):
+            kernels += outcome.kernels
+            if outcome.implemented and outcome.why and any(part == one.name for one in self._parts):
+                missing[outcome.target] = outcome.why
+        if kernels and (why := why_unknown(self._capability)):
+            missing[named(self._capability) or "this GPU"] = why
+        return tuple(kernels), missing
+
+    def _quietly(self, server: Spawner) -> None:
+        try:
+            self.run(server)
+            outcomes = tuple(self._outcomes.values())
+            # What took too long, or too much memory, may do better the next time.
+            if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
+                cache.keep(self._shelf, outcomes)
+        except Cancelled:
+            # Whoever waits for this thread asks for a process next, and is told so itself.
+            return
+        except Exception as fault:
+            # No check depends on it: what is missing is said, and the grading goes on.
+            said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
+            for part in self._parts:
+                for target in self.targets:
+                    key = part.name, target.name
+                    self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
+
+    def run(self, server: Spawner, heard: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
+        """Compile every part for every GPU, here and now; `heard` is told of each."""
+        for target in self.targets:
+            start = replace(self._start, target=target.capability)
+            with Session(server, start, self._limits) as self._session:
+                for part in self._parts:
+                    if self._recalled.is_set():
+                        return
+                    outcome = self._compile(self._session, part, target)
+                    if self._recalled.is_set():
+                        return
+                    self._outcomes[part.name, target.name] = outcome
+                    heard(outcome)
+
+    def _compile(self, session: Session, part: Part, target: Architecture) -> CompileOutcome:
+        outcome = CompileOutcome(part.name, target.name)
+        case = case_for(part)
+        if case is None or (part.tensors == "cute" and not target.cute_dsl):
+            no_case = "no case of this part can be compiled for"
+            return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
+        wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)
+        answer, announced = session.compile(wanted, self._limit_s)
+        if isinstance(answer, Compiled):
+            binaries = answer.binaries[:MOST_KERNELS]
+            kernels = [described(binary, target, case.words()) for binary in binaries]
+            believed = tuple(kernel for kernel in kernels if kernel is not None)
+            return replace(outcome, kernels=believed, why=_left_out(answer, len(kernels), len(believed)))
+        if session.loaded is not None and part.name not in session.loaded.functions:
+            return replace(outcome, why="the file does not define it", implemented=False)
+        if isinstance(answer, Raised) and answer.verdict == "not_implemented":
+            return replace(outcome, why="not implemented yet", implemented=False)
+        if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
+            return replace(outcome, why=f"the file does not load: {_raised(answer)}", implemented=False)
+        return replace(outcome, why=_why_not(answer, _said(announced, 120)))
+
+
+def _left_out(answer: Compiled, listed: int, believed: int) -> str:
+    """What an answer does not hold, in words."""
+    if answer.stopped:
+        return f"the launch code raised {_said(answer.stopped, 300)}"
+    if believed < listed:
+        return "its process described a kernel in numbers that cannot be"
+    beyond = len(answer.binaries) + max(answer.cut, 0) - listed
+    if beyond:
+        return f"{beyond} more kernels were launched than are listed"
+    return "" if listed else NO_KERNEL
+
+
+def _why_not(answer: object, announced: str) -> str:
+    during = f" while compiling {announced}" if announced else ""
+    match answer:
+        case Raised():
+            return f"the launch code raised {_raised(answer)}"
+        case TimedOut() | CompiledTooLong():
+            return f"not done within {answer.limit_s:g} s{during}"
+        case Died():
+            return f"the process {answer.how}{during}"
+        case OutOfMemory():
+            return f"more than {answer.limit_bytes >> 20} MiB of memory were used{during}"
+        case OutOfSpace():
+            return f"more than {answer.limit_bytes >> 20} MiB of files were written{during}"
+        case Garbled():
+            return "the process sent something that is no answer"
+    raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
+
+
+def _raised(answer: Raised) -> str:
+    place = f" (line {answer.frames[-1].line})" if answer.frames else ""
+    return f"{_said(answer.kind, 80)}: {_said(answer.message, 300)}{place}"
+
+
+def _said(text: str, most: int) -> str:
+    """A submission's words as one short line."""
+    return " ".join(clean(text, most).split())

@@ -1,0 +1,349 @@
+"""From what happened to what the learner reads: a status, and the cause in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from grader.judge.access_findings import cause_of, clues_of
+from grader.judge.clue import Clue
+from grader.judge.compare import Comparison, compare, describe, tensor_of
+from grader.judge.truth import Expected
+from grader.protocol.messages import Form, Frame, Raised, Recipe
+from grader.record import UNJUDGED, Cause, Status, clean
+from grader.sandbox.outcome import (
+    CompiledTooLong,
+    Died,
+    Finished,
+    Garbled,
+    Outcome,
+    OutOfMemory,
+    OutOfSpace,
+    OutOfTime,
+    TimedOut,
+    Unanswered,
+)
+
+_MOST_FRAMES = 6
+# Statuses that need no explanation: nothing that a learner did wrong, or did at all.
+NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
+
+
+@dataclass(frozen=True, eq=False)
+class WrongCall:
+    """A call that returned something wrong, for whoever looks at its values."""
+
+    recipe: Recipe
+    outcome: Finished
+    expected: tuple[Expected, ...]
+
+    def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:
+        """Every output that came back: what it is, where it is wrong, what it should be."""
+        for raw, output in zip(self.outcome.outputs, self.expected, strict=False):
+            if raw is not None:
+                compared = compare(tensor_of(raw, output), output)
+                yield compared.got, compared.wrong, output
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A status other than pass, and why.
+
+    `clues` point to what may be behind it, and `seen` is the call; `lead` and `advice` are words that go before a
+    suspect's title and help.
+    """
+
+    status: Status
+    cause: Cause
+    clues: tuple[Clue, ...] = field(default=(), compare=False)
+    seen: WrongCall | None = field(default=None, compare=False, repr=False)
+    lead: str = field(default="", compare=False)
+    advice: str = field(default="", compare=False)
+
+
+def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noqa: PLR0911  one return for each
+    """The failure behind an outcome without an answer. `path` is the learner's file, for the traceback."""
+    match outcome:
+        case Raised():
+            return _raised(outcome, path)
+        case TimedOut(limit_s):
+            return _stopped(
+                "timeout",
+                "No answer in time",
+                f"The call did not return within {limit_s:g} s and was ended.",
+                "Look for a loop whose bound never arrives, or a grid with far too many programs.",
+            )
+        case CompiledTooLong(kernel, limit_s, altogether):
+            said = f"`{clean(kernel, 80)}` was ended: {'all kernels together' if altogether else 'a kernel'} may take "
+            return _stopped(
+                "timeout",
+                "Compiling takes too long",
+                f"Compiling {said}{limit_s:g} s to compile, and it took more.",
+                "Loops that are unrolled (tl.static_range) and very large blocks take longest. Time that compiles is "
+                "not part of a call's time.",
+            )
+        case OutOfTime(limit_s):
+            return _stopped(
+                "timeout",
+                "Too slow, all calls together",
+                f"The calls of this part took more than the {limit_s:g} s that they may take together.",
+                "Look for a grid with far too many programs: the interpreter runs one after another.",
+            )
+        case OutOfMemory(limit_bytes, peak_bytes):
+            return _stopped(
+                "oom",
+                "Too much memory",
+                f"The process grew to {_gib(peak_bytes)}; {_gib(limit_bytes)} beyond its start are allowed.",
+                "Which temporary is larger than the inputs and outputs together?",
+            )
+        case OutOfSpace(limit_bytes):
+            said = f"The files in the submission's folder grew beyond {_gib(limit_bytes)}, or beyond all count."
+            help_text = "Nothing that a kernel needs has to be written to files."
+            return Failure("oom", Cause("disk", "Too much on the disk", said, help_text))
+        case Died(how):
+            return _stopped(
+                "crash",
+                "The process ended",
+                f"The submission's process {how}.",
+                "Nothing that it printed counts as an answer; the grader went on in a fresh process.",
+            )
+        case Garbled(why):
+            return _stopped(
+                "crash",
+                "No answer",
+                f"The submission's process sent something that is no answer: {clean(why, 200)}.",
+                "",
+            )
+
+
+def why_not_loaded(outcome: Raised | Unanswered, path: str) -> Failure:
+    """The failure of a file that could not be executed to its end."""
+    failure = why_not_finished(outcome, path)
+    if isinstance(outcome, Raised):
+        return failure
+    rationale = f"While the file was loaded, before any call: {failure.cause.rationale}"
+    help_text = "What stands outside of functions runs when the file is loaded: leave definitions alone there."
+    return replace(failure, cause=replace(failure.cause, title=_UNLOADED, rationale=rationale, help=help_text))
+
+
+def _stopped(status: Status, title: str, rationale: str, help_text: str) -> Failure:
+    return Failure(status, Cause(status, title, rationale, help_text))
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+_UNLOADED = "The file does not load"
+_RAISED_TITLES: dict[str, tuple[str, str]] = {
+    "not_implemented": ("Not implemented yet", "Replace the `raise NotImplementedError` by your own code."),
+    "invalid_submission": (
+        _UNLOADED,
+        "Mend this line first: nothing else could be judged. This costs no attempt.",
+    ),
+    "compile_error": ("The kernel does not compile", "The line below is where the compiler stopped."),
+    "oom": ("Out of memory", "Which temporary is larger than the inputs and outputs together?"),
+    "crash": ("Your code raised an exception", ""),
+}
+
+
+def _raised(raised: Raised, path: str) -> Failure:
+    title, help_text = _RAISED_TITLES[raised.verdict]
+    message = clean(raised.message, 1200).strip()
+    last = raised.frames[-1] if raised.frames else None
+    where = f" (line {last.line})" if last else ""
+    summary = message.splitlines()[0] if message else "no message"
+    place = clean(path, 300)
+    trace = [
+        f'  File "{place}", line {frame.line}, in {clean(frame.function, 80)}\n    {clean(frame.code, 200)}'
+        for frame in raised.frames[-_MOST_FRAMES:]
+    ]
+    text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
+    rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
+    if found := cause_of(raised.findings):
+        help_text = f"Before that: {found.rationale} {found.help}"
+    help_text = _advice(message, last) or help_text
+    return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
+
+
+_NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
+# What torch says where it is asked for a GPU that is not there.
+_INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
+
+# What the interpreter says of a promise to the compiler that is not kept.
+_A_PROMISE = "tl.multiple_of promises"
+
+
+def _advice(message: str, last: Frame | None) -> str:
+    """Return what to do about an exception that says little by itself, or an empty string."""
+    if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
+        return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
+    if _A_PROMISE in message:
+        return (
+            "Compiled code loads several elements at once because of it, and stops or goes wrong where it does not "
+            "hold: leave tl.multiple_of out where a size, a stride or a first element can be any."
+        )
+    if found := _NO_MODULE.search(message):
+        return f"{found[1]} is not installed where this is graded: copy what you need of it into the file."
+    return ""
+
+
+def missing_function(name: str, others: Sequence[str]) -> Failure:
+    """The file defines no function of the part's name."""
+    listed = clean(", ".join(others), 400) or "no function of another name"
+    cause = Cause(
+        "missing_function",
+        "The function is missing",
+        f"The file must define `{name}`; it defines {listed}.",
+        "Keep the stub's function names and argument order: the grader calls them.",
+        expected=name,
+        actual=listed,
+    )
+    return Failure("not_implemented", cause)
+
+
+def examine(
+    outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
+) -> tuple[Failure | None, float]:
+    """What is wrong with a call, or None; and the largest error in units of the allowed one.
+
+    In the order in which a learner should hear of it: no answer, wrong form, what the guard saw, wrong values, and then
+    what else the call did.
+    """
+    if not isinstance(outcome, Finished):
+        return why_not_finished(outcome, path), 0.0
+    if failure := _check_forms(outcome.answer.outputs, expected):
+        return failure, 0.0
+    # Whatever else is wrong, an access outside a tensor, or a race, comes before it.
+    if found := cause_of(outcome.answer.findings):
+        return Failure("fail", found, tuple(clues_of(outcome.answer.findings))), 0.0
+    worst = 0.0
+    for raw, output in zip(outcome.outputs, expected, strict=True):
+        if raw is None:
+            return _wrong_form("bytes", f"{output.nbytes} bytes", "none", f"{output.name}'s data"), 0.0
+        comparison = compare(tensor_of(raw, output), output)
+        worst = max(worst, comparison.worst)
+        if not comparison.agrees:
+            return _wrong_values(comparison, output, inputs(), outcome), worst
+    return _side_effect(outcome), worst
+
+
+def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
+    if len(forms) != len(expected):
+        wanted = ", ".join(output.name for output in expected)
+        got = f"{len(forms)} ({_word(forms[0])})" if len(forms) == 1 else f"{len(forms)}"
+        help_text = f"Return a tuple of {len(expected)} tensors, in this order." if len(expected) > 1 else ""
+        return _wrong_form("count", f"{len(expected)} ({wanted})", got, "number of outputs", help_text)
+    found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))
+    return next((failure for failure in found if failure), None)
+
+
+def _check_form(form: Form, output: Expected) -> Failure | None:
+    if form.kind != "tensor":
+        holds = form.kind.startswith(("a tuple of", "a list of"))
+        help_text = f"Return the tensor itself: `{output.name}`, without brackets or a comma after it." if holds else ""
+        return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}", help_text)
+    wanted_shape, wanted_dtype = list(output.value.shape), str(output.dtype).removeprefix("torch.")
+    if list(form.shape) != wanted_shape:
+        return _wrong_form("shape", str(wanted_shape), clean(str(list(form.shape)), 200), f"the shape of {output.name}")
+    if form.dtype != wanted_dtype:
+        return _wrong_form("dtype", wanted_dtype, clean(form.dtype, 80), f"the dtype of {output.name}")
+    return None
+
+
+def check_device(outcome: Outcome, device: str) -> Failure | None:
+    """Outputs must lie on the device that the inputs came on."""
+    if isinstance(outcome, Finished):
+        for form in outcome.answer.outputs:
+            if form.kind == "tensor" and form.device != device:
+                return _wrong_form("device", device, clean(form.device, 80), "the device of an output")
+    return None
+
+
+def _word(form: Form) -> str:
+    return "one tensor" if form.kind == "tensor" else clean(form.kind, 80)
+
+
+def _wrong_form(kind: str, expected: str, actual: str, what: str, help_text: str = "") -> Failure:
+    title = "Nothing was returned" if kind == "count" and actual == "0" else f"Wrong {kind}"
+    rationale = f"{what[0].upper()}{what[1:]} must be {expected}, got {actual}."
+    return Failure("fail", Cause(f"wrong_{kind}", title, rationale, help_text, expected, actual))
+
+
+def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[object], outcome: Finished) -> Failure:
+    mismatch = describe(comparison, output, outcome.answer.launches)
+    kind, title, help_text = _recognise(comparison, output, inputs, mismatch.pattern)
+    share = "every element" if mismatch.count == mismatch.total else f"{mismatch.count} of {mismatch.total} elements"
+    worst = mismatch.worst_index
+    rationale = f"{output.name}: {share} wrong"
+    if worst:
+        rationale += f"; the worst is {output.name}{list(worst)}"
+    expected, actual = _texts(output.value[worst], comparison.got[worst])
+    rationale += f", expected {expected}, got {actual}."
+    return Failure("fail", Cause(kind, title, rationale, help_text, expected, actual, mismatch=mismatch))
+
+
+def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
+    """Two values with as many digits as it takes to see that they differ."""
+    if not got.is_floating_point():
+        return str(expected.item()), str(got.item())
+    texts = "", ""
+    for digits in (6, 9, 17):
+        texts = f"{float(expected):.{digits}g}", f"{float(got):.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _recognise(
+    comparison: Comparison, output: Expected, inputs: Sequence[object], pattern: str
+) -> tuple[str, str, str]:
+    """(kind, title, help) of a mismatch that has a look of its own; a plain mismatch otherwise."""
+    got, wrong = comparison.got, comparison.wrong
+    if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
+        return (
+            "unwritten",
+            "Looks like unwritten memory, or a read beyond an input",
+            "Memory starts out as NaN here: these elements were not stored to, or NaN was read from beyond an input.",
+        )
+    if not bool(got.any()):
+        return "zeros", "The output is all zeros", "It looks as if the store never ran, or stored nothing but zeros."
+    for i, value in enumerate(inputs):
+        if (
+            isinstance(value, Tensor)
+            and value.shape == got.shape
+            and value.dtype == got.dtype
+            and torch.equal(value, got)
+        ):
+            return "copy_of_input", "The output is one of the inputs", f"It equals argument {i} bit for bit."
+    if pattern.startswith("tail"):
+        return (
+            "tail",
+            "Looks like a wrong mask: only the end is wrong",
+            "Which lanes of the last program have no data, and what do they do?",
+        )
+    return "mismatch", "Wrong values", ""
+
+
+def _side_effect(outcome: Finished) -> Failure | None:
+    answer = outcome.answer
+    if answer.changed:
+        names = clean(", ".join(answer.changed), 200)
+        cause = Cause(
+            "input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}."
+        )
+        return Failure("fail", cause)
+    if answer.overrun:
+        where = clean(answer.overrun[0], 200)
+        cause = Cause(
+            "out_of_bounds",
+            "A store outside the tensors",
+            f"The call wrote {where}.",
+            "Every store needs a mask that covers what the last tile has too much.",
+        )
+        return Failure("fail", cause)
+    return None

@@ -1,0 +1,130 @@
+"""Landlock: what can be read is named here, and nothing but the scratch folder is written.
+
+An allow-list, so what it hides needs no naming: oracle, solution, other submissions, the user's home. Rights by version
+of the kernel's interface (man 7 landlock): 1 in Linux 5.13, 2 in 5.19, 3 in 6.2, 4 in 6.7, 5 in 6.10, 6 in 6.12.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from grader.sandbox.confinement import system
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION = 1
+_PATH_BENEATH = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
+# Removing and making entries of every kind, bits 4 to 12.
+_CHANGE_DIR = 0x1FF0
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+# What each version added to the rights on files.
+_SINCE = {1: _READ | _WRITE_FILE | _CHANGE_DIR, 2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEVICE}
+_BIND_TCP, _CONNECT_TCP = 1, 2
+_ABSTRACT_SOCKETS, _SIGNALS = 1, 2
+
+# What every program needs that computes: libraries, tools, and what the kernel says about the machine.
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/proc", "/sys", "/run/nvidia-persistenced")
+# Of the machine's settings, those that say where libraries are and what users are called; not what is secret.
+_SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "os-release")
+_ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+# Where NVIDIA's packages put what the toolkit's commands lead to.
+_TOOLS = Path("/opt/nvidia")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_GPU_DEVICES = ("nvidia*", "dxg")
+# The C library names a thread by writing here; CUDA names one when it starts, and does not start where it cannot.
+_OWN_THREADS = Path("/proc/self/task")
+
+
+def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
+    """Restrict this process for good; return the layer's name, empty where the kernel has no Landlock.
+
+    hidden: folders that stay unreadable inside the system's and Python's own. tool: a program that is readable where it
+    is installed, and that may use TCP.
+    """
+    version = system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    if version < 1:
+        return ""
+    handled = 0
+    for since, rights in _SINCE.items():
+        handled |= rights if version >= since else 0
+    ruleset = _ruleset(version, handled, tcp=bool(tool))
+    if ruleset < 0:
+        return ""
+    try:
+        folders = (_TOOLS, _installed(tool)) if tool else ()
+        for path in _readable([Path(folder).resolve() for folder in hidden], folders):
+            _allow(ruleset, path, _READ & handled)
+        for device in _devices():
+            _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
+        _allow(ruleset, _OWN_THREADS, (_READ | _WRITE_FILE | _TRUNCATE) & handled)
+        _allow(ruleset, Path(scratch), handled)
+        if system.syscall(_RESTRICT_SELF, ruleset, 0) != 0:
+            return ""
+    finally:
+        os.close(ruleset)
+    return f"Landlock {version}"
+
+
+def _ruleset(version: int, handled: int, *, tcp: bool) -> int:
+    attributes = struct.pack("<Q", handled)
+    if version >= 4:
+        attributes += struct.pack("<Q", 0 if tcp else _BIND_TCP | _CONNECT_TCP)
+    if version >= 6:
+        attributes += struct.pack("<Q", _ABSTRACT_SOCKETS | _SIGNALS)
+    return system.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    with contextlib.suppress(OSError):
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            allowed = rights if path.is_dir() else rights & _ON_FILES
+            system.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("<Qi", allowed, place), 0)
+        finally:
+            os.close(place)
+
+
+def _installed(tool: str) -> Path:
+    """Return the folder of a program and of its libraries; never the root."""
+    program = Path(tool).resolve()
+    folder = program.parent
+    places = (folder.parent, folder) if folder.name == "bin" else (folder,)
+    return next((place for place in places if place != place.parent), program)
+
+
+def _readable(hidden: Sequence[Path], folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield what the interpreter needs, its libraries and what it imports, and `folders`; none of the hidden ones."""
+    yield Path(__file__).resolve().parents[2]
+    yield from (Path("/etc", name) for name in _SETTINGS)
+    named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
+    for entry in filter(None, (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named, *map(str, folders))):
+        yield from _around(Path(entry).resolve(), hidden)
+
+
+def _around(folder: Path, hidden: Sequence[Path]) -> Iterator[Path]:
+    """Yield a folder, or the largest pieces of it that hold no hidden folder."""
+    if folder in hidden:
+        return
+    if not any(one.is_relative_to(folder) for one in hidden):
+        yield folder
+        return
+    with contextlib.suppress(OSError):
+        for inner in folder.iterdir():
+            # A link may lead back into a hidden folder, and what it leads to has a path of its own.
+            if not inner.is_symlink():
+                yield from _around(inner, hidden)
+
+
+def _devices() -> Iterator[Path]:
+    folder = Path("/dev")
+    yield from (folder / name for name in _DEVICES)
+    for pattern in _GPU_DEVICES:
+        yield from folder.glob(pattern)

@@ -1,0 +1,36 @@
+"""Serves the grader under Nsight Compute, which counts the kernels of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+import torch
+
+from grader.protocol.messages import Call
+from grader.replay.replayer import Replayer
+from grader.sandbox.inside.traced import WatchedWorker, attend
+
+
+def main(number: int) -> None:
+    """Serve the grader that listens in the working directory."""
+    attend(number, CountingWorker, partial(Replayer, guarded=False, draws_on_device=True, around=counters), {})
+
+
+def counters() -> AbstractContextManager[object]:
+    """Return what has the kernels counted that are launched inside."""
+    return torch.cuda.profiler.profile() if torch.cuda.is_initialized() else nullcontext()  # type: ignore[no-untyped-call]
+
+
+class CountingWorker(WatchedWorker):
+    """A worker whose calls run twice: counted is the second, when all is compiled and tuned."""
+
+    def _arguments_of(self, call: Call, device: torch.device) -> list[object]:
+        return list(self._build(call.recipe, device))
+
+    def _run(self, function: Callable[[], object]) -> None:
+        with self._tuning.by_timing():
+            super()._run(function)
+            with counters():
+                super()._run(function)

@@ -1,0 +1,302 @@
+"""Runs the submission: loads its file, answers calls, reports what happened. Its reports are claims, not verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import socket
+import sys
+import types
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grader.calls import cutedsl
+from grader.calls.arguments import PlacedArguments
+from grader.calls.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, place_of
+from grader.calls.raising import Raising
+from grader.calls.tuning import Tuning
+from grader.calls.watching import Watching, fill_uninitialised_memory
+from grader.compile.announcing import Announcer, announce_compilation
+from grader.compile.cute import trace_for
+from grader.compile.disguise import Disguise
+from grader.compile.kernels import Compiler
+from grader.exercise import tensors
+from grader.exercise.gpus import USUAL
+from grader.files import write_atomically
+from grader.interpreter import contract
+from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.memory import MemoryWatch
+from grader.protocol.decode import decode
+from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
+from grader.protocol.messages import (
+    Answer,
+    Call,
+    Compile,
+    Compiled,
+    Form,
+    GuardFinding,
+    Loaded,
+    Raised,
+    Ready,
+    Recipe,
+    RecordCall,
+    Returned,
+    Start,
+)
+from grader.protocol.trace import Recorded
+from grader.recorder.recorder import Recorder
+from grader.replay.replayer import Replayer
+
+_KEPT_RESULTS = 8
+
+
+def preload() -> None:
+    """Import, in the fork server, what every child needs; nothing here may start a thread or touch a GPU."""
+    from grader.sandbox.inside.warmup import double
+
+    torch.set_num_threads(1)
+    # A kernel's overflow is no Python warning on a GPU, and must not be one in the interpreter's NumPy.
+    np.seterr(all="ignore")
+    if _interpreted():
+        contract.require()
+        double(torch.ones(1))
+
+
+def serve(
+    channel: socket.socket,
+    scratch: str,
+    isolation: tuple[str, ...],
+    employ: Callable[..., Worker | Replayer] | None = None,
+) -> None:
+    """Answer the grader until it closes the channel; `employ` makes a worker of another kind."""
+    device = torch.device("cuda" if os.environ.get("CUDA_VISIBLE_DEVICES") != "" else "cpu")
+    message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
+    start = decode(Start, message)
+    kind = employ or (Replayer if start.role == "replay" else Worker)
+    worker = kind(start, scratch, device, Announcer(descriptors[0]))
+    _answer(channel, Ready("ready", isolation, device.type))
+    _answer(channel, worker.load())
+    while True:
+        try:
+            message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
+        except Closed:
+            return
+        _answer(channel, worker.answer(message, descriptors))
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _answer(channel: socket.socket, answer: Answer | Recorded) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A trace is data already, and large.
+    plain = answer.message() if isinstance(answer, Recorded) else dataclasses.asdict(answer)
+    send(channel, plain)
+
+
+class Worker:
+    """One submission in one process."""
+
+    def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
+        self._start = start
+        self._announcer = announcer
+        self._path = str(Path(scratch, start.submission_name))
+        self._device = device
+        self._arguments = PlacedArguments(self._device)
+        self._results: list[Tensor] = []
+        self._raising = Raising(self._path)
+        self._watching = Watching(self._path)
+        self._tuning = Tuning(self._watching)
+        self._recorder = Recorder(self._path, device)
+        self._memory: MemoryWatch | None = None
+        # Where there is no GPU, tensors say that they are on one: launch code then does what it would do there.
+        self._pretending: Callable[[], AbstractContextManager[object]] = nullcontext
+        # A process that only compiles needs no watching: nothing in it is judged.
+        self._compiler = Compiler(start.target, self._path) if start.target else None
+        if self._compiler:
+            self._compiler.install()
+            self._pretending = self._compiler.pretending
+        else:
+            self._install_watches()
+        self._install_cute()
+        fill_uninitialised_memory(on=True)
+        cutedsl.stand_in_for_missing(start.packages)
+        self._decoys = PlacedArguments(self._device)
+        self._cpu_decoys = PlacedArguments(torch.device("cpu"))
+        self._cpu_arguments = PlacedArguments(torch.device("cpu"))
+        self._builders = tensors.module_from_text("inputs.py", start.inputs)
+        self._submission = types.ModuleType("submission")
+        write_atomically(Path(self._path), start.submission)
+
+    def _install_watches(self) -> None:
+        if _interpreted():
+            apply_corrections()
+            self._memory = MemoryWatch()
+            self._memory.install()
+            self._pretending = Disguise
+        else:
+            announce_compilation(self._announcer)
+        self._tuning.install()
+        self._watching.install()
+        # Outermost: what is recorded is not run, and nothing else hears of it.
+        self._recorder.install()
+
+    def _install_cute(self) -> None:
+        if cutedsl.PACKAGE not in self._start.packages or not cutedsl.is_installed(cutedsl.PACKAGE):
+            return
+        if self._compiler:
+            self._compiler.install_cute()
+            return
+        cutedsl.watch(self._watching.around)
+        # Outermost: what is recorded is not compiled.
+        self._recorder.install_cute()
+        if _interpreted():
+            trace_for(USUAL)
+
+    def load(self) -> Loaded | Raised:
+        """Execute the submission's file and say which functions it defines."""
+        name = Path(self._path).stem
+        spec = importlib.util.spec_from_file_location(name, self._path)
+        assert spec is not None
+        assert spec.loader is not None
+        self._submission = importlib.util.module_from_spec(spec)
+        sys.modules[name] = self._submission
+        try:
+            with self._pretending():
+                spec.loader.exec_module(self._submission)
+        except BaseException as raised:
+            return self._raising.told(raised, loading=True)
+        public = [
+            found
+            for found, value in vars(self._submission).items()
+            if callable(value) and not found.startswith("_") and getattr(value, "__module__", "") == name
+        ]
+        defined = tuple(found for found in self._start.functions if callable(getattr(self._submission, found, None)))
+        others = tuple(found[:80] for found in public if found not in defined)[:20]
+        return Loaded("loaded", defined, others)
+
+    def answer(self, message: dict[str, Any], descriptors: list[int]) -> Answer | Recorded:
+        """Do what a message of the grader's asks for."""
+        try:
+            match message.get("op"):
+                case Compile.op:
+                    return self._compile(decode(Compile, message))
+                case RecordCall.op:
+                    return self._record(decode(RecordCall, message))
+                case _:
+                    return self.call(decode(Call, message), descriptors[0])
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _compile(self, wanted: Compile) -> Compiled | Raised:
+        """Call one function with its launches compiled only, and announce each kernel before it is compiled."""
+        assert self._compiler is not None
+        try:
+            function = getattr(self._submission, wanted.recipe.part)
+            values = self._build(wanted.recipe)
+            every = wanted.every_configuration
+            return self._compiler.compile(lambda: function(*values), self._announcer, every=every)
+        except BaseException as raised:
+            return self._raising.told(raised)
+
+    def _record(self, wanted: RecordCall) -> Recorded | Raised:
+        """Call one function on decoys, and say what it did; its kernels are not run."""
+        call = wanted.call
+        function: Callable[..., object] = getattr(self._submission, call.recipe.part)
+        if wanted.afresh:
+            self._recorder.forget()
+        placed = self._cpu_decoys if call.on_cpu else self._decoys
+        if wanted.bare:
+            # Large ones, and nothing is found out about them: no bands, and no copy that they are compared with.
+            placed = self._decoys = PlacedArguments(self._device)
+            arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
+        else:
+            values = self._build(call.recipe)
+            arguments = placed.place(call.arguments, values, call.storage, call.carries)
+        given = {name: one for name, one in zip(call.arguments, arguments, strict=True) if isinstance(one, Tensor)}
+        if call.tensors == "cute":
+            arguments = cutedsl.handed_over(arguments)
+        try:
+            with nullcontext() if call.on_cpu else self._pretending():
+                recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
+            # No kernel has run: whatever wrote there is none.
+            for name in placed.disturbed(call.mutates)[0]:
+                recording.did(f"a write to {name}")
+            return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
+        except BaseException as raised:
+            return self._raising.told(raised)
+
+    def call(self, call: Call, memory_fd: int) -> Returned | Raised:
+        """Run one function once and copy its outputs into the memory file."""
+        function: Callable[..., object] = getattr(self._submission, call.recipe.part)
+        values = self._build(call.recipe)
+        placed = self._cpu_arguments if call.on_cpu else self._arguments
+        arguments = placed.place(call.arguments, values, call.storage, call.carries)
+        if call.tensors == "cute":
+            arguments = cutedsl.handed_over(arguments)
+        try:
+            with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch() as seen:
+                result = self._called(function, call.given(arguments))
+                self._synchronise()
+            if call.chooses:
+                result = place_of(result, values[call.arguments.index(call.chooses)])
+            forms = self._copied_out(call, items_of(result), placed, memory_fd)
+            changed, overrun = placed.disturbed(call.mutates)
+        except BaseException as raised:
+            return self._raising.told(raised, findings=self._findings())
+        launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
+        return Returned("returned", forms, changed, overrun, launches, operators, self._findings())
+
+    def _called(self, function: Callable[..., object], arguments: list[object]) -> object:
+        """What the function returns; or an exception that knows the line."""
+        try:
+            return function(*arguments)
+        except BaseException as raised:
+            better = cutedsl.located(raised, self._path, lambda: function(*arguments))
+            if better is raised:
+                raise
+            raise better from None
+
+    def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
+        builder = getattr(self._builders, recipe.part)
+        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, device)
+
+    def _synchronise(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def _findings(self) -> tuple[GuardFinding, ...]:
+        return self._memory.take() if self._memory else ()
+
+    def _copied_out(
+        self, call: Call, returned: tuple[object, ...], placed: PlacedArguments, memory_fd: int
+    ) -> tuple[Form, ...]:
+        outputs = [
+            (form_of(one, self._alias(one)), one if isinstance(one, Tensor) else None)
+            for one in (*returned, *map(placed.tensor, call.mutates))
+        ]
+        device = "cpu" if call.on_cpu else self._device.type
+        forms = copied_out(outputs, call.slots, memory_fd, device)
+        kept = [one for one in returned if isinstance(one, Tensor)]
+        self._results = [*self._results, *kept][-_KEPT_RESULTS:]
+        return forms
+
+    def _alias(self, output: object) -> str:
+        if type(output) is not Tensor or output.numel() == 0:
+            return ""
+        if owner := self._arguments.owner(output):
+            return f"argument {owner}"
+        address = output.untyped_storage().data_ptr()
+        if any(earlier.untyped_storage().data_ptr() == address for earlier in self._results):
+            return "an earlier result"
+        return ""

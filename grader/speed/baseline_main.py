@@ -1,0 +1,251 @@
+"""The anchor's own process: builds the same inputs as the submission's, runs the baselines, knows the truth.
+
+It is trusted, and shares nothing with the submission but the GPU. Its answers carry no tag: the grader knows what it
+asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import mmap
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader.calls.outputs import form_of, items_of
+from grader.exercise import tensors
+from grader.exercise.catalogue import Entry
+from grader.exercise.formula import evaluate
+from grader.exercise.model import Part, SpeedBand
+from grader.judge.truth import Portion, Truth
+from grader.protocol.decode import decode
+from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
+from grader.protocol.messages import (
+    Ask,
+    Begin,
+    Failed,
+    Gauge,
+    Missing,
+    PrepareBaseline,
+    Prepared,
+    Recipe,
+    Rest,
+    Rested,
+    Reveal,
+    Revealed,
+    Sample,
+    Sampled,
+)
+from grader.replay.clock import Clock, Graph, TimedWork
+from grader.speed import baselines
+from grader.speed.ceilings import gauge
+
+# The seed of a call that nobody times.
+_REHEARSAL = 0
+
+
+def main(channel_fd: int) -> None:
+    """Answer the grader until it closes the channel."""
+    channel = socket.socket(fileno=channel_fd)
+    message, _ = receive(channel, TRUSTED_BYTES)
+    begin = decode(Begin, message)
+    try:
+        anchor = _Anchor(Entry(Path(begin.root), begin.name))
+    except Exception as failed:
+        send(channel, dataclasses.asdict(_failure(failed)))
+        return
+    send(channel, {})
+    anchor.rehearse()
+    with contextlib.suppress(Closed):
+        while True:
+            message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
+            send(channel, anchor.answer(message, descriptors))
+
+
+class _Baseline:
+    """A baseline of one case, as something to be timed."""
+
+    def __init__(self, function: Callable[..., Any], truth: Truth, wanted: PrepareBaseline) -> None:
+        self._function = function
+        self._truth = truth
+        self._wanted = wanted
+        self._values: tuple[object, ...] = ()
+
+    @property
+    def mutated(self) -> tuple[int, ...]:
+        """Return the places of the inputs that are changed."""
+        return tuple(self._wanted.arguments.index(name) for name in self._wanted.mutates)
+
+    def inputs(self, seed: int) -> tuple[object, ...]:
+        """Return fresh inputs."""
+        return self._truth.inputs(dataclasses.replace(self._wanted.recipe, seed=seed))
+
+    def place(self, inputs: Sequence[object]) -> None:
+        """Use these inputs from now on."""
+        self._values = tuple(inputs)
+
+    def run(self) -> tuple[object, ...]:
+        """Call the function; return its outputs, then the arguments that it changes."""
+        named = dict(zip(self._wanted.arguments, self._values, strict=True))
+        return (*items_of(self._function(*self._values)), *(named[name] for name in self._wanted.mutates))
+
+
+class _Anchor:
+    """The state of the process: one exercise, on one device."""
+
+    def __init__(self, entry: Entry) -> None:
+        torch.set_num_threads(1)
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._exercise = entry.exercise
+        self._baselines = tensors.module_from_text("baselines.py", entry.source("baselines.py"))
+        # torch.compile imports the module of the function that it is given.
+        sys.modules[self._baselines.__name__] = self._baselines
+        self._entry = entry
+        self._begin()
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def _begin(self) -> None:
+        entry = self._entry
+        self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
+        self._clock = Clock(self._device)
+        self._works: dict[str, tuple[TimedWork, int]] = {}
+        self._case: tuple[object, ...] = ()
+        self._revealed: tuple[object, tuple[Portion, ...]] | None = None
+
+    def _rest(self) -> Rested:
+        """As at the beginning, but that everything is loaded. Whoever is graded next finds the device's memory free."""
+        self._begin()
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return Rested()
+
+    def rehearse(self) -> None:
+        """Run every part's baseline once, at its first size: what loads at the first use is loaded before the clock
+        runs. What fails here fails again when it is asked for, and is reported then.
+        """
+        for part in self._exercise.parts:
+            for band in (check.rule for check in part.checks if isinstance(check.rule, SpeedBand)):
+                with contextlib.suppress(Exception):
+                    recipe = Recipe(part.name, dict(band.suite.named[0]), _REHEARSAL)
+                    for name in (band.baseline, *band.shown_beside):
+                        baselines.unmet(name, part.name, self._baselines)
+                    self._truth.expect(part, recipe)
+                    if baselines.FAMILIES[band.baseline].computes:
+                        run = baselines.function_of(band.baseline, part.name, self._baselines)
+                        run(*self._truth.inputs(recipe))
+
+    def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """Do what a message asks for; what goes wrong is an answer as well."""
+        try:
+            return dataclasses.asdict(self._do(message, descriptors))
+        except Exception as failed:
+            return dataclasses.asdict(_failure(failed))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _do(self, message: dict[str, Any], descriptors: list[int]) -> Any:
+        match message.get("op"):
+            case PrepareBaseline.op:
+                return self._prepare(decode(PrepareBaseline, message))
+            case Sample.op:
+                return self._sample(decode(Sample, message))
+            case Reveal.op:
+                return self._reveal(decode(Reveal, message), descriptors[0])
+            case Ask.op:
+                asked = decode(Ask, message)
+                return Missing(self._missing(asked.recipe, asked.baselines))
+            case Gauge.op:
+                return gauge(self._device)
+            case Rest.op:
+                return self._rest()
+            case other:
+                raise ValueError(f"the anchor must be asked for something it knows, got {other!r}")
+
+    def _missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
+        def arguments() -> tuple[object, ...]:
+            return self._truth.inputs(recipe)
+
+        return {name: baselines.why_missing(name, recipe.part, self._baselines, arguments) for name in names}
+
+    def _prepare(self, wanted: PrepareBaseline) -> Prepared:
+        case = wanted.recipe.part, wanted.method, *wanted.recipe.case.items()
+        if case != self._case:
+            self._works.clear()
+            self._case, self._revealed = case, None
+            if self._device.type == "cuda":
+                torch.cuda.empty_cache()
+        work: TimedWork = _Baseline(self._function(wanted), self._truth, wanted)
+        if wanted.method == "graph":
+            work = Graph(work, _REHEARSAL)
+        else:
+            work.place(work.inputs(_REHEARSAL))
+        outputs = work.run()
+        self._works[wanted.baseline] = work, wanted.cover_bytes
+        return Prepared("prepared", tuple(map(form_of, outputs)))
+
+    def _sample(self, wanted: Sample) -> Sampled:
+        work, cover_bytes = self._works[wanted.baseline]
+        return self._clock.sample(work, wanted.seed, cover_bytes)[0]
+
+    def _function(self, wanted: PrepareBaseline) -> Callable[..., Any]:
+        part = wanted.recipe.part
+        if not baselines.FAMILIES[wanted.baseline].computes:
+            return self._copy(part, wanted.recipe)
+        key = part, wanted.baseline
+        if key not in self._functions:
+            self._functions[key] = baselines.function_of(wanted.baseline, part, self._baselines)
+        return self._functions[key]
+
+    def _copy(self, part: str, recipe: Recipe) -> Callable[..., Any]:
+        """A device copy that reads and writes as many bytes together as the part must move."""
+        band = next(check.rule for check in self._part(part).checks if isinstance(check.rule, SpeedBand))
+        count = max(1, int(evaluate(band.bytes, recipe.case)) // 16)
+        source = torch.empty(count, dtype=torch.int64, device=self._device).random_()
+        target = torch.empty_like(source)
+
+        def copy(*_: object) -> Tensor:
+            return target.copy_(source)
+
+        return copy
+
+    def _part(self, name: str) -> Part:
+        part = self._exercise.part(name)
+        assert part is not None
+        return part
+
+    def _reveal(self, wanted: Reveal, memory_fd: int) -> Revealed:
+        portion = self._portion(wanted)
+        expected = portion.expected
+        part = slice(wanted.first, wanted.first + wanted.count)
+        with mmap.mmap(memory_fd, 0) as memory:
+            for place, numbers in enumerate((expected.value, expected.allowed)):
+                raw = numbers.double().reshape(-1)[part].cpu().numpy().tobytes()
+                memory[place * wanted.count * 8 : place * wanted.count * 8 + len(raw)] = raw
+        return Revealed(str(expected.dtype).removeprefix("torch."), portion.start, expected.value.numel())
+
+    def _portion(self, wanted: Reveal) -> Portion:
+        """Return what is asked for; the portions of the latest call are kept."""
+        part, key = self._part(wanted.recipe.part), (wanted.recipe, wanted.chance)
+        if self._revealed is None or self._revealed[0] != key:
+            self._revealed = None
+            found = (
+                tuple(Portion(expected, 0) for expected in self._truth.expect(part, wanted.recipe))
+                if wanted.chance is None
+                else self._truth.portion(part, wanted.recipe, wanted.chance)
+            )
+            self._revealed = key, found
+        return self._revealed[1][wanted.output]
+
+
+def _failure(failed: Exception) -> Failed:
+    return Failed(f"{type(failed).__name__}: {str(failed)[:600]}")

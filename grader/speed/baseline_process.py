@@ -1,0 +1,166 @@
+"""The anchor as the grader sees it: a trusted process on the same GPU, asked for baselines, truth and ceilings."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import mmap
+import os
+import select
+import socket
+import tempfile
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from grader.errors import GradeError
+from grader.exercise.catalogue import Entry
+from grader.protocol.decode import DecodeError, decode
+from grader.protocol.frames import (
+    TRUSTED_BYTES,
+    Closed,
+    FrameError,
+    receive,
+    send,
+)
+from grader.protocol.messages import (
+    Ask,
+    Begin,
+    Failed,
+    Gauge,
+    Gauged,
+    Missing,
+    PrepareBaseline,
+    Prepared,
+    Recipe,
+    Rest,
+    Rested,
+    Reveal,
+    Revealed,
+    Sample,
+    Sampled,
+)
+from grader.sandbox import process
+from grader.timeline import spent
+
+_START_TIMEOUT_S = 180.0
+# A first call may compile for minutes; nothing that the anchor runs is hostile.
+_ANSWER_TIMEOUT_S = 300.0
+
+T = TypeVar("T")
+
+
+class AnchorFailed(GradeError):
+    """The anchor could not do what it was asked for; the message says why."""
+
+
+class BaselineProcess:
+    """Started at once, so that it loads while answers are judged; the first question waits for it.
+
+    Use as a context manager. Raises AnchorFailed.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
+        self._channel, theirs = socket.socketpair()
+        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        with theirs:
+            self._process = process.start("grader.speed.baseline_main", theirs, environment, self._errors)
+        send(self._channel, dataclasses.asdict(Begin(str(entry.root), entry.name)))
+        self._started = False
+
+    def __enter__(self) -> BaselineProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+        # It has nothing to tidy up that the kernel does not do faster.
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+    def stop(self) -> None:
+        """End its process at once, from whichever thread; whoever waits for an answer gets AnchorFailed."""
+        self._process.kill()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can still be asked."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
+        """Why baselines of a part cannot run here, by name; empty text for those that can. They are tried on a case."""
+        return self._asked(Ask(recipe, names), Missing).missing
+
+    def gauge(self) -> Gauged:
+        """The GPU's sizes and ceilings."""
+        return self._asked(Gauge(), Gauged)
+
+    def rest(self) -> bool:
+        """Have it let go of what the last grading left on the device; whether it can be used for another one."""
+        with contextlib.suppress(AnchorFailed):
+            if self._started:
+                self._asked(Rest(), Rested)
+            return self.is_running
+        return False
+
+    def prepare(self, wanted: PrepareBaseline) -> Prepared:
+        """Have a baseline made ready to be timed."""
+        return self._asked(wanted, Prepared)
+
+    def sample(self, wanted: Sample) -> Sampled:
+        """Have a baseline timed once."""
+        return self._asked(wanted, Sampled)
+
+    def reveal(self, wanted: Reveal) -> tuple[Revealed, bytes, bytes]:
+        """Return what the truth is of, and float64 values and allowed errors of the elements that are asked for."""
+        count = wanted.count
+        with _memory(2 * 8 * count) as (descriptor, memory):
+            revealed = self._asked(wanted, Revealed, descriptor)
+            return revealed, memory[: 8 * count], memory[8 * count : 16 * count]
+
+    def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
+        with self._or_gone():
+            if not self._started:
+                with spent("wait for the anchor"):
+                    self._answer(_START_TIMEOUT_S)
+                self._started = True
+            send(self._channel, dataclasses.asdict(question), () if descriptor is None else (descriptor,))
+            return decode(wanted, self._answer(_ANSWER_TIMEOUT_S))
+
+    @contextlib.contextmanager
+    def _or_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except (Closed, FrameError, DecodeError, OSError) as gone:
+            # If it still runs, its next words would pass for the answer to another question.
+            self.stop()
+            raise AnchorFailed(
+                f"the anchor must answer, but it ended: {process.last_words(self._process, self._errors)}"
+            ) from gone
+
+    def _answer(self, limit_s: float) -> dict[str, Any]:
+        if not select.select([self._channel], [], [], limit_s)[0]:
+            # What it says after that would pass for the answer to the next question.
+            self.stop()
+            raise AnchorFailed(f"the anchor must answer within {limit_s:g} s, got nothing")
+        answer, _ = receive(self._channel, TRUSTED_BYTES)
+        if answer.keys() == {"why"}:
+            raise AnchorFailed(decode(Failed, answer).why)
+        return answer
+
+
+@contextlib.contextmanager
+def _memory(size: int) -> Iterator[tuple[int, mmap.mmap]]:
+    """A memory file of that size: its descriptor, and a view of it."""
+    descriptor = os.memfd_create("grade-anchor", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, max(size, 1))
+        with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as memory:
+            yield descriptor, memory
+    finally:
+        os.close(descriptor)
