@@ -198,14 +198,14 @@ REASONS: Mapping[int, str] = {
 # What holds beside the files.
 MORE: Mapping[int, str] = {
     15: "the events are the replayer's",
-    21: "no mean of ratios is taken; `tests/test_estimate.py`",
+    21: "no mean of ratios is taken; `tests/speed/test_estimate.py`",
     35: "an exercise says what may be kept between calls (ex_19's cache)",
     41: "no process of the submission holds an expected value, on host or device",
     43: "trivial answers of every kind: the gate of each exercise, `grade check`",
-    52: "every element counts; `tests/test_compare.py`",
-    60: "in a GPU's shared memory: `grade sanitize`, `tests/test_sanitize.py`",
-    62: "the list itself, attacked: `tests/test_replay_kernels.py`",
-    74: "kept kernels: `tests/test_kernels.py`",
+    52: "every element counts; `tests/judge/test_compare.py`",
+    60: "in a GPU's shared memory: `grade sanitize`, `tests/sanitizer/test_sanitize.py`",
+    62: "the list itself, attacked: `tests/replay/test_kernels.py`",
+    74: "kept kernels: `tests/sandbox/test_kernels.py`",
 }
 
 INTRODUCTION = """\
@@ -213,9 +213,9 @@ INTRODUCTION = """\
 
 Made by `python -m tests.attack_table`; do not edit. Every number is an entry of the catalogue of ways in which graders
 of kernels are cheated. A file is named without its ending; it lies in `tests/submissions/` or in an exercise's folder
-under `reference/`, and says in its first line what it must get. `tests/test_attack_table.py` checks that this page says
-what the files say, that no number is missing, that each has a mechanism, and that every attack has an honest twin: a
-file that looks suspicious in the same way, and passes.
+under `reference/`, and says in its first line what it must get. `tests/docs/test_attack_table.py` checks that this page
+says what the files say, that no number is missing, that each has a mechanism, and that every attack has an honest twin:
+a file that looks suspicious in the same way, and passes.
 
 A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
 text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
@@ -226,14 +226,14 @@ that are timed alone.
 
 | folder | run by | where |
 | --- | --- | --- |
-| `attacks/` | `tests/test_attacks.py`, `tests/test_on_gpu.py` | CPU and GPU, except where it says CPU |
-| `hostile/` | `tests/test_attacks.py` | CPU |
-| `escapes/`, `faults/`, `unloadable/` | `tests/test_faults.py` | CPU |
-| `elsewhere/` | `tests/test_attacks_elsewhere.py` | CPU |
+| `attacks/` | `tests/attacks/test_attacks.py`, `tests/test_on_gpu.py` | CPU and GPU, except where it says CPU |
+| `hostile/` | `tests/attacks/test_attacks.py` | CPU |
+| `escapes/`, `faults/`, `unloadable/` | `tests/attacks/test_faults.py` | CPU |
+| `elsewhere/` | `tests/attacks/test_elsewhere.py` | CPU |
 | `gpu/` | `tests/test_on_gpu.py` | GPU |
-| `timing/` | `tests/test_timing_attacks.py` | CPU and GPU, except where it says GPU |
+| `timing/` | `tests/attacks/test_timing.py` | CPU and GPU, except where it says GPU |
 | `<exercise>/wrong/` | `grade check` | CPU and GPU |
-| `controls/`, `<exercise>/honest/` | `tests/test_attacks.py`, `grade check` | CPU and GPU |
+| `controls/`, `<exercise>/honest/` | `tests/attacks/test_attacks.py`, `grade check` | CPU and GPU |
 
 Canaries stand around every grading of the first four rows (`tests/canaries.py`): no file outside the scratch folder may
 change, no listener may be reached, no process and no scratch folder may be left.

@@ -1,4 +1,4 @@
-"""What tests/test_replay_kernels.py runs in processes of their own, interpreting and compiling."""
+"""What tests/replay/test_kernels.py runs in processes of their own, interpreting and compiling."""
 
 from __future__ import annotations
 

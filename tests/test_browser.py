@@ -16,8 +16,8 @@ from grader.classes import page as class_page
 from grader.record import Record, Suspect
 from grader.report import html, index
 from grader.watch.live import Live
-from tests import test_class_page as classes
 from tests.browsing import Visit, browser
+from tests.classes import test_page as classes
 from tests.records import samples
 from tests.test_escaping import everything
 

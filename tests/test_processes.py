@@ -46,7 +46,7 @@ class Pretended:
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     Pretended.log = []
     monkeypatch.setattr(processes, "ForkServer", Pretended)
-    monkeypatch.setattr(processes, "Anchor", Pretended)
+    monkeypatch.setattr(processes, "BaselineProcess", Pretended)
     monkeypatch.setattr(machine, "may_have_gpu", lambda: True)
     monkeypatch.setattr(machine, "has_gpu", lambda: True)
     return Pretended.log

@@ -1,0 +1,166 @@
+"""Workers come and go, hang and lie: no task is lost, and none is given out for ever.
+
+The workers are played by a client that answers from a script; tests/batch/test_whole_batch.py has real ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from grader.batch import team
+from grader.batch.key import Terms
+from grader.batch.team import Started, TaskEnded, Team, Waited, is_open, local_workers
+from grader.batch.work import Task, TaskOutcome, encode, introduce, work
+from grader.errors import GradeError
+
+TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
+GOOD = TaskOutcome(json.dumps({"checks": [{"status": "pass"}]}), worker="tcp://a")
+UNDECIDED = TaskOutcome(json.dumps({"checks": [{"status": "pass"}, {"status": "inconclusive"}]}), worker="tcp://a")
+FAULT = TaskOutcome(trouble="out of paper", worker="tcp://a")
+
+
+class Played:
+    """A future whose end is known."""
+
+    def __init__(self, key: str, status: str, result: str = "", fault: BaseException | None = None) -> None:
+        self.key, self.status, self._result, self._fault = key, status, result, fault
+        self.cancelled = False
+
+    def add_done_callback(self, callback: Callable[[Played], None]) -> None:
+        if self.status != "pending":
+            callback(self)
+
+    def result(self) -> str:
+        return self._result
+
+    def exception(self) -> BaseException | None:
+        return self._fault
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Scripted:
+    """A client whose tasks end as the script says, one entry for each that is given out."""
+
+    def __init__(self, script: Sequence[Any], workers: int = 2) -> None:
+        self._script = list(script)
+        self.given: list[dict[str, Any]] = []
+        self.workers = {f"tcp://{'abcd'[place]}": {"nthreads": 1} for place in range(workers)}
+        self.restarted: list[str] = []
+        self.busy: dict[str, list[str]] = {}
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": self.workers}
+
+    def submit(self, *_: object, key: str, **how: Any) -> Played:
+        self.given.append(how)
+        match self._script.pop(0):
+            case TaskOutcome() as outcome:
+                return Played(key, "finished", encode(outcome))
+            case BaseException() as fault:
+                return Played(key, "error", fault=fault)
+            case "hangs":
+                self.busy = {"tcp://a": [key]}
+                return Played(key, "pending")
+            case status:
+                return Played(key, str(status), result="no JSON")
+
+    def processing(self) -> dict[str, list[str]]:
+        return self.busy
+
+    def restart_workers(self, workers: list[str], **_: object) -> None:
+        self.restarted += workers
+
+
+def ended(script: Sequence[Any], tasks: int = 1, limit_s: float = 60.0) -> tuple[list[TaskEnded], Scripted]:
+    client = Scripted(script)
+    given = [replace(TASK, key=f"k{place}") for place in range(tasks)]
+    return [event for event in Team(client).run(given, limit_s) if isinstance(event, TaskEnded)], client
+
+
+def test_no_more_is_given_out_than_the_workers_do_at_a_time() -> None:
+    events = list(Team(Scripted([GOOD] * 5)).run([replace(TASK, key=f"k{place}") for place in range(5)]))
+    assert [type(event) for event in events[:3]] == [Started, Started, Waited]
+    # One more for each that came out, before that is told: the workers need not wait for it to be kept.
+    assert [type(event) for event in events[3:5]] == [Started, TaskEnded]
+    assert sum(isinstance(event, TaskEnded) for event in events) == 5
+
+
+@pytest.mark.parametrize("first", [FAULT, UNDECIDED, ValueError("of the worker's"), "finished"])
+def test_what_is_not_the_submission_s_fault_is_tried_once_more(first: object) -> None:
+    ((end,), client) = ended([first, GOOD])
+    assert (end.outcome, end.attempts) == (GOOD, 2)
+    assert len(client.given) == 2
+
+
+def test_the_second_try_goes_to_another_worker() -> None:
+    _, client = ended([FAULT, GOOD])
+    assert client.given[0]["workers"] is None
+    assert (client.given[1]["workers"], client.given[1]["allow_other_workers"]) == (["tcp://b"], True)
+
+
+@pytest.mark.parametrize("last", [FAULT, UNDECIDED])
+def test_a_second_failure_is_the_result(last: TaskOutcome) -> None:
+    ((end,), client) = ended([FAULT, last])
+    assert (end.outcome, end.attempts, len(client.given)) == (last, 2, 2)
+
+
+def test_a_task_whose_workers_were_lost_is_not_given_a_third_one() -> None:
+    from distributed.scheduler import KilledWorker
+
+    ((end, other), client) = ended([KilledWorker("k0", None, 1), GOOD], tasks=2)
+    assert end.outcome.trouble == "its worker was lost 2 times"
+    assert other.outcome == GOOD
+    assert len(client.given) == 2
+
+
+def test_a_grading_that_hangs_is_given_up_and_its_worker_starts_anew() -> None:
+    ((end,), client) = ended(["hangs", GOOD], limit_s=0.0)
+    assert client.restarted == ["tcp://a"]
+    assert (end.outcome, end.attempts) == (GOOD, 2)
+    assert client.given[1]["workers"] == ["tcp://b"]
+
+
+def test_a_scheduler_that_went_ends_the_run_in_words() -> None:
+    with pytest.raises(GradeError, match=r"the scheduler must stay until all is graded, but it went; .*--resume"):
+        ended(["cancelled"])
+
+
+def test_workers_that_stay_away_end_the_run_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "_WITHOUT_WORKERS_S", -1.0)
+    monkeypatch.setattr(team, "_POLL_S", 0.01)
+    with pytest.raises(GradeError, match="a worker must be there within"):
+        list(Team(Scripted([], workers=0)).run([TASK]))
+
+
+def test_where_workers_have_gpus_every_grading_takes_one() -> None:
+    client = Scripted([GOOD])
+    client.workers["tcp://a"]["resources"] = {"GPU": 1.0}
+    list(Team(client).run([TASK]))
+    assert client.given[0]["resources"] == {"GPU": 1}
+
+
+def test_a_result_is_open_where_the_grader_or_the_clock_could_not_decide() -> None:
+    assert [is_open(one) for one in (GOOD, UNDECIDED, FAULT, TaskOutcome("no JSON"))] == [False, True, True, True]
+
+
+def test_there_is_a_worker_per_gpu_or_per_core() -> None:
+    assert local_workers(("0", "1")) == ({"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"})
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in local_workers(("7", "9"), 3)] == ["7", "9", "7"]
+    assert local_workers((), 3) == ({}, {}, {})
+    assert local_workers(())
+
+
+def test_a_worker_raises_nothing_and_refuses_what_it_cannot_stand_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert json.loads(work("no task"))["trouble"].startswith("JSONDecodeError")
+    monkeypatch.setenv("GRADE_ROOT", "/nowhere")
+    assert "must be here or above" in json.loads(introduce(True))["trouble"]
+    assert "must be here or above" in json.loads(work(encode(replace(TASK, cpu=True))))["trouble"]

@@ -1,0 +1,315 @@
+"""`grade batch` as a whole: real workers, real gradings, and what is in the folder afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from grader.batch import team
+from grader.batch.ledger import GradingRules, Ledger, assignments, handed_in
+from grader.batch.reading import read, read_batch
+from grader.batch.store import Kept
+from grader.batch.work import Introduction
+from grader.cli import batch as command
+from grader.cli.batch_asked import Asked
+from grader.cli.main import dispatch
+from grader.errors import MissingEnvironment
+from grader.exercise.catalogue import discover, resolve
+from grader.record import from_json
+from grader.report.isolation import FILES
+
+ROOT = Path(__file__).resolve().parents[2]
+ENTRY, _ = resolve(ROOT, "ex_15")
+SOLUTION = ENTRY.solution.read_text(encoding="utf-8")
+WRONG = (ENTRY.folder / "wrong" / "vector_add_last_element.py").read_text(encoding="utf-8")
+STUB = ENTRY.pristine_stub.read_text(encoding="utf-8")
+CRASH = "import os\n\n\ndef vector_add(x, y):\n    os._exit(0)\n"
+FILE = f"{ENTRY.name}.py"
+
+
+def lay(folder: Path, texts: dict[str, str]) -> Path:
+    for student, text in texts.items():
+        (folder / student).mkdir(parents=True, exist_ok=True)
+        (folder / student / FILE).write_text(text, encoding="utf-8")
+    return folder
+
+
+def arguments(source: Path, out: Path, *more: str) -> list[str]:
+    return ["batch", str(source), "--out", str(out), "--cpu", "--part", "vector_add", "--workers", "1", *more]
+
+
+def grade(*given: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADE_ROOT": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "grader", *given], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def verdicts(out: Path) -> dict[str, str]:
+    return {mark.student: mark.status for mark in read(out).marks}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
+    """A class of six with a hidden seed, graded once: (submissions, OUT_DIR, what was said)."""
+    folder = tmp_path_factory.mktemp("class")
+    source = lay(folder / "in", {"ada": SOLUTION, "bob": WRONG, "cy": STUB, "dee": CRASH, "eve": STUB})
+    (source / "mallory").mkdir()
+    (source / "mallory" / FILE).symlink_to("/etc/passwd")
+    (folder / "roster.csv").write_text("id,name\n" + "".join(f"{one},\n" for one in ("ada", "bob", "cy", "dee", "zoe")))
+    done = grade(*arguments(source, folder / "out", "--seed", "hidden", "--roster", str(folder / "roster.csv")))
+    assert done.returncode == 1, done.stderr
+    return source, folder / "out", done.stdout + done.stderr
+
+
+def test_everybody_gets_the_verdict_that_is_theirs(graded: tuple[Path, Path, str]) -> None:
+    _, out, said = graded
+    assert verdicts(out) == {
+        "ada": "pass",
+        "bob": "fail",
+        "cy": "not_implemented",
+        "dee": "crash",
+        "zoe": "missing",
+        "eve": "not_implemented",
+        "mallory": "invalid_submission",
+    }
+    assert "not on the roster: eve, mallory" in said
+    assert "invalid  mallory, ex_15: a submission must be a regular file, got a symbolic link" in said
+    # One line for two who handed in the same text.
+    assert "[4/4]" in said
+    assert "cy and 1 more  ex_15  not_implemented" in said
+
+
+def test_every_record_and_card_names_its_owner(graded: tuple[Path, Path, str]) -> None:
+    _, out, _ = graded
+    for student in ("ada", "bob", "cy", "dee", "eve", "mallory"):
+        record = from_json((out / "records" / student / "ex_15.json").read_text())
+        assert record.submission.student == student
+        assert (out / "cards" / student / "ex_15.html").read_text().startswith("<!doctype html>")
+    assert (out / "submissions" / "bob" / FILE).read_text() == WRONG
+
+
+def test_no_student_s_file_shows_the_hidden_seed(graded: tuple[Path, Path, str]) -> None:
+    _, out, said = graded
+    results = [from_json(path.read_text()) for path in (out / "results").glob("*.json")]
+    secrets = {json.loads((out / "secret.json").read_text())["seed"], *(one.seed for one in results)}
+    secrets |= {check.counterexample.replay for one in results for check in one.checks if check.counterexample}
+    assert len(secrets) > 1
+    shown = said + (out / "batch.json").read_text() + (out / "journal.jsonl").read_text()
+    for folder in ("records", "cards", "submissions"):
+        shown += "".join(path.read_text() for path in (out / folder).rglob("*") if path.is_file())
+    assert not [secret for secret in secrets if secret in shown or secret.rpartition(":")[2] in shown]
+
+
+def test_a_run_that_changes_nothing_grades_nothing_and_writes_nothing(graded: tuple[Path, Path, str]) -> None:
+    _, out, _ = graded
+    before = {path: path.stat().st_mtime_ns for path in (out / "records").rglob("*.json")}
+    # The parts, the seed and the roster are those of the last run.
+    done = grade("batch", "--out", str(out), "--resume", "-q")
+    assert done.stdout.startswith("0 graded in "), done.stderr
+    assert "5 as before" in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in (out / "records").rglob("*.json")} == before
+
+
+def test_an_appeal_is_replayed_on_the_same_bits(
+    graded: tuple[Path, Path, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = graded
+    assert dispatch(["batch", "--out", str(out), "--appeal", "bob"]) == 0
+    said = capfd.readouterr().out
+    assert said.startswith("ex_15: fail, ")
+    line = next(line for line in said.splitlines() if line.startswith("  vector_add.tail fail: grade replay "))
+    replayed = grade(*line.partition(": grade ")[2].split(), *([] if "--cpu" in line else ["--cpu"]))
+    assert replayed.returncode == 1
+    example = next(
+        check.counterexample
+        for path in (out / "results").glob("*.json")
+        for check in from_json(path.read_text()).checks
+        # Others failed at the same case in ways of their own.
+        if (check.id, check.status) == ("vector_add.tail", "fail") and check.counterexample
+        if check.counterexample.replay in line
+    )
+    assert example.rationale in " ".join(replayed.stdout.split())
+
+
+def test_what_was_graded_can_be_exported_and_reported(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
+    _, out, _ = graded
+    assert dispatch(["export", str(out), "--format", "csv", "--out", str(tmp_path / "csv")]) == 0
+    rows = (tmp_path / "csv" / "gradebook.csv").read_text(encoding="utf-8").splitlines()
+    assert {row.split(",")[0] for row in rows[1:]} == {"ada", "bob", "cy", "dee", "eve", "mallory", "zoe"}
+    page = tmp_path / "class.html"
+    assert dispatch(["report", str(out), "--out", str(page)]) == 0
+    assert "bob" in page.read_text(encoding="utf-8")
+
+
+def test_what_changed_is_graded_again_and_overrides_stay(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
+    source, out, _ = graded
+    mine = tmp_path / "out"
+    shutil.copytree(out, mine)
+    changed = tmp_path / "in"
+    shutil.copytree(source, changed, symlinks=True)
+    lay(changed, {"cy": WRONG})
+    shutil.rmtree(changed / "eve")
+    table = tmp_path / "overrides.csv"
+    table.write_text("student,exercise,points,reason,author,time\ndee,ex_15,7,shown in person,prof,\n")
+    done = grade(*arguments(changed, mine, "--overrides", str(table)))
+    # Bob handed in that text, too: nothing is graded.
+    assert done.stdout.startswith("0 graded in "), done.stderr
+    assert verdicts(mine)["cy"] == "fail"
+    assert "eve" not in verdicts(mine)
+    assert not (mine / "records" / "eve" / "ex_15.json").exists()
+    lay(changed, {"cy": f"{STUB}\n# mine\n"})
+    again = grade(*arguments(changed, mine))
+    assert again.stdout.startswith("1 graded in "), again.stderr
+    book = read(mine)
+    assert (book.mark("cy", "ex_15").status, book.mark("dee", "ex_15").points) == ("not_implemented", 7.0)
+
+
+def test_a_published_seed_is_in_every_record(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
+    _, out, _ = graded
+    mine = tmp_path / "out"
+    shutil.copytree(out, mine)
+    assert dispatch(["batch", "--out", str(mine), "--publish"]) == 0
+    seed = json.loads((mine / "secret.json").read_text())["seed"]
+    record = from_json((mine / "records" / "bob" / "ex_15.json").read_text())
+    assert record.seed == seed
+    assert record.command == f"grade ex_15 --seed {seed}"
+    assert any(check.counterexample and check.counterexample.replay for check in record.checks)
+    assert dispatch(["batch", "--out", str(mine), "--publish"]) == 2
+    assert read_batch(mine).seed == seed
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    texts = {f"student_{place}": f"{STUB}# {place}\n" for place in range(5)}
+    source, out = lay(tmp_path / "in", texts), tmp_path / "out"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADE_ROOT": str(ROOT)}
+    journal = out / "journal.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-m", "grader", *arguments(source, out)], env=environment, stderr=subprocess.DEVNULL
+    ) as running:
+        deadline = time.monotonic() + 300
+        while not (journal.is_file() and journal.read_bytes().count(b"\n") >= 1) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGKILL)
+    had = len(list(Kept(out).journal()))
+    assert 1 <= had < 5
+    with journal.open("ab") as file:
+        file.write(b'{"time": "2026')
+    done = grade("batch", "--out", str(out), "--resume", "--workers", "2")
+    assert done.returncode == 3, done.stderr
+    assert set(verdicts(out).values()) == {"not_implemented"}
+    # What was being kept at that moment may be graded twice or stand in no line; nothing else is.
+    assert len(verdicts(out)) == 5
+    assert 4 <= len(list(Kept(out).journal())) <= 6
+
+
+# -- refused before anything runs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--resume", "--fresh"], "at most one of --resume and --fresh must be given"),
+        (["--resume"], "--resume must find what an earlier run left, got none in "),
+        (["--workers", "0"], "--workers must be at least 1, got 0"),
+        (["--workers", "1", "--scheduler", "tcp://x"], "at most one of --workers and --scheduler must be given"),
+        (["--limit-minutes", "0"], "--limit-minutes must be above 0, got 0"),
+        (["--exercise", "ex_51"], "the exercise must be one of "),
+        (["--part", "gelu"], "a part must be one of "),
+        (["--seed", "many"], "a seed must be a number such as 17 or 0x5f, got 'many'"),
+        (["--only", "zoe"], "--only must be failed, changed, or the id of a student who handed in, got 'zoe'"),
+        (["--roster", "gone.csv"], "a table must be readable, got gone.csv: No such file or directory"),
+        (["--publish"], "a folder that `grade batch` wrote must hold batch.json, got "),
+        (["--scheduler", "nowhere"], "a scheduler must answer at nowhere, got: "),
+    ],
+)
+def test_a_bad_command_line_is_refused_in_one_line(
+    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team, "_CONNECT_S", 0.1)
+    source = lay(tmp_path / "in", {"ada": SOLUTION})
+    code = dispatch(["batch", str(source), "--out", str(tmp_path / "out"), "-q", *more])
+    assert code == (4 if "--scheduler" in more and "--workers" not in more else 2)
+    error = capsys.readouterr().err
+    assert error.startswith(f"grade: {said}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("without_cutlass")
+def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in ("ex_15_triton_basics", "ex_17_cutlass_gemm"):
+        (tmp_path / "in" / "ada").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / "ada" / f"{number}.py").write_text("x = 1\n")
+
+    def told(**more: Any) -> str:
+        asked = Asked(str(tmp_path / "in"), "out", **more)
+        command._announce(command.requested(asked, None), asked)
+        return capsys.readouterr().err
+
+    said = "  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: pip install "
+    assert said in told()
+    assert said.replace("blocked_gemm and ", "") in told(exercises=("ex_17",), parts=("gemm",))
+    assert "cannot be judged" not in told(exercises=("ex_15",))
+    # What a cluster's workers have is not to be seen from here.
+    assert "cannot be judged" not in told(scheduler="tcp://a:1")
+
+
+def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
+    asked = Asked(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
+    request = command.requested(asked, None)
+    terms = command._terms_here(asked, request.entries)
+    rules = GradingRules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
+    submitted = request.klass.submissions
+    whole = replace(request.settings, assignments=assignments(rules), submissions=handed_in(submitted, rules))
+    tasks = Ledger(Kept(tmp_path / "out"), whole, rules, submitted).tasks()
+
+    assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
+
+
+def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["batch", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert "somebody must have handed in an exercise (ex_15, " in capsys.readouterr().err
+
+
+def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise() -> None:
+    terms = command._terms_here(Asked(None, "out", cpu=True), {ENTRY.id: ENTRY})
+    asked = Asked(None, "out", cpu=True)
+    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
+
+    class Open:
+        def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
+            return {"tcp://a": Introduction(every, ("process group", "own user", "seccomp"))}
+
+    with pytest.raises(MissingEnvironment) as refused:
+        command._terms_of(Open(), asked)
+    assert FILES in str(refused.value)
+    assert "--allow-unconfined" in str(refused.value)
+    trusting = Asked(None, "out", cpu=True, allow_unconfined=True)
+    assert command._terms_of(Open(), trusting).environment == terms.environment
+
+
+def test_workers_that_differ_are_refused() -> None:
+    asked = Asked(None, "out", cpu=True, allow_unconfined=True)
+    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
+
+    class Mixed:
+        def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
+            other = type(every)(every.grader, every.exercises, '{"gpu": "H200"}')
+            return {"tcp://a": Introduction(every, ()), "tcp://b": Introduction(other, ())}
+
+    with pytest.raises(MissingEnvironment, match=r"all workers must be alike, got .*H200.* at tcp://b and tcp://a"):
+        command._terms_of(Mixed(), asked)

@@ -1,0 +1,278 @@
+"""The shelf at the command line: the list, the solution once it is earned, hints as data, completion, wrong words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.cli import saved
+from grader.cli.every import worst, write_index
+from grader.cli.main import dispatch
+from grader.exercise.catalogue import Entry, discover, resolve
+from grader.exercise.model import check_id
+from grader.record import Record, Status, to_json
+from tests.records import samples
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the exercises; the working directory is in it."""
+    ignored = shutil.ignore_patterns("__pycache__", "wrong", "honest")
+    for folder in ("exercises", "reference"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADE_ROOT", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def entry(tree: Path) -> Entry:
+    return resolve(tree, "ex_15")[0]
+
+
+def keep(entry: Entry, status: Status = "pass") -> Record:
+    """Let the learner's file be one that was graded: all its checks passed, but the first one, which is as given."""
+    text = "# my own work\n"
+    entry.stub.write_text(text)
+    named = [(check_id(part, check), check) for part, check in entry.exercise.checks()]
+    checks = tuple(
+        samples.check(name, check.title, status if i == 0 else "pass", check.points, check.points)
+        for i, (name, check) in enumerate(named)
+    )
+    whole = samples.record(checks, ())
+    record = replace(
+        whole,
+        exercise=replace(whole.exercise, id=entry.id, spec_sha256=entry.sha256()),
+        submission=replace(
+            whole.submission, path=str(entry.stub.resolve()), sha256=hashlib.sha256(text.encode()).hexdigest()
+        ),
+    )
+    saved.card_of(entry).parent.mkdir(exist_ok=True)
+    saved.card_of(entry).with_suffix(".json").write_text(to_json(record))
+    return record
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert dispatch(list(arguments)) == code
+    return capsys.readouterr().out
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    return {row["id"]: row for row in json.loads(said(capsys, "list", "--json"))}
+
+
+def test_the_list_follows_the_file_and_the_record(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rows(capsys)["ex_15"]["state"] == "not started"
+    keep(entry)
+    found = rows(capsys)
+    assert (found["ex_15"]["state"], found["ex_15"]["points"]) == ("done", 100)
+    assert "1 of 5 done" in said(capsys, "list")
+    entry.stub.write_text("# something else\n")
+    assert rows(capsys)["ex_15"]["state"] == "changed"
+    entry.stub.unlink()
+    assert "no file; grade reset ex_15 brings the stub back" in said(capsys, "list")
+
+
+def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["solution", "ex_15"]) == 1
+    told = capsys.readouterr()
+    assert (told.out, "not started" in told.err) == ("", True)
+    keep(entry, "fail")
+    assert dispatch(["solution", "15"]) == 1
+    told = capsys.readouterr()
+    assert "open: vector_add: Right for lengths that fill every block" in told.err
+    keep(entry)
+    assert said(capsys, "solution", "ex_15") == f"{entry.solution}\n"
+    assert said(capsys, "solution", "ex_15", "--print") == entry.solution.read_text()
+    copy = tree / "solutions" / "ex_15_triton_basics.py"
+    assert said(capsys, "solution", "ex_15", "--write") == f"{copy}\n"
+    assert copy.read_text() == entry.solution.read_text()
+    entry.stub.write_text("# broken again\n")
+    assert json.loads(said(capsys, "solution", "ex_15", "--json", code=1))["solution"] is None
+
+
+def test_the_solution_waits_for_parts_that_were_not_judged_and_says_what_to_install(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep(entry)
+    checks = tuple(
+        replace(check, status="skipped_environment", reason="dsl is not installed: pip install dsl", points=0.0)
+        if check.part == "global_sum"
+        else check
+        for check in record.checks
+    )
+    saved.card_of(entry).with_suffix(".json").write_text(to_json(replace(record, checks=checks)))
+    said_of_it = "nothing of global_sum was judged (dsl is not installed: pip install dsl)"
+    assert said_of_it in said(capsys, "list")
+    assert dispatch(["solution", "ex_15"]) == 1
+    assert said_of_it in capsys.readouterr().err
+    assert said_of_it in json.loads(said(capsys, "solution", "ex_15", "--json", code=1))["words"]
+
+
+def test_a_student_bundle_says_that_it_has_no_solution(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(entry)
+    entry.solution.unlink()
+    assert dispatch(["solution", "ex_15"]) == 2
+    assert "a student bundle without that of ex_15" in capsys.readouterr().err
+
+
+def test_hints_are_data_as_well_and_name_the_next_command(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(said(capsys, "hint", "ex_15", "--part", "global_sum", "--level", "2", "--json"))
+    assert [hint["part"] for hint in told["hints"]] == ["global_sum"]
+    assert told["next"] == "grade hint ex_15 --part global_sum --level 3"
+    assert "Next: grade watch ex_15" in said(capsys, "hint", "ex_15", "--level", "3")
+
+
+@pytest.mark.parametrize(
+    ("path", "parts", "name"),
+    [
+        ("exercises/ex_15_triton_basics.py", (), "ex_15"),
+        ("reference/../exercises/ex_15_triton_basics.py", (), "ex_15"),
+        ("exercises/ex_15_triton_basics.py", ("global_sum", "vector_add"), "ex_15-vector_add-global_sum"),
+        (
+            "exercises/ex_15_triton_basics.py",
+            ("vector_add", "row_softmax", "global_sum", "fused_multiply_add"),
+            "ex_15",
+        ),
+        ("ada.py", (), "ex_15-ada"),
+        ("ada.py", ("vector_add",), "ex_15-ada-vector_add"),
+        ("a b/../$(x)\n.. .py", (), "ex_15-_x_"),
+        ("bj\udcf6rn.py", (), "ex_15-bj_rn"),
+        (f"{'ö' * 120}.py", (), f"ex_15-{'ö' * 50}"),
+    ],
+    ids=["own", "own by a detour", "parts", "every part", "file", "file and part", "signs", "no UTF-8", "long"],
+)
+def test_a_part_and_another_file_have_scorecards_of_their_own(
+    entry: Entry, tree: Path, path: str, parts: tuple[str, ...], name: str
+) -> None:
+    assert saved.card_for(entry, Path(path), parts) == tree / "scorecards" / f"{name}.html"
+
+
+def test_attempts_are_texts_that_were_tried(entry: Entry) -> None:
+    record = keep(entry, "fail")
+    assert saved.note_attempt(entry, record) == 1
+    assert saved.note_attempt(entry, record) == 1
+    other = replace(record, submission=replace(record.submission, sha256="0" * 64))
+    assert saved.note_attempt(entry, other) == 2
+    elsewhere = replace(other, submission=replace(other.submission, path="/elsewhere.py", sha256="1" * 64))
+    assert saved.note_attempt(entry, elsewhere) == 2
+    broken = replace(
+        record,
+        submission=replace(record.submission, sha256="2" * 64),
+        checks=tuple(replace(check, status="invalid_submission") for check in record.checks),
+    )
+    assert saved.note_attempt(entry, broken) == 2
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ([0, 0], 0),
+        ([0, 4], 0),
+        ([4, 4], 4),
+        ([0, 3, 4], 3),
+        ([3, 1, 0], 1),
+        ([1, 2], 2),
+        ([1, 5, 2], 5),
+        ([], 4),
+    ],
+)
+def test_the_exit_code_of_all_is_the_worst_and_what_a_machine_lacks_is_no_failure(codes: list[int], code: int) -> None:
+    assert worst(codes) == code
+
+
+def test_the_index_links_to_the_scorecards_and_shows_how_far_everything_is(entry: Entry, tree: Path) -> None:
+    keep(entry)
+    saved.card_of(entry).write_text("<!doctype html>")
+    page = write_index(discover(tree)).read_text()
+    assert "1 of 5 exercises done; 100 of 100 points" in page
+    assert '<a href="ex_15.html">Triton basics</a>' in page
+    assert "<code>grade solution ex_15</code>" in page
+    assert "<code>grade watch ex_16</code>" in page
+    assert "<script" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+# -- words and completion --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("wathc", "watch"), ("lst", "list"), ("hnt", "hint"), ("solutoin", "solution")]
+)
+def test_a_mistyped_command_is_asked_about(
+    tree: Path, capsys: pytest.CaptureFixture[str], word: str, meant: str
+) -> None:
+    assert dispatch([word, "ex_15"]) == 2
+    assert capsys.readouterr().err.endswith(f"got '{word}'; did you mean {meant}?\n")
+
+
+def completions(tree: Path, *words: str) -> list[str]:
+    """What bash would offer for the last word, with the script that we print and a command that is this grade."""
+    (tree / "bin").mkdir(exist_ok=True)
+    command = tree / "bin" / "grade"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grader "$@"\n')
+    command.chmod(0o755)
+    script = (
+        'eval "$(grade completion bash)"\n'
+        'COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _grade_completion grade; printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tree / 'bin'}:{os.environ['PATH']}"}
+    shell = ["bash", "--norc", "-c", script, "bash", "grade", *words]
+    return subprocess.run(shell, cwd=tree, capture_output=True, text=True, env=given, check=True).stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the script is one for bash")
+def test_bash_completes_commands_exercises_options_and_parts(tree: Path) -> None:
+    assert completions(tree, "wa") == ["watch"]
+    first = completions(tree, "")
+    assert {"watch", "all", "solution", "ex_15"} <= set(first)
+    assert "--seed" in completions(tree, "ex_15", "--s")
+    assert completions(tree, "hint", "ex_15", "--part", "g") == ["global_sum"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_a_script(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    assert "_GRADE_COMPLETE" in said(capsys, "completion", shell)
+
+
+def test_another_shell_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["completion", "tcsh"]) == 2
+    assert capsys.readouterr().err == "grade: the shell must be one of bash, zsh, fish, got 'tcsh'\n"
+
+
+# -- every exercise --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tree: Path) -> Path:
+    """Two exercises, of which one has no file any more."""
+    for entry in discover(tree):
+        if entry.id not in ("ex_15", "ex_16"):
+            shutil.rmtree(entry.folder)
+    (tree / "exercises" / "ex_16_triton_gemm.py").unlink()
+    return tree
+
+
+def test_all_goes_on_after_a_missing_file_and_gives_one_document(small: Path) -> None:
+    command = [sys.executable, "-m", "grader", "all", "--cpu", "-q", "--json", "-"]
+    given = {**os.environ, "PYTHONPATH": str(ROOT)}
+    graded = subprocess.run(command, cwd=small, capture_output=True, text=True, env=given, check=False)
+    assert graded.returncode == 2, graded.stderr
+    document = json.loads(graded.stdout)
+    assert (document["schema"], document["exit_code"]) == ("grade/all/v1", 2)
+    first, second = document["exercises"]
+    assert (first["id"], first["record"]["verdict"]) == ("ex_15", "not_implemented")
+    assert (second["record"], "grade reset ex_16" in second["why"]) == (None, True)
+    page = (small / "scorecards" / "index.html").read_text()
+    assert "0 of 2 exercises done" in page

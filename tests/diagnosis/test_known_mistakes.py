@@ -1,0 +1,183 @@
+"""Usual mistakes are recognised by the values, or the rounding errors, they lead to; nothing else is taken for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.known_mistakes import _explains, foreseen_clues, foreseen_in, rounding_clues
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.model import Agrees, Part
+from grader.exercise.plan import default_seed, draw
+from grader.judge.clue import Clue
+from grader.judge.compare import compare
+from grader.judge.failures import WrongCall
+from grader.judge.tolerance import ulp
+from grader.judge.truth import Expected, Foreseen, Truth
+from grader.protocol.messages import Recipe, Returned
+from grader.sandbox.outcome import Finished
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TRUTH = torch.linspace(1.0, 2.0, 16, dtype=torch.float64).reshape(2, 8)
+OUTPUT = Expected("y", TRUTH, torch.float16, 2 * ulp(TRUTH, torch.float16))
+HALVED = Foreseen("Looks as if y is halved", "Do not.", (TRUTH / 2,), "wrong_factor")
+
+
+def explains(mistake: torch.Tensor, got: torch.Tensor) -> bool:
+    return _explains(mistake, got, compare(got, OUTPUT).wrong, OUTPUT)
+
+
+def seen(got: torch.Tensor, output: Expected = OUTPUT) -> WrongCall:
+    answer = cast("Returned", SimpleNamespace())
+    raw = got.contiguous().view(torch.uint8).numpy().tobytes()
+    return WrongCall(Recipe("part", {}, 0), Finished(answer, (raw,)), (output,))
+
+
+def test_the_mistakes_values_but_for_their_rounding_are_recognised() -> None:
+    assert explains(TRUTH / 2, (TRUTH / 2).half())
+
+
+def test_an_error_that_is_small_beside_the_mistakes_is_not_taken_for_it() -> None:
+    assert not explains(TRUTH * 1.004, (TRUTH * 1.003).half())
+
+
+def test_a_mistake_that_would_spoil_more_than_is_wrong_is_not_named() -> None:
+    got = TRUTH.half()
+    got[0] /= 2
+    assert not explains(TRUTH / 2, got)
+    assert explains(torch.cat([TRUTH[:1] / 2, TRUTH[1:]]), got)
+
+
+def test_nan_and_infinities_are_recognised_where_the_mistake_has_them() -> None:
+    got = TRUTH.half()
+    got[0] = torch.nan
+    assert explains(TRUTH.masked_fill(got.isnan(), torch.nan), got)
+    assert not explains(TRUTH / 2, got)
+
+
+def test_what_is_allowed_of_large_values_makes_no_small_number_equal_to_zero() -> None:
+    large = Expected("y", TRUTH * 1e30, torch.float32, TRUTH * 1e24)
+    got = torch.full_like(TRUTH, 65504.0).float()
+    assert not _explains(torch.zeros_like(TRUTH), got, compare(got, large).wrong, large)
+
+
+class Foresees:
+    """A truth that foresees these mistakes and roundings."""
+
+    def __init__(self, *mistakes: Foreseen, roundings: tuple[tuple[str, torch.Tensor], ...] = ()) -> None:
+        self.mistakes, self.rounded = mistakes, roundings
+
+    def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
+        yield from self.mistakes
+
+    def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[torch.Tensor, ...]]]:
+        for kind, value in self.rounded:
+            yield kind, (value.double(),)
+
+
+def named(got: torch.Tensor, *mistakes: Foreseen) -> list[Clue]:
+    one = seen(got)
+    found = foreseen_in(cast("Truth", Foresees(*mistakes)), cast("Part", None), one)
+    return list(foreseen_clues(found, one))
+
+
+def test_an_answer_that_is_a_mistakes_is_no_guess() -> None:
+    (clue,) = named((TRUTH / 2).half(), HALVED)
+    assert (clue.kind, clue.title, clue.help, clue.confirmed) == ("wrong_factor", HALVED.title, "Do not.", True)
+
+
+def test_of_one_kind_one_mistake_is_named() -> None:
+    assert len(named((TRUTH / 2).half(), HALVED, HALVED)) == 1
+    assert named(TRUTH.half() + 1, HALVED) == []
+
+
+@pytest.mark.parametrize("value", [0.0, torch.nan])
+def test_zeros_and_nan_could_be_anything_s(value: float) -> None:
+    nothing = torch.full_like(TRUTH, value)
+    (clue,) = named(nothing.half(), Foreseen("Looks like nothing", "", (nothing,), "zeros"))
+    assert not clue.confirmed
+    assert clue.weight < 0.5
+
+
+def test_memory_that_was_left_as_it_is_could_be_anything_s() -> None:
+    one = seen((TRUTH / 2).half())
+    found = foreseen_in(cast("Truth", Foresees(HALVED)), cast("Part", None), one)
+    (clue,) = foreseen_clues(found, one, untouched=True)
+    assert not clue.confirmed
+    assert clue.weight < 0.5
+
+
+# -- roundings -------------------------------------------------------------------------------------------------------
+
+NUMBERS = torch.randn(4, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+EXACT = Expected("y", NUMBERS, torch.float32, torch.full_like(NUMBERS, 1e-6))
+
+
+def rounded_like(got: torch.Tensor, *foreseen: tuple[str, torch.Tensor]) -> dict[str, tuple[float, bool]]:
+    truth = cast("Truth", Foresees(roundings=foreseen))
+    clues = rounding_clues(truth, cast("Part", None), seen(got.float(), EXACT))
+    return {clue.kind: (clue.weight, clue.confirmed) for clue in clues}
+
+
+def test_errors_that_are_a_rounding_s_element_by_element_are_no_guess() -> None:
+    half, brain = NUMBERS.half(), NUMBERS.bfloat16()
+    found = rounded_like(half.float(), ("rounded_intermediate", half), ("low_precision_sum", brain))
+    assert found == {"rounded_intermediate": (1.0, True)}
+
+
+def test_errors_of_another_rounding_of_the_same_size_are_a_weak_guess() -> None:
+    other = NUMBERS + (NUMBERS.flip(1).half().double() - NUMBERS.flip(1))
+    found = rounded_like(other, ("low_precision_sum", NUMBERS.half()))
+    assert found == {"low_precision_sum": (0.4, False)}
+
+
+def test_errors_of_another_size_point_to_no_rounding() -> None:
+    assert rounded_like(NUMBERS * 1.5, ("low_precision_sum", NUMBERS.half())) == {}
+
+
+def test_errors_of_a_few_elements_are_not_a_rounding_s_of_all() -> None:
+    size = float((NUMBERS.half().double() - NUMBERS).norm())
+    other = NUMBERS.clone()
+    other[2, 5] += size / 2
+    other[2, 6] -= size / 2
+    assert rounded_like(other, ("low_precision_sum", NUMBERS.half())) == {}
+
+
+# -- what the exercises foresee --------------------------------------------------------------------------------------
+
+
+def size_of(case: Case) -> int:
+    return prod(max(value, 1) for value in case.values() if isinstance(value, int))
+
+
+@pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
+def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_forms(entry: Entry) -> None:
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    kinds = known_kinds(entry.exercise.kinds)
+    found = 0
+    for planned in draw(entry.exercise, default_seed(entry.id), gpu=False).checks:
+        if not isinstance(planned.check.rule, Agrees) or planned.part.on == "gpu":
+            continue
+        # Small ones: what is foreseen of a long row takes long.
+        for one in sorted(planned.cases, key=lambda one: size_of(one.case))[:2]:
+            recipe = Recipe(planned.part.name, dict(one.case), one.seed)
+            shapes = [output.value.shape for output in truth.expect(planned.part, recipe)]
+            every: list[tuple[str, tuple[Any, ...]]] = list(truth.roundings(planned.part, recipe))
+            for mistake in truth.foreseen(planned.part, recipe):
+                assert mistake.title[0].isupper(), mistake.title
+                assert mistake.help.endswith((".", "?")), mistake.help
+                every.append((mistake.kind, mistake.outputs))
+            for kind, outputs in every:
+                assert kind in kinds, kind
+                assert [output.shape for output in outputs] == shapes, (planned.id, one.case, kind)
+            found += len(every)
+    assert found > 0

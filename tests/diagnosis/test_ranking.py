@@ -1,0 +1,182 @@
+"""Clues become a few suspects, the likeliest first; planted mistakes are told by their true causes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.author import claim_of, label_fault
+from grader.diagnosis.kinds import GENERAL, known_kinds
+from grader.diagnosis.ranking import explained, suspects_of, together
+from grader.exercise.cases import Choice, Size, Space
+from grader.exercise.catalogue import Entry, discover, resolve
+from grader.exercise.causes import Contrast
+from grader.exercise.plan import default_seed, draw
+from grader.grading import Job, grade
+from grader.judge.bench import TriedCase
+from grader.judge.clue import Clue, sure
+from grader.record import Cause, CheckResult, Suspect
+from grader.sandbox.server import ForkServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SPACE = Space({"N": Size(1, 4096), "layout": Choice(("rows", "columns"))})
+LAYOUT = Contrast("layout", "strides_ignored", "that do not lie row after row")
+
+
+def ranked(
+    *clues: Clue,
+    elsewhere: tuple[Clue, ...] = (),
+    tried: tuple[TriedCase, ...] = (),
+    declared: tuple[Contrast, ...] = (),
+) -> tuple[Suspect, ...]:
+    return suspects_of(clues, elsewhere, tried, SPACE, declared, GENERAL)
+
+
+def kinds(suspects: tuple[Suspect, ...]) -> list[str]:
+    return [one.kind for one in suspects]
+
+
+def test_the_likeliest_comes_first_and_what_is_unlikely_is_left_out() -> None:
+    clues = Clue("overflow", 0.4), Clue("missing_mask", 0.7), Clue("wrong_axis", 0.1)
+    assert kinds(ranked(*clues)) == ["missing_mask", "overflow"]
+
+
+def test_clues_that_agree_strengthen_each_other() -> None:
+    clues = Clue("overflow", 0.5), Clue("clamped", 0.6), Clue("overflow", 0.5)
+    assert kinds(ranked(*clues)) == ["overflow", "clamped"]
+
+
+def test_what_is_sure_comes_before_every_guess() -> None:
+    suspects = ranked(Clue("overflow", 0.9), sure("clamped", "All are 65504."))
+    assert [(one.kind, one.confirmed) for one in suspects] == [("clamped", True), ("overflow", False)]
+
+
+def test_a_guess_says_looks_like_and_a_certainty_does_not() -> None:
+    guess, certain = ranked(Clue("clamped", 0.9)), ranked(sure("clamped"))
+    assert guess[0].title == "Looks like values that are cut off at a limit"
+    assert certain[0].title == "Values that are cut off at a limit"
+    assert guess[0].help == GENERAL["clamped"].help
+
+
+def test_a_clue_with_words_of_its_own_is_quoted() -> None:
+    (one,) = ranked(Clue("clamped", 0.9, "So.", title="Looks as if", help="Do."))
+    assert (one.title, one.help, one.evidence) == ("Looks as if", "Do.", "So.")
+
+
+def test_no_more_than_four_are_offered_and_nothing_for_nothing() -> None:
+    names = list(GENERAL)[:9]
+    assert len(ranked(*(Clue(name, 0.5) for name in names))) == 4
+    assert ranked() == ()
+    assert ranked(Clue("overflow", 0.2)) == ()
+
+
+def test_what_another_check_has_confirmed_is_likely_here_and_no_more() -> None:
+    (one,) = ranked(elsewhere=(sure("not_cleared", "It grows."), Clue("race", 0.9)))
+    assert (one.kind, one.confirmed) == ("not_cleared", False)
+    assert one.evidence == "In another check: it grows."
+
+
+def cases(*failing: bool) -> tuple[TriedCase, ...]:
+    layouts = ("rows", "rows", "rows", "columns", "columns")
+    return tuple(TriedCase(SPACE.case(N=128, layout=one), bad) for one, bad in zip(layouts, failing, strict=True))
+
+
+def test_contrast_joins_what_values_say_and_refutes_it() -> None:
+    by_values = Clue("strides_ignored", 0.4), Clue("missing_mask", 0.5)
+    only_columns = ranked(*by_values, tried=cases(False, False, False, True, True), declared=(LAYOUT,))
+    everywhere = ranked(*by_values, tried=cases(True, True, True, True, True), declared=(LAYOUT,))
+    assert kinds(only_columns)[0] == "strides_ignored"
+    assert kinds(everywhere) == []
+    firm = Clue("missing_mask", 0.5, firm=True)
+    assert kinds(ranked(firm, tried=cases(True, True, True, True, True))) == ["missing_mask"]
+
+
+def test_a_contrast_of_another_part_is_not_asked() -> None:
+    own = Contrast("layout", "strides_ignored", "so", part="backward")
+    tried = cases(False, False, False, True, True)
+    assert suspects_of((), (), tried, SPACE, (own,), GENERAL, "forward") == ()
+    assert suspects_of((), (), tried, SPACE, (own,), GENERAL, "backward") != ()
+
+
+def test_what_only_some_failing_cases_show_is_less_likely_and_not_sure() -> None:
+    whole = together([[sure("clamped")], [sure("clamped")]])
+    half = together([[sure("clamped")], [Clue("overflow", 0.5)]])
+    assert [(clue.weight, clue.confirmed) for clue in whole] == [(1.0, True)]
+    assert {clue.kind: (clue.weight, clue.confirmed) for clue in half} == {
+        "clamped": (0.5, False),
+        "overflow": (0.25, False),
+    }
+
+
+def test_the_first_suspect_is_what_the_card_says() -> None:
+    suspects = (Suspect("clamped", "Looks like a limit", "So.", "Where?"), Suspect("overflow", "Inf", "", "How?"))
+    cause = explained(Cause("mismatch", "Wrong values", "y: all wrong."), suspects, "In step 2: ", "Look back.")
+    assert (cause.title, cause.help) == ("In step 2: Looks like a limit", "Look back. Where?")
+    assert (cause.kind, cause.rationale, cause.suspects) == ("mismatch", "y: all wrong.", suspects)
+    assert explained(cause, ()) is cause
+    seen = explained(Cause("out_of_bounds", "A load outside x", "Line 3."), suspects)
+    assert seen.title == "A load outside x: looks like a limit"
+
+
+# -- the vocabulary and the labels -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
+def test_every_planted_mistake_says_its_true_cause_by_a_known_kind(entry: Entry) -> None:
+    faults = {path.stem: label_fault(claim_of(path), entry) for path in entry.wrong}
+    assert {name: fault for name, fault in faults.items() if fault} == {}
+
+
+@pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
+def test_contrasts_point_to_known_kinds_and_no_exercise_hides_a_general_one(entry: Entry) -> None:
+    own = {kind.name for kind in entry.exercise.kinds}
+    assert not own & set(GENERAL), "an exercise's kind must not hide a general one"
+    pointed = {one.kind for one in entry.exercise.contrasts}
+    assert pointed <= set(known_kinds(entry.exercise.kinds))
+
+
+# -- planted mistakes, one for every kind of rule --------------------------------------------------------------------
+
+TOLD = [
+    ("ex_15", "global_sum_never_cleared", "not_cleared"),
+    ("ex_15", "global_sum_overwrites", "stores_collide"),
+    ("ex_15", "row_softmax_ignores_stride", "strides_ignored"),
+    ("ex_15", "row_softmax_three_passes", "read_again"),
+    ("ex_15", "vector_add_clamped", "clamped"),
+    ("ex_15", "vector_add_floor_grid", "remainder_skipped"),
+    ("ex_16", "fused_no_bias", "bias_missing"),
+    ("ex_16", "matmul_tf32", "tf32"),
+    ("ex_18", "forward_causal_top_left", "causal_alignment"),
+    ("ex_19", "append_keys_twice", "operand_mixed_up"),
+    ("ex_19", "decode_half_accumulator", "low_precision_sum"),
+]
+
+
+@pytest.mark.parametrize(("exercise", "name", "kind"), TOLD)
+def test_a_planted_mistake_is_told_by_its_cause(exercise: str, name: str, kind: str, server: ForkServer) -> None:
+    entry, _ = resolve(ROOT, exercise)
+    path = entry.folder / "wrong" / f"{name}.py"
+    claim = claim_of(path)
+    part = frozenset({claim.check.partition(".")[0]})
+    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=part)
+    job = Job(
+        entry,
+        str(path),
+        path.read_text(encoding="utf-8"),
+        # The first check is where a call is made once more.
+        replace(plan, checks=tuple(one for one in plan.checks if one.id in (claim.check, plan.checks[0].id))),
+        "",
+        "",
+        shrink=False,
+        timed=False,
+        compiled=False,
+    )
+    named: CheckResult = next(one for one in grade(job, server).checks if one.id == claim.check)
+    assert claim.causes == (kind,)
+    assert named.cause is not None
+    first = named.cause.suspects[0]
+    assert first.kind == kind, named.cause.suspects
+    assert named.cause.title.lower().endswith(first.title.lower())
+    assert 1 <= len(named.cause.suspects) <= 4

@@ -1,0 +1,47 @@
+"""docs/causes.md: its figures and misses, and that every mistake that changes a solution can still be made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.causes import Named, Result, changed, page, table
+from grader.diagnosis.kinds import known_kinds
+from grader.exercise.catalogue import Entry, discover
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = (
+    Result("ex_15", "planted", Named("a", "p.c", ("zeros",), ("zeros", "clamped"))),
+    Result("ex_15", "planted", Named("b", "p.c", ("clamped", "overflow"), ("zeros", "overflow"))),
+    Result("ex_18", "held out", Named("c", "p.c", ("race",), ())),
+)
+
+
+def test_the_table_counts_first_and_among_three_by_source_and_exercise() -> None:
+    lines = table(RESULTS).splitlines()[2:]
+    assert lines == [
+        "| planted, ex_15 | 2 | 1 (50%) | 2 (100%) | 0 |",
+        "| **planted, all** | 2 | 1 (50%) | 2 (100%) | 0 |",
+        "| held out, ex_18 | 1 | 0 (0%) | 0 (0%) | 1 |",
+        "| **held out, all** | 1 | 0 (0%) | 0 (0%) | 1 |",
+    ]
+
+
+def test_the_page_lists_every_miss_with_its_reason_and_the_whole_vocabulary() -> None:
+    text = page(RESULTS, discover(ROOT), {"ex_15/b": "Because."})
+    assert "| ex_15/b | clamped or overflow | zeros, overflow | Because. |" in text
+    assert "| ex_18/c (held out) | race | none |  |" in text
+    assert "ex_15/a" not in text
+    for entry in discover(ROOT):
+        assert all(f"| `{kind}` |" in text for kind in known_kinds(entry.exercise.kinds))
+
+
+@pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
+def test_every_change_of_a_solution_can_be_made_and_has_a_known_cause(entry: Entry) -> None:
+    mistakes = [*changed(entry, seen=True), *changed(entry, seen=False)]
+    assert len({one.name for one in mistakes}) == len(mistakes)
+    for one in mistakes:
+        compile(one.source, one.name, "exec")
+        assert set(one.causes) <= set(known_kinds(entry.exercise.kinds)), one.name
+        assert entry.exercise.part(one.part) is not None

@@ -1,0 +1,176 @@
+"""The contract that every discovered exercise keeps; what needs a fork server is `grade check --all`, run by tox."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from grader.author import claim_of, parts_in
+from grader.exercise.cases import Size
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.model import Part, check_id
+from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw
+from grader.exercise.tensors import bytes_of
+from grader.judge.compare import compare
+from grader.judge.truth import Truth
+from grader.protocol.messages import Recipe
+from grader.record import Status
+
+ROOT = Path(__file__).resolve().parents[2]
+ENTRIES = discover(ROOT)
+PARTS = [(entry, part) for entry in ENTRIES for part in entry.exercise.parts]
+CHECKS = [
+    (entry, planned) for entry in ENTRIES for planned in draw(entry.exercise, default_seed(entry.id), gpu=True).checks
+]
+
+every_exercise = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+
+
+def each(pairs: Sequence[tuple[Entry, Any]], name: str) -> pytest.MarkDecorator:
+    """A test of every part or check."""
+    ids = [getattr(one, "id", "") or one.name for _, one in pairs]
+    return pytest.mark.parametrize(("entry", name), pairs, ids=ids)
+
+
+every_part = each(PARTS, "part")
+# Those that choose among things are asked about the sizes that were measured.
+every_computing_part = each([pair for pair in PARTS if not pair[1].chooses], "part")
+WITH_CASES = [pair for pair in CHECKS if pair[1].cases]
+every_check = each(WITH_CASES, "planned")
+every_choosing_check = each([pair for pair in WITH_CASES if pair[1].part.chooses], "planned")
+every_computing_check = each([pair for pair in WITH_CASES if not pair[1].part.chooses], "planned")
+
+
+def functions(path: Path) -> dict[str, ast.FunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_there_are_exercises() -> None:
+    assert ENTRIES
+
+
+@every_exercise
+def test_the_learners_file_is_the_pristine_stub(entry: Entry) -> None:
+    assert entry.stub.read_bytes() == entry.pristine_stub.read_bytes()
+
+
+@every_exercise
+def test_there_are_enough_mistakes_and_honest_variants_and_each_mistake_names_a_check(entry: Entry) -> None:
+    known = {check_id(part, check) for part, check in entry.exercise.checks()}
+    claims = [claim_of(path) for path in entry.wrong]
+    assert len(claims) >= 12
+    assert len(entry.honest) >= 5
+    assert {claim.check for claim in claims} <= known
+    assert {claim.status for claim in claims} <= {*Status.__args__, "partly"}
+    assert len(set(claims)) == len(claims)
+
+
+@every_exercise
+def test_every_part_has_a_mistake_and_an_honest_variant_of_its_own(entry: Entry) -> None:
+    names = {part.name for part in entry.exercise.parts}
+    assert {claim_of(path).check.partition(".")[0] for path in entry.wrong} == names
+    assert {name for path in entry.honest for name in parts_in(path, entry)} == names
+
+
+@every_exercise
+def test_every_file_of_the_folder_begins_with_a_docstring(entry: Entry) -> None:
+    for path in entry.folder.rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+@every_part
+def test_stub_and_solution_define_the_part_with_the_arguments_of_the_specification(entry: Entry, part: Part) -> None:
+    for path in (entry.pristine_stub, entry.solution):
+        defined = functions(path)[part.name]
+        assert tuple(argument.arg for argument in defined.args.args[: len(part.arguments)]) == part.arguments
+
+
+@every_part
+def test_the_stub_says_what_the_part_takes_gives_and_means(entry: Entry, part: Part) -> None:
+    text = ast.get_docstring(functions(entry.pristine_stub)[part.name]) or ""
+    for heading in ("Inputs:", "Output:", "Definition:"):
+        assert heading in text
+    for argument in part.arguments:
+        assert f"{argument}:" in text
+
+
+@every_computing_part
+def test_some_case_has_a_size_of_one_and_some_case_no_power_of_two(entry: Entry, part: Part) -> None:
+    sizes = [
+        int(one.case[name])
+        for _, planned in CHECKS
+        if planned.part is part and planned.space
+        for one in planned.cases
+        for name, domain in planned.space.axes.items()
+        if isinstance(domain, Size)
+    ]
+    # Where sizes come in eights, eight is the one.
+    least = min(
+        domain.low or domain.multiple_of
+        for check in part.checks
+        if check.cases
+        for domain in check.cases.space.axes.values()
+        if isinstance(domain, Size)
+    )
+    assert least in sizes
+    assert any(size & (size - 1) for size in sizes)
+
+
+@every_choosing_check
+def test_most_cases_have_costs_that_were_measured_and_the_others_none(entry: Entry, planned: PlannedCheck) -> None:
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    measured = 0
+    for one in planned.cases:
+        offers = truth.offers(planned.part, Recipe(planned.part.name, dict(one.case), one.seed))
+        known = [offer.ratio for offer in offers if not isnan(offer.ratio)]
+        assert not known or min(known) == 1
+        measured += bool(known)
+    assert measured > len(planned.cases) / 2
+
+
+@every_computing_check
+def test_the_oracle_is_wide_plain_and_on_the_cpu_and_honest_code_is_within_its_tolerance(
+    entry: Entry, planned: PlannedCheck
+) -> None:
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    for one in planned.cases:
+        for output in truth.expect(planned.part, Recipe(planned.part.name, dict(one.case), one.seed)):
+            if output.dtype.is_floating_point:
+                assert output.value.dtype == torch.float64
+            assert output.value.device.type == "cpu"
+            assert bool((output.allowed >= 0).all())
+            rounded = output.value.to(output.dtype)
+            assert compare(rounded, output).agrees, one.case
+
+
+@every_check
+def test_inputs_are_the_same_bits_every_time_and_others_for_another_seed(entry: Entry, planned: PlannedCheck) -> None:
+    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    # A single thing has one order only, and a constant one value.
+    one = max(planned.cases, key=lambda planned_case: _different(truth.inputs(_recipe(planned, planned_case))))
+
+    def built(seed: int) -> list[bytes]:
+        values = truth.inputs(Recipe(planned.part.name, dict(one.case), seed))
+        return [
+            bytes_of(value).numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode() for value in values
+        ]
+
+    assert built(one.seed) == built(one.seed)
+    assert built(one.seed) != built(one.seed + 1)
+
+
+def _different(values: Sequence[object]) -> tuple[int, int]:
+    """How many different elements the tensors among these have, and how long all of them are in words."""
+    return sum(value.unique().numel() for value in values if isinstance(value, Tensor)), len(str(values))
+
+
+def _recipe(planned: PlannedCheck, one: PlannedCase) -> Recipe:
+    return Recipe(planned.part.name, dict(one.case), one.seed)

@@ -1,0 +1,128 @@
+"""What the loop shows, and what is sent to a terminal so that it shows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.progress import Standing
+from grader.record import Counterexample
+from grader.watch.screen import Paper, Screen, draw, paint, plain
+from grader.watch.state import Graded, Heard, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
+from tests.records import samples
+from tests.watch.test_state import FAILED, PASSED, SUBJECT, UNDONE, after, failing, record
+
+PLAIN = Paper(width=80)
+DONE = (Standing("done"), Standing("begun"))
+
+
+def text(screen: Screen) -> str:
+    return screen.body + "\n".join(screen.footer)
+
+
+def test_before_anything_slow_the_file_is_named() -> None:
+    assert draw(State(SUBJECT), PLAIN).body.startswith("Checking /learner/ex_1.py")
+    assert draw(after(Saved("a")), PLAIN).body.startswith("Checking /learner/ex_1.py  sha256 ca978112ca1b")
+
+
+def test_results_are_appended_so_that_nothing_flickers() -> None:
+    one, two = after(Saved("a"), Heard(1, PASSED)), after(Saved("a"), Heard(1, PASSED), Heard(1, FAILED))
+    before, now = draw(one, PLAIN), draw(two, PLAIN)
+    sent = paint(before, now)
+    assert "\x1b[2J" not in sent
+    assert sent.count("Tail") == 1
+    assert "Full" not in sent
+
+
+def test_another_text_clears_the_screen() -> None:
+    sent = paint(draw(after(Saved("a")), PLAIN), draw(after(Saved("a"), Saved("b")), PLAIN))
+    assert sent.startswith("\x1b[H\x1b[2J")
+
+
+def test_nothing_is_sent_when_nothing_changed() -> None:
+    screen = draw(failing(), PLAIN)
+    assert paint(screen, screen) == ""
+
+
+def test_going_back_over_the_footer_is_as_far_as_the_footer_is_high() -> None:
+    sent = paint(Screen("a\n", ("", "b", "c")), Screen("a\nx\n", ("", "d")))
+    assert sent == "\r\x1b[2A\x1b[Jx\n\nd"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120])
+@pytest.mark.parametrize("polls", [True, False])
+def test_no_line_of_the_footer_is_as_wide_as_the_terminal(width: int, polls: bool) -> None:
+    asking, _ = step(failing(), Pressed("x"))
+    for state in (State(SUBJECT, UNDONE), after(Saved("a")), failing(), asking):
+        shown = replace(state, polls=polls, told="Your file: /a/rather/long/path/to/a/backup.py.bak")
+        assert all(len(line) < width for line in draw(shown, Paper(width=width)).footer)
+
+
+def test_the_keys_are_on_every_screen_and_only_where_there_are_keys() -> None:
+    for state in (State(SUBJECT), after(Saved("a")), failing()):
+        assert "q quit" in draw(state, PLAIN).footer[-1]
+        assert "q quit" not in text(draw(state, replace(PLAIN, keys=False)))
+
+
+def test_without_colour_there_is_no_escape_and_without_unicode_no_other_letter() -> None:
+    state = after(Pressed("h"), start=failing())
+    shown = text(draw(state, Paper(width=60, ascii_only=True)))
+    assert "\x1b" not in shown
+    assert shown.isascii()
+
+
+def test_what_a_path_holds_cannot_steer_the_terminal() -> None:
+    subject = WatchedExercise("ex_1", "T", "/learner/\x1b[2J\nevil.py", {}, ("ex_1",))
+    assert "\x1b" not in text(draw(State(subject), PLAIN))
+
+
+def test_the_card_of_what_fails_first_is_shown_and_the_other_parts_take_a_line() -> None:
+    other = samples.check("q.full", "Of another part", "fail")
+    shown = draw(after(Saved("a"), Graded(1, record(FAILED, other), 1, UNDONE)), PLAIN).body
+    assert "Tail" in shown
+    assert "Of another part" not in shown
+    assert "Replay" in shown
+
+
+def test_attempts_are_counted_on_the_screen_and_a_hint_is_offered_after_some() -> None:
+    assert "attempt 3; stuck? h gives a hint" in " ".join(draw(failing(), PLAIN).footer)
+    assert "stuck" not in " ".join(draw(after(Pressed("h"), start=failing()), PLAIN).footer)
+
+
+def test_a_done_exercise_says_where_the_model_solution_is_if_there_is_one() -> None:
+    done = after(Saved("a"), Graded(1, record(PASSED), 1, DONE))
+    assert "grade solution ex_1" in draw(done, PLAIN).body
+    bundle = replace(done, subject=replace(SUBJECT, has_solution=False))
+    assert "grade solution" not in draw(bundle, PLAIN).body
+
+
+def test_a_missing_file_is_all_there_is_to_see() -> None:
+    shown = draw(after(Unreadable("there is no file"), start=failing()), PLAIN).body
+    assert shown == "there is no file\n"
+
+
+def test_a_log_gets_each_thing_once_the_result_apart_from_the_progress() -> None:
+    start = State(SUBJECT, UNDONE)
+    running = after(Saved("a"), start=start)
+    assert plain(start, running, PLAIN) == ("", "Checking /learner/ex_1.py  sha256 ca978112ca1b …\n")
+    heard = after(Heard(1, PASSED), start=running)
+    result, progress = plain(running, heard, PLAIN)
+    assert result == ""
+    assert progress.count("\n") == 1
+    graded = after(Graded(1, record(PASSED, FAILED), 3, UNDONE), start=heard)
+    result, progress = plain(heard, graded, PLAIN)
+    assert progress == ""
+    assert "Tail" in result
+    assert "attempt 3" in result
+    assert plain(graded, graded, PLAIN) == ("", "")
+
+
+def test_what_a_key_asked_for_stands_below_the_result() -> None:
+    state = after(TextShown(1, "ex_1 and ex_2\n"), start=failing())
+    assert draw(state, PLAIN).body.endswith("\nex_1 and ex_2\n")
+
+
+def test_a_counterexample_is_shown_with_its_token() -> None:
+    long = replace(FAILED, counterexample=Counterexample({"N": 1}, "N=1", "ex_1:p.tail:N=1:0x5f"))
+    assert "ex_1:p.tail:N=1:0x5f" in draw(after(Saved("a"), Graded(1, record(long), 1, UNDONE)), PLAIN).body
