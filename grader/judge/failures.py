@@ -156,7 +156,7 @@ def _raised(raised: Raised, path: str) -> Failure:
     message = clean(raised.message, 1200).strip()
     last = raised.frames[-1] if raised.frames else None
     where = f" (line {last.line})" if last else ""
-    summary = message.splitlines()[0] if message else "no message"
+    summary = _summary(message)
     place = clean(path, 300)
     trace = [
         f'  File "{place}", line {frame.line}, in {clean(frame.function, 80)}\n    {clean(frame.code, 200)}'
@@ -168,6 +168,15 @@ def _raised(raised: Raised, path: str) -> Failure:
         help_text = f"Before that: {found.rationale} {found.help}"
     help_text = _advice(message, last) or help_text
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
+
+
+# What a compiler's message begins with: a place in the kernel. What is wrong stands at its end.
+_A_PLACE = re.compile(r"at \d+:\d+:\s*\Z")
+
+
+def _summary(message: str) -> str:
+    lines = message.splitlines() or ["no message"]
+    return f"{lines[0].strip()} {lines[-1].strip()}" if _A_PLACE.match(lines[0]) and len(lines) > 1 else lines[0]
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
@@ -186,6 +195,11 @@ def _advice(message: str, last: Frame | None) -> str:
         return (
             "Compiled code loads several elements at once because of it, and stops or goes wrong where it does not "
             "hold: leave tl.multiple_of out where a size, a stride or a first element can be any."
+        )
+    if "misaligned address" in message:
+        return (
+            "A load or a store of several elements at once met an address that does not suit it. Look for a "
+            "tl.multiple_of or tl.max_contiguous that promises more than holds: `rows % M` begins anew where M ends."
         )
     if found := _NO_MODULE.search(message):
         return f"{found[1]} is not installed where this is graded: copy what you need of it into the file."

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from math import gcd
 from queue import Empty, SimpleQueue
 from threading import Lock
 from time import monotonic
@@ -25,6 +26,8 @@ from grader.sandbox.outcome import Unanswered
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
+# A step of this share of a list stays away from its earlier steps for longest.
+_GOLDEN = 0.618
 # So many processes begin together.
 _AT_ONCE = 2
 
@@ -143,12 +146,24 @@ def _needed(calls: Sequence[PrecompileJob]) -> list[Unit]:
 
 
 def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
-    """Return all configurations but the needed ones: the first of every call before the second of any."""
+    """Return all configurations but the needed ones: one of every call before a second of any.
+
+    Neighbours in a list of configurations are alike, and the best are often its last. Where the time ends before the
+    list does, some of every kind were compiled.
+    """
     found: dict[object, list[Unit]] = {}
     counts = [max((len(one.alternatives) for one in choices_in(told.trace.steps)), default=0) for told in calls]
     needed = {*_needed(calls)}
-    for configuration in range(max(counts, default=0)):
+    for configuration in _spread(max(counts, default=0)):
         for place, told in enumerate(calls):
             if configuration < counts[place] and (place, configuration) not in needed:
                 found.setdefault(likeness(told.trace, configuration), []).append((place, configuration))
     return list(found.values())
+
+
+def _spread(count: int) -> list[int]:
+    """Return the numbers below `count`, each far from those before it, also in a product of options."""
+    step = max(1, round(count * _GOLDEN))
+    while gcd(step, count) > 1:
+        step += 1
+    return [one * step % count for one in range(count)]

@@ -187,7 +187,8 @@ class Rounds:
             raise Untimed(clean(outcome.message, 300))
         if isinstance(outcome, Raised) and outcome.kind == COMPUTED:
             raise CannotBeTimed(verify.computed(self.timed.case, (outcome.message,)))
-        raise CannotBeTimed(why_not_finished(outcome, self.path))  # type: ignore[arg-type]
+        failure = why_not_finished(outcome, self.path)  # type: ignore[arg-type]
+        raise CannotBeTimed(verify.at(self.timed.case, failure))
 
     def _drop(self, name: str, failed: AnchorFailed) -> None:
         if name == self.baseline:

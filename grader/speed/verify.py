@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -107,6 +108,12 @@ def _doubles(raw: bytes) -> Tensor:
 # -- verdicts --------------------------------------------------------------------------------------------------------
 
 _HELP = "Every timed call gets inputs of its own and must compute all of its output."
+
+
+def at(case: Case, failure: Failure) -> Failure:
+    """Return a failure with the timed size that it came up at."""
+    cause = failure.cause
+    return replace(failure, cause=replace(cause, rationale=f"For {case.words()}, timed: {cause.rationale}"))
 
 
 def computed(case: Case, deeds: Sequence[str]) -> Failure:

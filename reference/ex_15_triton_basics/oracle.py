@@ -17,6 +17,8 @@ Mistake = tuple[str, str, str, Tensor]
 BLOCKS = tuple(2**i for i in range(5, 14))
 
 ELEMENTS_OF_A_PORTION = 1 << 20
+# So many elements the CPU adds up one after another in a few milliseconds.
+MOST_IN_TURN = 1 << 22
 LOG2_E = 1.4426950408889634
 # exp(-104) is the last to be more than zero in float32.
 FLOAT32_UNDERFLOW = 104.0
@@ -84,12 +86,13 @@ def global_sum_honest(x: Tensor) -> Iterator[Tensor]:
 def _one_after_another(x: Tensor) -> Tensor:
     """The float32 sum of [N] in that very order; torch's own cumulative sums are kept in float64.
 
-    On a GPU there is no such order: there the cumulative sum runs in as many lanes as the device has.
+    On a GPU there is no such order: there the cumulative sum runs in as many lanes as the device has, and errs far
+    less than atomic additions to one number do. So the CPU adds up what does not take it long.
     """
-    if x.is_cuda:
+    if x.numel() > MOST_IN_TURN and x.is_cuda:
         return x.cumsum(0)[-1]
     with np.errstate(invalid="ignore"):
-        return torch.tensor(np.add.accumulate(x.numpy())[-1])
+        return torch.tensor(np.add.accumulate(x.cpu().numpy())[-1], device=x.device)
 
 
 # -- portions --------------------------------------------------------------------------------------------------------
