@@ -39,6 +39,13 @@ HASTY = replace(
 Grade = Callable[..., Record]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses a fork server: `tox -e quick` leaves it out."""
+    for item in items:
+        if "server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.process)
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: half as many again as there are cores, for tests wait for processes a third of the time."""
     return max(1, len(os.sched_getaffinity(0)) * 3 // 2)
