@@ -1,5 +1,5 @@
-"""What surrounds one call in a child process: its arguments and outputs, observers of torch and of launches, errors.
+"""Helpers around one call in a child process: arguments, outputs, observers of torch and of launches, errors.
 
-Recorder, replayer, compiler and worker share these modules. None of them decides anything, and none imports the room
-of another.
+Takes the inputs of a call; gives guarded arguments, copied outputs, observations and descriptions of exceptions.
+Recorder, replayer, compiler and worker share these modules. None of them judges a result.
 """

@@ -1,7 +1,8 @@
-"""Places the inputs of a call in guarded memory on the device, and notices what the call did to it.
+"""Places the inputs of a call in guarded memory on the device, and reports what the call changed there.
 
-Every tensor lies in a buffer of its own between two guard bands. Bands and the gaps of strided layouts hold 0xFF
-bytes, which are NaN in every floating-point type: a read outside an argument poisons the answer, a write shows.
+Every tensor lies in a buffer of its own between two guard bands. Guard bands and the gaps of strided layouts hold
+0xFF bytes, which are NaN in every floating-point type. So a read outside an argument poisons the answer, and a write
+outside shows. Never touches the tensors that it was given.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class _Placed:
 class PlacedArguments:
     """The arguments of the latest call on one device.
 
-    guarded: with bands and fills. Without, a tensor starts where it does in memory of its own, which ends with its last
-    element; what is no element stays unwritten. So a tool sees the ends of allocations, and which bytes were written.
+    guarded: with guard bands and fills. Without, a tensor has an allocation of its own that ends with its last element,
+    and bytes of no element stay unwritten. So a memory tool sees the ends of allocations and unwritten bytes.
     """
 
     def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
@@ -52,14 +53,16 @@ class PlacedArguments:
         storage: Literal["new", "same"],
         carries: Sequence[str] = (),
     ) -> list[object]:
-        """The arguments to call with. "same" writes new bytes where the last call's tensors lie, behind their back; but
-        those named in `carries` stay as that call left them.
+        """Return the arguments to call with.
+
+        storage: "same" writes the new bytes into the buffers of the last call. carries: the arguments that stay as
+        that call left them.
         """
-        kept = self._placed if storage == "same" else {name: self._placed[name] for name in carries}
+        reused = self._placed if storage == "same" else {name: self._placed[name] for name in carries}
         self._names, self._values, self._placed = tuple(names), list(values), {}
         for i, (name, value) in enumerate(zip(names, values, strict=True)):
             if isinstance(value, Tensor):
-                placed = kept.get(name) or _allocate(value, self._device, self._band)
+                placed = reused.get(name) or _allocate(value, self._device, self._band)
                 if name not in carries:
                     _fill(placed, value, self._band)
                 if self._band:
@@ -69,7 +72,7 @@ class PlacedArguments:
         return list(self._values)
 
     def tensor(self, name: str) -> Tensor:
-        """The tensor argument of that name, as it is now, seen through a view that the submission never held."""
+        """Return the tensor argument of that name as it is now, through a view that the submission never held."""
         return self._placed[name].writer
 
     @property
@@ -78,11 +81,14 @@ class PlacedArguments:
         return tuple(self._placed)
 
     def buffer(self, name: str) -> Tensor:
-        """Return the bytes that a tensor argument lies in, guard bands included."""
+        """Return the bytes of the buffer that a tensor argument lies in, guard bands included."""
         return self._placed[name].buffer
 
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """(arguments whose elements changed without leave, descriptions of writes outside an argument)."""
+        """Return (arguments whose elements changed without permission, descriptions of writes outside an argument).
+
+        may_change: the arguments that the call may write to.
+        """
         changed, overrun = [], []
         for name, placed in self._placed.items() if self._band else ():
             if torch.equal(placed.buffer, placed.before):
@@ -98,7 +104,7 @@ class PlacedArguments:
         return tuple(changed), tuple(overrun)
 
     def owner(self, tensor: Tensor) -> str:
-        """The argument in whose buffer a tensor lies, or an empty string."""
+        """Return the name of the argument in whose buffer a tensor lies, or an empty string."""
         address = tensor.untyped_storage().data_ptr()
         for name, placed in self._placed.items():
             start = placed.buffer.data_ptr()
@@ -134,7 +140,7 @@ def _fill(placed: _Placed, value: Tensor, band: int) -> None:
 
 
 def _as_bytes(placed: _Placed, marks: Tensor) -> Tensor:
-    """The bytes of the view's elements within `marks`, a buffer of the same size: [*shape, itemsize]."""
+    """Return the bytes of the view's elements within `marks`, a buffer of the same size: [*shape, itemsize]."""
     view = distinct(placed.writer)
     itemsize = view.element_size()
     sizes = (*view.shape, itemsize)

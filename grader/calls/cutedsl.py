@@ -1,6 +1,6 @@
-"""CuTe DSL in a submission's process: its tensors, its launches, its errors, and its absence.
+"""Support for the CuTe DSL in a submission's process: tensors, launches, errors, and stand-ins where it is absent.
 
-Everything here is about the package nvidia-cutlass-dsl. It is an extra, so nothing imports it before a part needs it.
+The package is nvidia-cutlass-dsl. It is an extra, so nothing imports it before a part needs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REFUSALS = frozenset({"MLIRError", "CompilerDiagnosticError", "DSLOperationBuil
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported."""
+    """Return whether a package can be imported."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -41,14 +41,14 @@ def import_all(packages: Sequence[str]) -> None:
 
 
 def stand_in_for_missing(packages: Sequence[str]) -> None:
-    """Let `import package` succeed where the package is not installed: what the file has besides can then be judged."""
+    """Let `import package` succeed where the package is not installed, so that the rest of the file can be judged."""
     for package in packages:
         if not is_installed(package):
             sys.meta_path.append(_Finder(package))
 
 
 def handed_over(arguments: Sequence[object]) -> list[object]:
-    """The arguments with every tensor as one of CuTe's, of static layout, in the same memory."""
+    """Return the arguments with every tensor as a CuTe tensor of static layout, in the same memory."""
     from cutlass.cute.runtime import from_dlpack
 
     return [from_dlpack(value) if isinstance(value, Tensor) else value for value in arguments]
@@ -60,7 +60,7 @@ def watch(around: Callable[[str], AbstractContextManager[None]]) -> None:
     from cutlass.cutlass_dsl import CuTeDSL
 
     compile_and_cache, run = CuTeDSL.compile_and_cache, JitExecutor.run_compiled_program
-    # The C function is all that a compiled program and what runs it have in common; kept, so that its id stays its own.
+    # A compiled program and its executor share nothing but the C function. It is stored, so that its id is not reused.
     names: dict[int, tuple[object, str]] = {}
 
     def named(dsl: Any, *args: Any, **kwargs: Any) -> Any:
@@ -79,7 +79,7 @@ def watch(around: Callable[[str], AbstractContextManager[None]]) -> None:
 
 
 def replace_attribute(owner: Any, name: str, value: object) -> None:
-    """Set an attribute of a class of the DSL's."""
+    """Set an attribute of a class of the DSL."""
     setattr(owner, name, value)
 
 
@@ -88,16 +88,16 @@ def replace_attribute(owner: Any, name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the DSL compiles nothing, in words, and the submission's line (0: not known)."""
+    """The reason for which the DSL refuses to compile, and the submission's line (0: not known)."""
 
     text: str
     line: int
 
 
 def refusal_in(raised: BaseException, path: str) -> Refusal | None:
-    """What an exception of the DSL says, without its colours and frames; None for any other exception.
+    """Return the refusal that an exception of the DSL holds, without colours and frames; None for any other exception.
 
-    `path` is the submission's file.
+    path: the submission's file.
     """
     if not _is_refusal(raised):
         return None
@@ -106,7 +106,7 @@ def refusal_in(raised: BaseException, path: str) -> Refusal | None:
     line = int(getattr(raised, "line", None) or 0) if getattr(raised, "filename", None) == path else 0
     said = str(getattr(raised, "message", "") or "")
     if not type(raised).__name__.startswith("DSLUserCode"):
-        # What the compiler itself has to say stands in its diagnostics, below a headline.
+        # The compiler's own message stands in its diagnostics, below a headline.
         text = _COLOUR.sub("", f"{getattr(raised, 'cause', None) or raised}")
         found = _DIAGNOSTIC.search(text)
         return Refusal(plain(found["text"] if found else text), line)
@@ -116,9 +116,9 @@ def refusal_in(raised: BaseException, path: str) -> Refusal | None:
 
 
 def located(raised: BaseException, path: str, again: Callable[[], object]) -> BaseException:
-    """The same refusal with a line, where it has none: raised once more, now with the places of all operations kept.
+    """Return the same refusal with a line: where it has none, run `again` with source locations switched on.
 
-    Keeping them costs half again as much time, so that this is not done for what compiles.
+    Source locations cost half again as much time, so that programs that compile go without them.
     """
     found = refusal_in(raised, path)
     if found is None or found.line or _has_frame(raised, path):
@@ -154,7 +154,7 @@ def _has_frame(raised: BaseException, path: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Return one line of what the DSL says, without its colours."""
+    """Return a message of the DSL as one line, without its colours."""
     return " ".join(_COLOUR.sub("", text).split())
 
 
@@ -162,7 +162,7 @@ def plain(text: str) -> str:
 
 
 class _Nothing(types.ModuleType):
-    """What stands for a missing module and for everything in it: decorates, is called, is annotated with, in vain."""
+    """A stand-in for a missing module and everything in it: calling, indexing or subclassing it has no effect."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -184,20 +184,20 @@ class _Nothing(types.ModuleType):
 
 
 class _Finder:
-    """Finds a missing package and its submodules, all of which are nothing."""
+    """Finds a missing package and its submodules, and gives stand-ins for them."""
 
     def __init__(self, package: str) -> None:
         self._package = package
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:  # noqa: ARG002
-        """The import system's question."""
+        """Return the spec of a stand-in for the missing package and its submodules; None for any other module."""
         if name.partition(".")[0] == self._package:
             return importlib.util.spec_from_loader(name, self, is_package=True)  # type: ignore[arg-type]
         return None
 
     def create_module(self, spec: Any) -> types.ModuleType:
-        """A module of nothing."""
+        """Return a stand-in module."""
         return _Nothing(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Leaves it empty."""
+        """Do nothing: a stand-in stays empty."""

@@ -1,18 +1,21 @@
-"""What can be told of a launch from outside: its kernel, its grid, its block sizes, and what no clock says of it."""
+"""Facts of a launch, read from outside: the kernel's name, the grid, the block sizes, and equal times for all launches.
+
+Takes what a launcher passes to Triton; never launches anything.
+"""
 
 from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-# Block sizes and switches; of what does not fit into a message nothing follows.
+# A number that does not fit into a message is left out: no block size is that large.
 _LARGEST_CONSTANT = 1 << 63
 
 
 def bound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The kernel's parameters by name, defaults included, as a grid function gets them."""
+    """Return the kernel's parameters by name, defaults included, as a grid function gets them."""
     given = dict(zip(getattr(kernel, "arg_names", ()), args, strict=False)) | kwargs
     return _defaults(kernel.fn) | given
 
@@ -23,7 +26,7 @@ def _defaults(function: Any) -> dict[str, Any]:
 
 
 def sizes(grid: Any) -> tuple[int, ...]:
-    """How many programs a grid has along each of its axes."""
+    """Return the number of programs of a grid on each of its axes."""
     return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
 
 
@@ -34,7 +37,7 @@ def constant_names(kernel: Any) -> frozenset[str]:
 
 
 def constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
-    """The integers among a launch's compile-time arguments: block sizes."""
+    """Return the integers among a launch's compile-time arguments: block sizes."""
     known = constant_names(kernel)
     plain = {name: getattr(value, "value", value) for name, value in bound.items()}
     return {
@@ -46,7 +49,7 @@ def constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
 
 
 def name_of(kernel: Any) -> str:
-    """The kernel's name, cut to what a message holds."""
+    """Return the kernel's name, cut to the length that a message holds."""
     name = getattr(kernel, "__name__", None) or getattr(kernel, "name", None)
     return str(name or "kernel")[:80]
 
@@ -54,6 +57,15 @@ def name_of(kernel: Any) -> str:
 def equal_times(
     *, quantiles: Sequence[float] | None = None, return_mode: str = "mean", **_: object
 ) -> float | list[float]:
-    """Return what triton.testing.do_bench would of a call that always takes a millisecond: the first of equals wins."""
+    """Return the times that triton.testing.do_bench gives for a call that always takes a millisecond.
+
+    A launcher that tunes by itself then takes its first configuration.
+    """
     several = return_mode == "all" if quantiles is None else len(quantiles) != 1
     return [1.0] * (1 if quantiles is None else len(quantiles)) if several else 1.0
+
+
+def benchmark_once(call: Callable[[], object], *_: object, **options: Any) -> float | list[float]:
+    """Stand in for triton.testing.do_bench: make the call once and return equal times, whatever it took."""
+    call()
+    return equal_times(**options)

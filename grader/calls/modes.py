@@ -1,6 +1,6 @@
-"""Tells an observer what torch does during a call: operators that compute, those that only support, values that escape.
+"""Modes of torch that tell an observer about a call: operators that compute, supporting operators, escaping values.
 
-Recorder and watcher look through these same modes; what they make of it is their own business.
+The recorder and the watcher share these modes and draw their own conclusions. Nothing here changes a result.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from grader.protocol.operators import NUMBERING, SHAPING, SUPPORTING
 
 # Ways for values to leave a tensor without an operator of ATen.
 _ESCAPES = frozenset({"cpu", "numpy", "tolist", "__array__", "__dlpack__"})
-# Namespaces of torch's own operators, but for those that compute nothing. The submission's, which come later, consist
-# of others, which are seen when they run.
+# Namespaces of torch's own operators, except those that compute nothing. Operators that the submission registers later
+# call these, which are seen when they run.
 _COMPUTING = {name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()} - {
     *("profiler", "debugprims", "prim"),
 }
 
 
 class Observer(Protocol):
-    """Whoever wants to know what torch does."""
+    """An object that hears what torch does."""
 
     @property
     def is_on(self) -> bool:
-        """Tell whether a call is being looked at."""
+        """Return whether a call is being observed."""
 
     def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Hear that something computed with these tensors, or that their values escaped."""
@@ -41,7 +41,7 @@ class Observer(Protocol):
 
 
 class Functions(TorchFunctionMode):
-    """Tells of values that leave a tensor without an operator."""
+    """Reports values that leave a tensor without an operator."""
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class LightMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Operators(LightMode):  # type: ignore[no-untyped-call]
-    """Tells of operators."""
+    """Reports operators."""
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()
@@ -97,13 +97,13 @@ def _is_no_work(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
         return not _moves_away(name, args, kwargs)
     if name == "div" and not kwargs.get("rounding_mode"):
         return False
-    # What a mask selects depends on its values, and a trace holds shapes.
+    # The shape of a masked selection depends on values, and a trace holds shapes.
     masks = name == "index" and any(one.dtype == torch.bool for one in tensors_in(args[1]))
     return name in NUMBERING and not masks and _has_whole_numbers_alone((args, *kwargs.values()))
 
 
 def _has_whole_numbers_alone(value: Any) -> bool:
-    """Tell whether there are whole numbers alone, so that what is computed of them is whole."""
+    """Return whether all values are whole numbers, so that results computed from them are whole."""
     if isinstance(value, tuple | list):
         return all(map(_has_whole_numbers_alone, value))
     dtype = value.dtype if isinstance(value, Tensor) else value
@@ -118,7 +118,7 @@ def _moves_away(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def unobserved() -> Iterator[None]:
-    """Let our own use of tensors pass by every mode, the submission's as well."""
+    """Hide the grader's own use of tensors from every mode, the submission's modes included."""
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         yield
 

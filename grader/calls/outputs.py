@@ -1,4 +1,7 @@
-"""Hands what a call returned to the grader: copies the bytes of every output of the right form into the memory file."""
+"""Hands the outputs of a call to the grader.
+
+Copies the bytes of every output of the right form into the memory file. Gives forms only: never judges values.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from grader.exercise import tensors
 from grader.protocol.messages import Form, Slot
 
 MOST_OUTPUTS = 16
-# What a tensor may be labelled with.
+# Types of labels that a submission may attach to a tensor.
 _NOTES = (int, float, bool, str, type(None))
 
 
@@ -24,7 +27,10 @@ def copied_out(
     memory_fd: int,
     device: str,
 ) -> tuple[Form, ...]:
-    """Copy each output that fits its slot. Returns the forms, which say what was copied. device: where it must lie."""
+    """Copy each output that fits its slot, and return the forms, which say what was copied.
+
+    device: the device type that an output must lie on.
+    """
     forms = []
     memory = mmap.mmap(memory_fd, 0) if slots else None
     for i, (form, output) in enumerate(outputs[:MOST_OUTPUTS]):
@@ -37,9 +43,9 @@ def copied_out(
 
 
 def items_of(result: object) -> tuple[object, ...]:
-    """Return what was returned, one after another. An iterator of the result's own could compute while it is asked.
+    """Return the items of a result, read without an iterator of its own, which could compute.
 
-    A tuple or a list of one thing stays what it is: where one tensor is asked for, it is none.
+    A tuple or a list of one item stays as it is: it does not count as the one tensor that a part asks for.
     """
     if isinstance(result, tuple | list):
         items = _items(result)
@@ -52,7 +58,7 @@ def _items(several: tuple[object, ...] | list[object]) -> tuple[object, ...]:
 
 
 def place_of(chosen: object, things: Any) -> Tensor | object:
-    """Return where among the things the chosen one is; what is none of them stays what it is."""
+    """Return the place of the chosen thing among the things as a tensor; itself where it is none of them."""
     for place, thing in enumerate(things):
         if chosen is thing or (type(chosen) is type(thing) and chosen == thing):
             return torch.tensor(place)
@@ -65,14 +71,14 @@ def _fits(form: Form, slot: Slot, device: str) -> bool:
 
 
 def _kinds(items: Sequence[object]) -> str:
-    """Return what a few things are."""
+    """Return the type names of the first items, as text."""
     return ", ".join([*(type(one).__name__[:20] for one in items[:2]), *["…"][: len(items) - 2]])
 
 
 def form_of(output: object, alias: str = "") -> Form:
-    """Return what an output looks like; only exactly torch.Tensor is a tensor.
+    """Return the form of an output; only exactly torch.Tensor counts as a tensor.
 
-    A subclass, or a tensor with methods of its own, could compute only when it is looked at; a label could not.
+    A subclass, or a tensor with methods of its own, could delay its computation until it is read; a label could not.
     """
     if isinstance(output, tuple | list):
         items = _items(output)

@@ -23,6 +23,6 @@ def file_of(module: str) -> Path | None:
 
 @cache
 def _folders() -> tuple[Path, ...]:
-    """Return where pip installs packages for this interpreter."""
+    """Return the folders that pip installs packages into for this interpreter."""
     folders = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
     return tuple(Path(one) for one in dict.fromkeys(folders))

@@ -1,4 +1,7 @@
-"""Tells the grader about an exception: its kind, its message, and the submission's lines that led to it."""
+"""Describes an exception for the grader: its kind, its message, and the submission's lines that led to it.
+
+Takes an exception of the submission's process; gives a Raised message.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _COMPILE_ERRORS = {
 
 
 class Raising:
-    """Tells about exceptions in the submission whose file is `path`."""
+    """Describes exceptions of the submission whose file is `path`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -34,7 +37,10 @@ class Raising:
         findings: tuple[GuardFinding, ...] = (),
         launched_at: int = 0,
     ) -> Raised:
-        """Return what is told. launched_at: the line that launched the kernel which raised, where it is not running."""
+        """Return the description of an exception.
+
+        launched_at: the line that launched the kernel; 0 where the launch is still on the stack.
+        """
         origin = _origin(raised)
         frames = self._frames(raised)
         if launched_at:
@@ -51,12 +57,12 @@ class Raising:
         return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal, findings)
 
     def refused(self, rule: str, line: int, *, launched_at: int = 0) -> Raised:
-        """Return what is told of a kernel that no compiler would take."""
+        """Return the description of a kernel that no compiler accepts."""
         lines = dict.fromkeys(one for one in (launched_at, line) if one)
         return Raised("raised", "compile_error", "CompilationError", _cut(rule), tuple(map(self._frame_at, lines)))
 
     def _frames(self, raised: BaseException) -> tuple[Frame, ...]:
-        """The lines of the submission's file on the way to the error, outermost first, over all causes."""
+        """Return the submission's lines on the way to the error, outermost first, over all causes."""
         if isinstance(raised, SyntaxError) and raised.filename == self._path:
             return (Frame(raised.lineno or 0, "<module>", (raised.text or "").strip()[:200]),)
         found: dict[tuple[int, str], Frame] = {}
@@ -81,7 +87,7 @@ class Raising:
 
 
 def _origin(raised: BaseException) -> BaseException:
-    """The exception behind triton's wrappers, which repeat it as text."""
+    """Return the exception behind Triton's wrappers, which repeat it as text."""
     for _ in range(_MOST_FRAMES):
         if type(raised).__name__ != "InterpreterError" or raised.__cause__ is None:
             break

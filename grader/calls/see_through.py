@@ -1,4 +1,4 @@
-"""Lets operators that a submission registers with torch be seen through: torch runs them behind every mode."""
+"""Makes the operators that a submission registers with torch visible: torch would run them hidden from every mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def see_through(modes: Callable[[], AbstractContextManager[None]]) -> None:
-    """Run what implements an operator inside these modes, for all operators that are registered from now on."""
+    """Run the implementation of every operator that is registered from now on inside these modes."""
     import torch.library
 
     register: Callable[..., Any] = torch.library.Library.impl

@@ -1,4 +1,4 @@
-"""The memory of a tensor as bytes."""
+"""Views of a tensor's memory as bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Autotuned kernels: a call takes the first configuration that works, unless it is timed.
+"""Makes autotuned kernels take the first configuration that works, unless the call is timed.
 
-To tune means to compile and time every configuration, for every new key. Only a timed call is worth that. What an
-autotuner passes over is passed over here as well: configurations that do not compile, that fail a `tl.static_assert`,
-or that need more of something than the device has.
+Tuning compiles and times every configuration for every new key: only a timed call is worth that. Configurations that
+an autotuner skips are skipped here as well: those that do not compile, that fail a `tl.static_assert`, or that need
+more of a resource than the device has.
 """
 
 from __future__ import annotations
@@ -18,40 +18,41 @@ _EQUAL = [0.0] * 3
 
 
 class LaunchLog(Protocol):
-    """Whoever counts the launches of a call."""
+    """A counter of the launches of a call."""
 
     def noted(self) -> int:
-        """Return how many were counted so far."""
+        """Return the number of launches so far."""
 
     def forget_from(self, count: int) -> None:
-        """Forget those beyond the first `count`."""
+        """Forget the launches beyond the first `count`."""
 
 
 @dataclass
 class _TunerCall:
-    """One call of an autotuner that does not tune: what it may choose from, and what has failed."""
+    """One call of an autotuner that does not tune: the configurations that it may choose, and those that failed."""
 
     pruned: list[Any] | None = None
     failed: list[Any] = field(default_factory=list)
 
 
 class Tuning:
-    """How the autotuners of this process choose. `tunes`: as Triton does, by timing; off at first.
+    """The rule by which the autotuners of this process choose.
 
-    launches: forgets the launch of a configuration that failed, once another one is tried.
+    tunes: choose by timing, as Triton does; off at first. launches: the counter that forgets the launch of a
+    configuration that failed, before another one is tried.
     """
 
     def __init__(self, launches: LaunchLog) -> None:
         self.tunes = False
         self._launches = launches
-        # Of each autotuner, the keys whose configuration was not found by timing.
+        # The keys of each autotuner whose configuration was not found by timing.
         self._untimed: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
-        # Of the call of an autotuner that is choosing without a clock; none is in a recorded call.
+        # The current call of an autotuner that chooses without a clock; None in a recorded call.
         self._call: _TunerCall | None = None
 
     @contextmanager
     def by_timing(self) -> Iterator[None]:
-        """While the block runs, autotuners tune."""
+        """Let autotuners tune while the block runs."""
         before, self.tunes = self.tunes, True
         try:
             yield
@@ -59,7 +60,7 @@ class Tuning:
             self.tunes = before
 
     def install(self) -> None:
-        """Take the place of what chooses; before anything looks at it, and before the submission is loaded."""
+        """Replace the methods by which autotuners choose. Call it first, before the submission is loaded."""
         from triton.runtime.autotuner import Autotuner
 
         Autotuner.run = self._around_run(Autotuner.run)
@@ -84,7 +85,7 @@ class Tuning:
     ) -> Any:
         outer, self._call = self._call, _TunerCall()
         call = self._call
-        # Nothing that was not timed is kept on the disk for a run that times.
+        # An untimed choice must not reach the disk cache, where a timed run would find it.
         keeps, tuner.cache_results = tuner.cache_results, False
         known, launched = set(tuner.cache), self._launches.noted()
         try:
@@ -94,7 +95,7 @@ class Tuning:
                 except Exception as refused:
                     fresh = set(tuner.cache) - known
                     tried = [tuner.cache.pop(key) for key in fresh]
-                    # Once all have failed, the first one's turn comes again.
+                    # Once all have failed, the first one is tried again.
                     if not tried or any(map(self._has_failed, tried)) or not is_passed_over(refused):
                         raise
                     call.failed += tried
@@ -112,7 +113,7 @@ class Tuning:
         def pruned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             if self.tunes or self._call is None:
                 return prune(tuner, *args, **kwargs)
-            # Asked once a call: a pruner may make new configurations every time.
+            # Prune once a call: a pruner may make new configurations every time.
             if self._call.pruned is None:
                 self._call.pruned = list(prune(tuner, *args, **kwargs))
             return self._call.pruned
@@ -127,7 +128,7 @@ class Tuning:
 
     def _benchmark(self, benchmark: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def of(tuner: Any) -> Any:
-            # All alike: the first that is left wins.
+            # Equal times: the first configuration that is left wins.
             return benchmark(tuner) if self.tunes else lambda kernel_call, quantiles=None: _EQUAL
 
         return of
@@ -138,11 +139,11 @@ def _set_benchmark(tuner: Any, benchmark: Any) -> None:
 
 
 def is_passed_over(refused: BaseException) -> bool:
-    """Return whether an autotuner goes on after this exception of a configuration."""
+    """Return whether an autotuner skips a configuration that raises this exception."""
     from triton.compiler.errors import CompileTimeAssertionFailure
     from triton.runtime.errors import InterpreterError, OutOfResources, PTXASError
 
     skipped = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
-    # The interpreter wraps what a kernel raises.
+    # The interpreter wraps the exceptions of a kernel.
     raised = refused.__cause__ if isinstance(refused, InterpreterError) else refused
     return isinstance(raised, skipped)

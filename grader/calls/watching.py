@@ -1,7 +1,7 @@
-"""Watches a call that really runs: which kernels it launches, and which of torch's operators compute beside them.
+"""Watches a call that really runs: the kernels that it launches, and the operators of torch that compute beside them.
 
-For what is not recorded and replayed: parts in the CuTe DSL, calls by the clock, and values that are told although
-their points are lost.
+Serves calls that are not recorded and replayed: parts in the CuTe DSL, timed calls, and calls whose values are shown
+although their points are lost. Gives observations; never changes a call's result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.calls.see_through import see_through
 from grader.protocol.messages import LaunchInfo
 
 _MOST_LAUNCHES = 256
-# Ways to what the clock's own frames hold. Submissions need none of them, but libraries do.
+# Ways to read the frames of the clock. Submissions need none of them, but libraries do.
 _REACHING = frozenset(
     {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._getframe", "sys._current_frames"}
 )
@@ -29,14 +29,17 @@ _FRAMES = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 
 @dataclass
 class CallObservation:
-    """What one call did."""
+    """The launches and operators of one call."""
 
     launches: list[LaunchInfo] = field(default_factory=list)
     operators: dict[str, None] = field(default_factory=dict)
 
 
 class Watching:
-    """Watches one process. `install` once, before the submission is loaded; `seen` is of the latest call."""
+    """Watches the calls of one process. Call `install` once, before the submission is loaded.
+
+    seen: the observation of the latest call.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -48,7 +51,7 @@ class Watching:
         self._trials = 0
 
     def install(self) -> None:
-        """Note every launch of Triton's."""
+        """Note every Triton launch from now on."""
         from triton.compiler.compiler import CompiledKernel
         from triton.runtime.autotuner import Autotuner
         from triton.runtime.interpreter import InterpretedFunction
@@ -62,11 +65,11 @@ class Watching:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, args: Any) -> None:
-        """Remember that a line of the submission's looks into frames or at all objects."""
+        """Note that a line of the submission looks into frames or at all objects."""
         reaches = event in _REACHING or (event == "object.__getattr__" and args[1] in _FRAMES)
         if not reaches or not self._listens:
             return
-        # Looking at the frame is such an event itself.
+        # Reading the frame raises such an event itself.
         self._listens = False
         try:
             if sys._getframe(1).f_code.co_filename == self._path:
@@ -81,7 +84,7 @@ class Watching:
 
     @contextmanager
     def watch(self, *, timed: bool = False) -> Iterator[CallObservation]:
-        """Collect what happens inside; of a timed call without what takes time."""
+        """Yield the observation of the block; a timed call goes without the observers that take time."""
         self.seen, self.running, self._trials, self._is_on = CallObservation(), 0, 0, True
         self.seen.operators.update(self._reached)
         try:
@@ -93,12 +96,12 @@ class Watching:
 
     @property
     def is_on(self) -> bool:
-        """Tell whether a call is being watched."""
+        """Return whether a call is being watched."""
         return self._is_on
 
     def did(self, name: str, tensors: Sequence[torch.Tensor] = ()) -> None:  # noqa: ARG002
-        """Note what computed; what a kernel's own launch reads of a tensor is its business."""
-        # Where a tensor is on the CPU anyhow, nothing is read.
+        """Note an operator that computed; reads by a kernel's own launch are no work."""
+        # A tensor that is on the CPU anyway is not read by Tensor.cpu.
         if not (self.running and name.startswith("Tensor.")) and name != "Tensor.cpu":
             self.seen.operators.setdefault(name)
 
@@ -108,7 +111,7 @@ class Watching:
 
     @contextmanager
     def around(self, name: str) -> Iterator[None]:
-        """Run a kernel of another kind than Triton's inside: a launch."""
+        """Note one launch of a kernel that is not Triton's, which runs in the block."""
         self._note(LaunchInfo(name, (), {}))
         self.running += 1
         try:
@@ -117,11 +120,11 @@ class Watching:
             self.running -= 1
 
     def noted(self) -> int:
-        """Return how many launches of this call were noted so far."""
+        """Return the number of launches of this call so far."""
         return len(self.seen.launches)
 
     def forget_from(self, count: int) -> None:
-        """Forget the launches beyond the first `count`: they failed, and an autotuner went on."""
+        """Forget the launches beyond the first `count`: they failed, and an autotuner tried another configuration."""
         del self.seen.launches[count:]
 
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,6 +164,6 @@ class Watching:
 
 
 def fill_uninitialised_memory(*, on: bool) -> None:
-    """Let torch.empty and its kin return NaN, so that an element the submission never wrote is seen."""
-    # The public switch imports torch's compiler, which costs more than everything else a child does.
+    """Let torch.empty and its relatives return NaN, so that an element that the submission never wrote shows."""
+    # The public switch imports torch's compiler, which costs more than everything else that a child does.
     torch._C._set_deterministic_algorithms(on, warn_only=True)

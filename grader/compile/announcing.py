@@ -1,4 +1,8 @@
-"""Says which kernel is being compiled: that time is not on a call's clock, and the compiler may end the process."""
+"""Announces which kernel is being compiled, in memory that the grader reads.
+
+Compile time does not count towards a call's time limit, and a compiler may end the process: the announcement says so
+from outside. Never touches the compilation itself.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from grader.protocol.messages import NOTICE_BYTES
 
 
 class Announcer:
-    """Writes into the memory that the grader reads (grader.sandbox.clock)."""
+    """Writes announcements into the memory that grader.sandbox.clock reads."""
 
     def __init__(self, memory_fd: int) -> None:
         self._memory = mmap.mmap(memory_fd, NOTICE_BYTES)
@@ -20,14 +24,14 @@ class Announcer:
         os.close(memory_fd)
 
     def __call__(self, kernel: str) -> None:
-        """Say that this kernel is in the works from now on; an empty string: none is."""
+        """Announce that this kernel is being compiled from now on; an empty string: none is."""
         self._count += 1
         text = f"{self._count} {kernel}".encode(errors="replace") if kernel else b""
         self._memory[:] = text[:NOTICE_BYTES].ljust(NOTICE_BYTES, b"\0")
 
     @contextmanager
     def during(self, kernel: str) -> Iterator[None]:
-        """While the block runs, this kernel is in the works."""
+        """Announce this kernel while the block runs."""
         self(kernel)
         try:
             yield
@@ -36,7 +40,7 @@ class Announcer:
 
 
 def announce_compilation(announcer: Announcer) -> None:
-    """Announce, from now on, whatever Triton compiles in this process: kernels, and the C code that launches them."""
+    """Announce everything that Triton compiles in this process: kernels, and the C code that launches them."""
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime.jit import JITFunction
 

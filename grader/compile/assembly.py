@@ -1,6 +1,6 @@
-"""Reads what compilers write, ptxas's log, PTX and Triton's intermediate texts, as numbers. Pure: text in, counts out.
+"""Reads the output of compilers as numbers: ptxas's log, PTX and Triton's intermediate texts.
 
-Counts are of instructions in the text. How often each runs is not in the text.
+Pure: text in, counts out. An instruction counts once, however often it runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from grader.protocol.messages import Narrow
 
 Access = Literal["load", "store"]
-# An access of one line of a source file.
+# A source line, and an access that it makes.
 Place = tuple[int, Access]
 
 # One instruction of one thread moves at most this much, up to sm_90.
@@ -25,7 +25,7 @@ _MOST_REMARKS = 4
 
 @dataclass(frozen=True)
 class Resources:
-    """What ptxas says that one thread uses, and its remarks on lost performance; 0 registers: it did not say."""
+    """The resources of one thread and the remarks on lost performance in ptxas's log; 0 registers: not reported."""
 
     registers: int
     stack_bytes: int
@@ -40,7 +40,7 @@ _REMARK = re.compile(r"\((C\d+)\) *Potential Performance Loss: *([^\n]+)")
 
 
 def resources(log: str) -> Resources:
-    """What `ptxas -v` wrote about an entry and the functions that it calls."""
+    """Return the resources that `ptxas -v` reports for an entry and the functions that it calls."""
     frames = [tuple(map(int, found)) for found in _SPILLS.findall(log)]
     remarks = dict.fromkeys(f"{code}: {text.strip()[:200]}" for code, text in _REMARK.findall(log))
     return Resources(
@@ -54,7 +54,7 @@ def resources(log: str) -> Resources:
 
 @dataclass
 class Instructions:
-    """The instructions of a PTX text that matter here, counted by name, by bytes, and by line of the source."""
+    """The relevant instructions of a PTX text, counted by name, by bytes, and by source line."""
 
     threads: int = 0
     most_registers: int = 0
@@ -81,7 +81,7 @@ _MEMORY = re.compile(r"(?:^|[\s;{])(ld|st)\.([\w.:]+)")
 
 
 def instructions(ptx: str, path: str) -> Instructions:
-    """Counts over a PTX text; lines are those of the source file at `path`."""
+    """Count the instructions of a PTX text; lines are those of the source file at `path`."""
     found = Instructions()
     if threads := _THREADS.search(ptx):
         found.threads = prod(int(size) for size in threads.groups() if size)
@@ -105,19 +105,19 @@ def instructions(ptx: str, path: str) -> Instructions:
 
 
 def source_line(ptx: str, number: int, path: str) -> int:
-    """The line of the source file at `path` that line `number` of a PTX text comes from, or 0."""
+    """Return the line of the source file at `path` that line `number` of a PTX text comes from, or 0."""
     ours = _numbers_of(ptx, path)
     before = filter(None, map(_LOC.match, reversed(ptx.splitlines()[:number])))
     return next((int(loc[2]) if loc[1] in ours else 0 for loc in before), 0)
 
 
 def _numbers_of(ptx: str, path: str) -> set[str]:
-    """The numbers that a PTX text gives to a source file."""
+    """Return the numbers that a PTX text gives to a source file."""
     return {number for number, *names in _FILE.findall(ptx) if "/".join(filter(None, names)) == path}
 
 
 def _bytes_of(words: list[str]) -> int:
-    """The bytes that one thread moves by an instruction of these qualifiers: v4, b32 -> 16."""
+    """Return the bytes that one thread moves by an instruction with these qualifiers: v4, b32 -> 16."""
     vector = next((int(word[1:]) for word in words if re.fullmatch(r"v\d", word)), 1)
     bits = next((int(word[1:]) for word in words if re.fullmatch(r"[bfsu]\d+", word)), 0)
     return vector * bits // 8
@@ -129,7 +129,7 @@ _PRECISION = re.compile(r"inputPrecision = (\w+)")
 
 
 def dots(ttir: str) -> tuple[str, ...]:
-    """The types that tl.dot multiplies, each once; of float32, and how: "float32 (ieee)"."""
+    """Return the types that tl.dot multiplies, each once; float32 with its precision: "float32 (ieee)"."""
     kinds: dict[str, None] = {}
     for given, element in _DOT.findall(ttir):
         name = _NAMES.get(element) or (f"float{element[1:2]}" if element.startswith("f8") else element)
@@ -148,13 +148,13 @@ _LOCATION = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 
 
 def narrow(ttgir: str, counted: Instructions, path: str, warps: int) -> tuple[Narrow, ...]:
-    """The lines whose accesses move fewer bytes at a time than what a thread has to move there would allow."""
+    """Return the accesses that move fewer bytes at a time than a thread's share of the tile allows."""
     found = []
     for place, possible in sorted(_possible(ttgir, path, 32 * warps).items()):
         widths = counted.by_place.get(place)
         if not widths:
             continue
-        # The commonest; of equally common ones, the widest.
+        # The most common width; among equally common ones, the widest.
         usual = max(widths, key=lambda width: (widths[width], width))
         if 0 < usual < possible:
             found.append(Narrow(place[0], place[1], usual, possible))
@@ -162,7 +162,7 @@ def narrow(ttgir: str, counted: Instructions, path: str, warps: int) -> tuple[Na
 
 
 def _possible(ttgir: str, path: str, threads: int) -> dict[Place, int]:
-    """For every line that loads or stores tiles through pointers: how many bytes a thread could move at a time."""
+    """Return the bytes that a thread could move at a time, for every line that loads or stores tiles by pointer."""
     lines = ttgir.splitlines()
     locations = {found[1]: found[2] for found in map(_LOCATION.match, lines) if found}
     possible: dict[Place, int] = {}
@@ -172,10 +172,10 @@ def _possible(ttgir: str, path: str, threads: int) -> dict[Place, int]:
             continue
         itemsize = max(bits // 8, 1)
         share = prod(sizes) // threads * itemsize
-        # Along one axis only: a tile 4 wide has no 8 neighbours.
+        # One axis only: a tile 4 wide has no 8 neighbours.
         width = max(min(_WIDEST_BYTES, share, max(sizes) * itemsize), itemsize)
         place: Place = (line, "store" if operation == "tt.store" else "load")
-        # Of two tiles in one line, what the smaller allows: nobody is told of bytes that are not there.
+        # Of two tiles in one line, the smaller one counts: a finding must not name bytes that are not there.
         possible[place] = min(width, possible.get(place, _WIDEST_BYTES))
     return possible
 
@@ -187,7 +187,7 @@ def _accesses(lines: list[str]) -> Iterator[tuple[str, list[int], int, str]]:
 
 
 def _line_of(location: str, locations: dict[str, str], path: str, depth: int = 8) -> int:
-    """The line of the file at `path` that a location, named or inlined, leads to; 0 if it leads elsewhere."""
+    """Return the line of the file at `path` that a location, named or inlined, leads to; 0 if it leads elsewhere."""
     text = locations.get(location, "")
     if plain := re.fullmatch(rf'"{re.escape(path)}":(\d+):\d+.*', text):
         return int(plain[1])

@@ -1,4 +1,7 @@
-"""What became of a submission's kernels, kept from one grading of a file to the next grading of the very same file."""
+"""Stores the compile outcomes of a submission for the next grading of the very same file.
+
+Takes and gives CompileOutcome; touches only its own folder below the user's cache folder.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ _MOST_ENTRIES = 200
 
 @dataclass(frozen=True)
 class CompileOutcome:
-    """What came of compiling one part for one GPU. why: what is missing, in words; implemented: whether there was
-    anything to call.
+    """The outcome of compiling one part for one GPU.
+
+    why: the reason for which kernels are missing, in words. implemented: False where the part had nothing to call.
     """
 
     part: str
@@ -33,12 +37,12 @@ class CompileOutcome:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Stored:
     outcomes: tuple[CompileOutcome, ...]
 
 
 def place_for(start: Start, versions: Sequence[str]) -> Path:
-    """The file for a submission; other inputs, or another version of anything that compiles, have another one."""
+    """Return the cache file of a submission. It depends on the text, the inputs and the versions of all compilers."""
     parts = (*versions, start.submission_name, start.submission, start.inputs)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -46,17 +50,17 @@ def place_for(start: Start, versions: Sequence[str]) -> Path:
 
 
 def load(place: Path) -> tuple[CompileOutcome, ...]:
-    """What was kept there; nothing, where nothing was or it cannot be read."""
+    """Return the stored outcomes; none where the file is missing or cannot be read."""
     with contextlib.suppress(OSError, ValueError, RecursionError, DecodeError):
-        return decode(_Kept, json.loads(place.read_text(encoding="utf-8"))).outcomes
+        return decode(_Stored, json.loads(place.read_text(encoding="utf-8"))).outcomes
     return ()
 
 
-def keep(place: Path, outcomes: Sequence[CompileOutcome]) -> None:
-    """Keep these, and drop what was kept longest ago. A file that cannot be written is done without."""
+def store(place: Path, outcomes: Sequence[CompileOutcome]) -> None:
+    """Store outcomes and drop the oldest entries. A file that cannot be written is skipped without an error."""
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(place, json.dumps(dataclasses.asdict(_Kept(tuple(outcomes)))))
+        write_atomically(place, json.dumps(dataclasses.asdict(_Stored(tuple(outcomes)))))
         entries = sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for path in entries[:-_MOST_ENTRIES]:
             path.unlink(missing_ok=True)

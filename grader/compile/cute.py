@@ -1,8 +1,8 @@
-"""Compiles what the CuTe DSL is asked to launch, for a GPU that need not be there, and runs none of it.
+"""Compiles the CuTe DSL kernels that a launcher launches, for a GPU that need not be there, and runs none of them.
 
 The DSL needs no driver to compile (nvidia-cutlass-dsl 4.8.1): the architecture is a setting, and a tensor's capsule
-says where its memory lies. So the submission's own launch code runs, on tensors that say that they are on a GPU, and
-stops short of the launch. A GEMM kernel takes 3 s.
+names the device of its memory. So the submission's own launch code runs on tensors that claim to be on a GPU, and
+stops before the launch. A GEMM kernel takes 3 s.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _DLTensor(ctypes.Structure):
 
 
 def on_gpu(capsule: Any) -> Any:
-    """The same DLPack capsule, saying that its memory is a GPU's."""
+    """Mark the memory of a DLPack capsule as a GPU's, and return the same capsule."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _DLTensor.from_address(pointer(capsule, b"dltensor"))
@@ -52,7 +52,10 @@ def on_gpu(capsule: Any) -> Any:
 
 
 def install(target: Architecture, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
-    """Compile for `target` from now on, hand every kernel to `keep`, and launch none. `path`: the submission's file."""
+    """Compile for `target` from now on, hand every kernel to `keep`, and launch none.
+
+    path: the submission's file. announce: hears of every kernel before it is compiled, and "" afterwards.
+    """
     from cutlass.base_dsl.compiler import KeepCUBIN, KeepPTX
     from cutlass.base_dsl.jit_executor import JitCompiledFunction
     from cutlass.cutlass_dsl import CuTeDSL
@@ -100,10 +103,10 @@ def install(target: Architecture, path: str, keep: Callable[[Binary], None], ann
 
 
 def trace_for(target: Architecture) -> None:
-    """Let the DSL take this for the GPU that is here."""
+    """Let the DSL take `target` for the GPU of this machine."""
     from cutlass.cutlass_dsl import CuTeDSL
 
-    # What is special to an architecture, such as wgmma, is in its "a" variant only.
+    # Instructions of one architecture only, such as wgmma, exist in its "a" variant.
     CuTeDSL._get_dsl().envar.arch = f"{target.name}a" if target.capability >= 90 else target.name
 
 
@@ -117,7 +120,7 @@ def _failed(name: str, line: int, said: str, where: int, seconds: float) -> Bina
 
 
 def _made(name: str, line: int, folder: Path, host_code: str, path: str, seconds: float) -> Binary:
-    """What the DSL wrote: one PTX text with all kernels of the function, and their machine code."""
+    """Read the DSL's output: one PTX text with all kernels of the function, and their machine code."""
     ptx = next(folder.glob("*.ptx")).read_text(encoding="utf-8", errors="replace")
     cubin = next(folder.glob("*.cubin"))
     counted = assembly.instructions(ptx, path)
@@ -149,7 +152,7 @@ def _made(name: str, line: int, folder: Path, host_code: str, path: str, seconds
 
 
 def _tool(name: str, *arguments: object) -> str:
-    """What one of the tools in Triton's wheel prints."""
+    """Return the output of a tool in Triton's wheel."""
     import triton
 
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
@@ -158,7 +161,7 @@ def _tool(name: str, *arguments: object) -> str:
 
 
 def _dynamic_shared_bytes(host_code: str) -> int:
-    """The most that a launch in this host code asks for; what is no constant there is not known, and counts as 0."""
+    """Return the most shared memory, in bytes, that a launch in this host code asks for; not a constant: 0."""
     most = 0
     for place in _SHARED_PLACE.findall(host_code):
         stored = re.search(rf"llvm\.store (%\d+), {re.escape(place)} : i64", host_code)

@@ -1,7 +1,7 @@
-"""Tensors on the CPU that say they are on a GPU, so that a launcher takes the way that it would take there.
+"""Lets CPU tensors claim to be on a GPU, so that a launcher takes the branches that it takes there.
 
-Nothing is computed on a GPU. A disguise serves processes that only compile, in which nothing that matters is computed
-at all; what torch.cuda answers serves those that interpret as well.
+Nothing is computed on a GPU. Disguise serves processes that only compile; no result of theirs is judged. The answers
+of torch.cuda (`pretend`) serve processes that interpret as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.dlpack import DLDeviceType
 from triton.runtime.autotuner import Autotuner
 
-from grader.calls.launches import equal_times
+from grader.calls.launches import benchmark_once
 from grader.compile.cute import on_gpu
 from grader.exercise.gpus import Architecture
 
@@ -26,25 +26,25 @@ _CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)
 _WARP = 32
 
-# What a tensor says of its place.
+# The answers of a disguised tensor about its device.
 _SAID: dict[object, object] = {
     Tensor.device.__get__: _GPU,
     Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
     Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
     Tensor.get_device: 0,
 }
-# What would move a tensor to where it says that it is, or to the CPU's own pages.
+# Methods that would move a tensor to the GPU or into pinned memory: it stays.
 _STAYING = frozenset({Tensor.cuda, Tensor.pin_memory})
 
 
 class Disguise(TorchFunctionMode):
-    """While it is entered, every tensor says that it is on the first GPU, and what asks for that GPU gets the CPU."""
+    """A mode: every tensor claims to be on the first GPU, and a request for that GPU gets the CPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _SAID:
             return _SAID[func]
         if func is torch.device:
-            # A name only: it is what is made there that must not be.
+            # A device is a name only: just what is created on it must not be on a GPU.
             return func(*args, **(kwargs or {}))
         if func in _STAYING:
             return args[0]
@@ -66,27 +66,21 @@ def _on_cpu(value: Any) -> Any:
 
 
 def pretend(target: Architecture) -> None:
-    """Let torch.cuda and triton.testing answer for one GPU of this kind: what launchers ask, without a driver."""
+    """Let torch.cuda and triton.testing describe one GPU of this kind to launchers, without a driver."""
     for name, answer in _answers(target).items():
         setattr(torch.cuda, name, answer)
     # Launchers that tune by themselves ask for times.
-    triton.testing.do_bench = triton.testing.do_bench_cudagraph = _make_once
-    # Models of a kernel's speed, by which configurations are chosen, ask the driver's own tool.
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = benchmark_once
+    # Performance models, by which configurations are chosen, ask the driver's own tool.
     triton.testing.nvsmi = _tool_for(target)
-    # Others ask libraries that only drivers bring.
+    # Other models ask libraries that only drivers bring.
     Autotuner.prune_configs = _without_models_that_fail(Autotuner.prune_configs)
-    # It refuses what is no stream of CUDA's before anybody else hears of it.
+    # It refuses everything but a CUDA stream before any mode sees the call.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
 
 
-def _make_once(call: Callable[[], object], *_: object, **asked: Any) -> float | list[float]:
-    """Make a call that is to be timed; once, because no time says anything here."""
-    call()
-    return equal_times(**asked)
-
-
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pruning that keeps what a model of a kernel's speed would judge, where the model cannot be asked."""
+    """Return a pruning that drops the performance model where the model fails, and prunes by the other rules alone."""
 
     def pruned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         model = tuner.perf_model
@@ -105,7 +99,7 @@ def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tool_for(target: Architecture) -> Callable[[list[str]], list[int]]:
-    """Return what stands in for triton.testing.nvsmi. It raises ValueError for what is not known."""
+    """Return a stand-in for triton.testing.nvsmi. It raises ValueError for an unknown attribute."""
     clocks = {"sm": target.sm_mhz, "graphics": target.sm_mhz, "memory": target.gpu.memory_mhz}
     known = {f"clocks.{kind}.{name}": mhz for kind in ("max", "current") for name, mhz in clocks.items()}
 
@@ -119,7 +113,7 @@ def _tool_for(target: Architecture) -> Callable[[list[str]], list[int]]:
 
 
 def properties(target: Architecture) -> dict[str, int]:
-    """The GPU as Triton's drivers describe it."""
+    """Return the GPU's properties under the names of Triton's drivers."""
     return {
         "max_shared_mem": target.shared_bytes_per_program,
         "max_num_regs": target.registers,
@@ -143,7 +137,7 @@ class _Stream:
 
 
 class _FinishedEvent:
-    """An event that has happened."""
+    """An event that is complete."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self.record = self.synchronize = self.wait = lambda *_: None

@@ -1,4 +1,4 @@
-"""A stand-in for Triton's driver, where no GPU is used: launchers ask it what they ask a driver."""
+"""A stand-in for Triton's driver, where no GPU is used: answers the questions of launchers, and launches nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from grader.exercise.gpus import Architecture
 def stand_in(
     target: Architecture, device: str = "cuda:0", registers: Mapping[bytes, int] = MappingProxyType({})
 ) -> Any:
-    """A driver for one GPU of this kind, and `device` for its tensors. What it launches does nothing; registers: of one
-    thread, by kernel.
+    """Return a driver for one GPU of this kind, whose launches do nothing.
+
+    device: the device of its tensors. registers: of one thread, by the kernel's binary.
     """
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase

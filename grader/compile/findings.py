@@ -1,6 +1,6 @@
-"""From what a compiler made of a kernel to occupancy and findings in words. Pure.
+"""Turns the numbers of a compiled kernel into occupancy and findings in words. Pure.
 
-The numbers are claims of an untrusted process: what cannot be is refused, and texts are cleaned.
+The numbers are claims of an untrusted process: impossible ones are refused, and texts are cleaned.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from grader.protocol.messages import Binary, Narrow
 from grader.record import CompiledKernel, KernelFinding, Occupancy, clean
 
 MOST_KERNELS = 64
-# The CUDA C++ programming guide, "Technical Specifications per Compute Capability": one thread has at most so many.
+# CUDA C++ programming guide, "Technical Specifications per Compute Capability": the most registers of one thread.
 _REGISTERS_PER_THREAD = 255
-# Registers are given to warps in pieces of this many, out of the warp's quarter of the multiprocessor (cuda_occupancy.h
-# of the CUDA toolkit).
+# The hardware allocates registers to a warp in units of this size, from the warp's quarter of the multiprocessor
+# (cuda_occupancy.h of the CUDA toolkit).
 _REGISTER_PIECE = 256
 _QUARTERS = 4
 
@@ -25,7 +25,7 @@ _MOST_BYTES = 1 << 30
 
 
 def described(binary: Binary, target: Architecture, case: str) -> CompiledKernel | None:
-    """A compiled kernel as the record holds it; None if its numbers cannot be."""
+    """Return a compiled kernel for the record; None if its numbers are impossible."""
     if not _can_be(binary):
         return None
     return CompiledKernel(
@@ -89,7 +89,7 @@ def _short(text: str, most: int) -> str:
 
 
 def occupancy(binary: Binary, target: Architecture) -> Occupancy:
-    """How many programs fit a multiprocessor at the same time, and what keeps more away."""
+    """Return the number of programs that fit a multiprocessor at the same time, and the limit that stops more."""
     warps = max(-(-binary.threads // 32), binary.num_warps, 1)
     limits = {"warps": target.warps // warps, "programs": target.programs}
     if binary.registers:
@@ -113,11 +113,11 @@ def _rounded_up(number: int, piece: int) -> int:
 
 
 def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
-    """What is wrong, worst first."""
+    """Yield the findings, worst first."""
     if binary.error:
         yield KernelFinding("compile_error", f"does not compile: {_short(binary.error, 400)}", binary.error_line)
         return
-    # Autotuners try what does not fit, and pass over it.
+    # An autotuner skips a configuration that does not fit.
     fails = "an autotuner passes over it" if binary.configurations else "it will not launch"
     most = target.shared_bytes_per_program
     if binary.shared_bytes > most:
@@ -155,7 +155,7 @@ def _no_tensor_cores(dots: tuple[str, ...], target: Architecture) -> str:
 
 
 def _narrow_accesses(accesses: tuple[Narrow, ...]) -> Iterator[KernelFinding]:
-    """One finding for all lines that access memory in the same way."""
+    """Yield one finding for all lines that access memory in the same way."""
     alike: dict[tuple[str, int, int], list[int]] = {}
     for one in accesses:
         if 0 < one.bytes < one.possible:

@@ -1,7 +1,8 @@
-"""Compiles what a launcher launches, for a GPU that need not be there, and runs none of it.
+"""Compiles the Triton kernels that a launcher launches, for a GPU that need not be there, and runs none of them.
 
-Triton gets a stand-in for its driver: it names the target, and its launches do nothing. The submission's own launch
-code is called, so that types, block sizes, divisibility and the autotuner's choices are those of a real launch.
+Takes a call of the submission's own launch code, so that types, block sizes, divisibility and the autotuner's choices
+are those of a real launch; gives a Binary for every kernel. Triton gets a stand-in for its driver: it names the target,
+and its launches do nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from grader.protocol.messages import Binary, Compiled
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
 _MOST_TEXT = 600
-# Beyond it, not every reader of JSON takes a number as it is.
+# Larger numbers lose digits in some readers of JSON.
 _LARGEST_CONSTANT = 1 << 53
 _INVALID = [float("inf")] * 3
 
@@ -45,7 +46,7 @@ _ATTENTION = "_scaled_dot_product"
 
 
 class WithoutProducts(LightMode):  # type: ignore[no-untyped-call]
-    """Lets torch only allocate what its matrix products would give: no launch depends on their values."""
+    """A mode in which torch's matrix products only allocate their results: no launch depends on the values."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
@@ -62,15 +63,15 @@ def _shape_of(one: Any) -> Any:
 
 
 class _CompileRefused(Exception):
-    """A kernel does not compile; why has been noted."""
+    """A kernel does not compile; the reason is already noted."""
 
 
 class _Unrecognised(Exception):
-    """A launch passes what nothing takes; the text says what."""
+    """A launch passes an argument that neither kernel nor compiler takes; the text names it."""
 
 
 class Compiler:
-    """Everything that Triton compiles in this process, for one target. `path` is the submission's file."""
+    """Compiles the kernels of this process for one target. `path` is the submission's file."""
 
     def __init__(self, capability: int, path: str) -> None:
         self._target = ARCHITECTURES[capability]
@@ -85,7 +86,7 @@ class Compiler:
         self._announce: Callable[[str], None] = lambda text: None
 
     def install(self) -> None:
-        """Take the driver's place; before the submission is loaded."""
+        """Replace Triton's driver. Call it before the submission is loaded."""
         from triton import knobs
         from triton.backends import backends
         from triton.runtime.autotuner import Autotuner
@@ -107,23 +108,24 @@ class Compiler:
         Autotuner.do_bench = property(lambda autotuner: self._trial)
 
     def install_cute(self) -> None:
-        """The same for the CuTe DSL."""
+        """Compile the kernels of the CuTe DSL as well, from now on."""
         cutecompiling.install(self._target, self._path, self._keep, self._told)
 
     def _told(self, text: str) -> None:
-        # Whom to tell is known only when a call begins.
+        # The listener is known only when a call begins.
         self._announce(text)
 
     @contextmanager
     def pretending(self) -> Iterator[None]:
-        """While the block runs, tensors say that they are on the target."""
+        """Let tensors claim to be on the target while the block runs."""
         with Disguise():
             yield
 
     def compile(self, call: Callable[[], object], announce: Callable[[str], None], *, every: bool) -> Compiled:
-        """Call a launcher. `announce` is told of every kernel before it is compiled: a compiler may end the process.
+        """Call a launcher and return the kernels that it compiled.
 
-        Raises what the launcher raises, if that was before the first kernel.
+        announce: hears of every kernel before it is compiled, since a compiler may end the process. every: compile
+        every configuration of an autotuner. An exception of the launcher before the first kernel is raised again.
         """
         self._binaries, self._cut, self._every, self._announce = [], 0, every, announce
         stopped = ""
@@ -136,7 +138,7 @@ class Compiler:
             stopped = f"{type(raised).__name__}: {_first_line(str(raised))}"[:_MOST_TEXT]
         return Compiled("compiled", tuple(self._binaries), self._cut, stopped)
 
-    # -- what Triton does, with a step of ours around it ------------------------------------------------------------
+    # -- wrappers around Triton's own steps ------------------------------------------------------------------------
 
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         from triton.runtime.errors import OutOfResources
@@ -145,7 +147,7 @@ class Compiler:
             try:
                 return run(kernel, *args, **kwargs)
             except (_CompileRefused, OutOfResources):
-                # The other kernels of this call are worth compiling all the same.
+                # The other kernels of this call are still worth compiling.
                 if self._trying:
                     raise
                 return None
@@ -210,8 +212,10 @@ class Compiler:
         return tuned
 
     def _trial(self, kernel_call: Callable[[], object], **_: object) -> list[float]:
-        """In place of timing a configuration: the first that a launch can use wins, the others are not tried unless
-        every one is wanted. What it cannot use is forgotten once another is found, as an autotuner would.
+        """Try a configuration instead of timing it; return its times.
+
+        The first that a launch can use wins. The others are tried only if every configuration is asked for. Failed
+        ones before it are forgotten, as an autotuner does.
         """
         tuning, before = self._autotuner, len(self._binaries)
         if tuning is None or (tuning.found and not self._every):
@@ -233,7 +237,7 @@ class Compiler:
     def _keep(self, binary: Binary) -> None:
         most = _MOST_CONFIGURATIONS if self._every else _MOST_BINARIES
         if binary.error and any(replace(one, seconds=binary.seconds) == binary for one in self._binaries):
-            # What does not compile is not kept by Triton either, and compiled again at the next launch.
+            # Triton does not cache a failure either, and compiles the kernel again at the next launch.
             return
         if len(self._binaries) < most:
             self._binaries.append(binary)
@@ -297,14 +301,14 @@ class Compiler:
         return count if count > 1 else 0
 
     def _explained(self, refused: Exception, said: str) -> tuple[str, int]:
-        """Return why a kernel does not compile in one line, and the submission's line. said: by the compiler."""
+        """Return the reason of a compile error, and the submission's line. said: the compiler's output."""
         if isinstance(refused, _Unrecognised):
             return str(refused), self._launching_line()
         # A KeyError's text is quoted.
         text, line = _first_line(str(refused.args[0] if isinstance(refused, KeyError) and refused.args else refused)), 0
         link: BaseException | None = refused
         while link is not None:
-            # The innermost function knows the reason; the innermost of the submission's own functions, the line.
+            # The innermost function holds the reason; the submission's innermost function, the line.
             source, node = getattr(link, "src", None), getattr(link, "node", None)
             if isinstance(source, str) and node is not None:
                 text = _first_line(str(getattr(link, "error_message", "") or "")) or text
@@ -325,31 +329,31 @@ class Compiler:
         return (f"{quoted[1]}: {quoted[3]}" if quoted else text) or type(refused).__name__, line
 
     def _launching_line(self) -> int:
-        """Return the submission's line that is being executed, which is that of the launch, or 0."""
+        """Return the submission's line that is being executed, which is the launch, or 0."""
         frame: FrameType | None = sys._getframe()
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back
         return frame.f_lineno if frame else 0
 
     def _line_of(self, kernel: Any) -> int:
-        """The line of a kernel's `def` in the submission's file, or 0."""
+        """Return the line of a kernel's `def` in the submission's file, or 0."""
         function = getattr(kernel, "fn", None)
         if not isinstance(function, FunctionType) or function.__code__.co_filename != self._path:
             return 0
         return self._line_of_text(str(kernel.src)) or function.__code__.co_firstlineno
 
     def _line_of_text(self, source: str) -> int:
-        """Return where a function's text stands in the submission's file; Triton keeps it without its indentation."""
-        wanted = [text.strip() for text in source.rstrip().splitlines()]
+        """Return the line at which a function's text starts in the file, or 0; Triton strips its indentation."""
+        lines = [text.strip() for text in source.rstrip().splitlines()]
         there = [text.strip() for text in Path(self._path).read_text(encoding="utf-8").splitlines()]
-        starts = (start for start, text in enumerate(there) if text == wanted[0])
-        return next((start + 1 for start in starts if there[start : start + len(wanted)] == wanted), 0)
+        starts = (start for start, text in enumerate(there) if text == lines[0])
+        return next((start + 1 for start in starts if there[start : start + len(lines)] == lines), 0)
 
 
 def _unrecognised(refused: Exception, kernel: Any, backend: Any, kwargs: dict[str, Any]) -> _Unrecognised | None:
-    """Say what a launch passes that neither the kernel nor the compiler takes; None if that is not the matter.
+    """Return the arguments that neither kernel nor compiler takes, as an exception; None for any other reason.
 
-    Kernels that were written for other GPUs pass options of their compilers, often several.
+    Kernels written for other GPUs pass options of those GPUs' compilers, often several.
     """
     if not (isinstance(refused, KeyError) and "unrecognised" in str(refused)):
         return None
@@ -364,7 +368,7 @@ def _unrecognised(refused: Exception, kernel: Any, backend: Any, kwargs: dict[st
 
 @contextmanager
 def _error_output() -> Iterator[Callable[[], str]]:
-    """Yield what is written to descriptor 2 while the block runs: the compiler's own code knows no sys.stderr."""
+    """Yield a function that returns the text written to descriptor 2: the compiler's own code bypasses sys.stderr."""
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())
         before = os.dup(2)
@@ -380,7 +384,7 @@ def _error_output() -> Iterator[Callable[[], str]]:
 
 
 def _constants(kernel: Any, constexprs: dict[Any, Any]) -> dict[str, int | bool]:
-    """The numbers among a launch's compile-time arguments: block sizes and switches."""
+    """Return the numbers among a launch's compile-time arguments: block sizes and switches."""
     found: dict[str, int | bool] = {}
     for place, value in constexprs.items():
         parameter = kernel.params[place[0]]
@@ -401,5 +405,5 @@ def _name_of(kernel: Any) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The line that says most: the first that is not empty."""
+    """Return the first line that is not empty, which says most."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_MOST_TEXT]

@@ -1,14 +1,18 @@
-"""Triton's interpreter, corrected and watched: the one place that changes what triton does under TRITON_INTERPRET=1.
+"""Corrects and watches Triton's interpreter: the one room that changes Triton's behaviour under TRITON_INTERPRET=1.
 
-    contract     what the others take for granted about it
-    corrections  what passes there deserves to pass on a GPU
+    contract     the assumptions about the interpreter that all modules here make, and their check
+    corrections  patches, so that a kernel that passes here deserves to pass on a GPU
     numerics     arithmetic in types that the interpreter computes wrongly
     reductions   reductions and scans along a tree
-    indices      the numbers of loops
+    indices      loop counters with the methods of a scalar
     libdevice    CUDA's mathematical functions
-    memory       every load, store and atomic, before it happens
-    lowering     what an operation is lowered to, remembered
-    once         the language prepared for good, where nothing else wants it
+    beyond       refuses kernels that only a GPU can run
+    patience     gives up a call that has too many programs
+    memory       hooks on every load, store and atomic, before it happens
+    guard        bounds and traffic of one launch
+    races        data races between the programs of one launch
+    lowering     a cache of the builder's calls behind each operation
+    once         prepares the language once, in a process where nothing else needs it
 
 Nothing else of the grader touches triton.runtime.interpreter.
 """
@@ -17,14 +21,14 @@ from typing import Any
 
 
 def kind_of_kernels() -> Any:
-    """The class of what @triton.jit makes of a function there."""
+    """Return the class of a kernel that @triton.jit makes under the interpreter."""
     from triton.runtime.interpreter import InterpretedFunction
 
     return InterpretedFunction
 
 
 def semantic() -> Any:
-    """Return what a rewritten kernel calls in every assignment and loop."""
+    """Return the object that a rewritten kernel calls in every assignment and loop."""
     from triton.runtime.interpreter import interpreter_semantic
 
     return interpreter_semantic

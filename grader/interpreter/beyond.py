@@ -1,7 +1,7 @@
-"""Names what a GPU runs and the interpreter cannot: it costs nothing here, and a GPU judges it.
+"""Refuses kernels that a GPU runs and the interpreter cannot: they cost no points here, and a GPU judges them.
 
-The interpreter runs one program after another, and it has no instructions. So it cannot run assembly, and no kernel in
-which a program waits for one that has not begun.
+The interpreter runs one program after another and has no instructions. So it cannot run assembly, and it cannot run a
+program that waits for one that has not begun.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-# So many times in a row a program may get the same answer without anything being stored. It takes
-# less than a second.
+# A program may get the same answer so many times in a row while nothing is stored; that takes less than a second.
 MOST_EQUAL_ANSWERS = 1000
 _WAITS_AT = "CV"
 
 
 class NeedsGpu(NotImplementedError):
-    """Raised where a kernel does what the interpreter cannot run. Its message says what that is."""
+    """Raised where a kernel does something that the interpreter cannot run; the message names it."""
 
 
-def say_what_needs_a_gpu() -> None:
-    """Patch this process's interpreter; before the submission is loaded, and before accesses are watched."""
+def refuse_what_needs_a_gpu() -> None:
+    """Patch this process's interpreter. Call it before the submission is loaded and before accesses are watched."""
     _refuse_assembly()
     _refuse_questions_about_hardware()
     _notice_waiting()
@@ -38,7 +37,7 @@ def _refuse_assembly() -> None:
 
 
 def _refuse_questions_about_hardware() -> None:
-    """Refuse what asks where and when a program runs; of triton.language.extra.cuda, which is loaded twice."""
+    """Refuse functions that ask where and when a program runs. Triton loads extra.cuda, which holds them, twice."""
     from triton.language.extra import cuda
     from triton.runtime.interpreter import tl
 
@@ -56,10 +55,10 @@ def _refuse_questions_about_hardware() -> None:
 
 
 class Waiting:
-    """Tells whether the program that runs waits for one that comes later.
+    """Detects a program that waits for a later one.
 
-    It does so where its atomics and volatile loads give the same answers again and again, nothing is stored between
-    them, and a program of the launch has not begun. In the launch's last program nobody is left who could end that.
+    A program waits if its atomics and volatile loads give the same answers again and again, nothing is stored between
+    them, and a program of the launch has not begun. In the last program of a launch, no later one could end the wait.
     """
 
     def __init__(self, most: int = MOST_EQUAL_ANSWERS) -> None:
@@ -68,13 +67,13 @@ class Waiting:
         self._equal = 0
 
     def begin(self) -> None:
-        """Hear that another program begins, or that something is stored."""
+        """Start over: another program begins, or something is stored."""
         if self._answers:
             self._answers.clear()
         self._equal = 0
 
     def answered(self, question: tuple[bytes, ...], answer: bytes, *, others_follow: bool) -> None:
-        """Hear what an atomic or a volatile load gave. Raises NeedsGpu once that is a wait."""
+        """Note the answer of an atomic or a volatile load. Raises NeedsGpu once the program waits."""
         if self._answers.get(question) != answer:
             self._answers[question], self._equal = answer, 0
             return
@@ -85,7 +84,7 @@ class Waiting:
 
 
 def _notice_waiting() -> None:
-    """A spin lock, a flag or a ticket that a later program serves: the interpreter would wait for ever."""
+    """Refuse to wait for ever for a spin lock, a flag or a ticket that a later program serves."""
     from triton.runtime.interpreter import InterpreterBuilder as Builder
 
     waiting = Waiting()

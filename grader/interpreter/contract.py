@@ -1,7 +1,7 @@
-"""Holds what this package takes for granted about triton's interpreter, and checks whether it is so.
+"""States the assumptions of this package about Triton's interpreter, and checks them.
 
-Names are those of the module triton.runtime.interpreter. `differences` looks at the interpreter as it was imported:
-before anything of ours has changed it.
+Names are those of the module triton.runtime.interpreter. `differences` reads the interpreter as it was imported, before
+any patch of this package; it changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from types import ModuleType
 
-# Every access to memory ends in one of these methods, and nowhere else: what is watched there is all there is.
+# Every access to memory ends in one of these methods, so watching them misses nothing.
 DOORS: Mapping[str, str] = {
     "_interpreter.load": "InterpreterBuilder.create_masked_load",
     "_interpreter.store": "InterpreterBuilder.create_masked_store",
@@ -20,7 +20,7 @@ DOORS: Mapping[str, str] = {
     "_interpreter.atomic_cas": "InterpreterBuilder.create_atomic_cas",
 }
 
-# What is replaced, wrapped or called, and its parameters in order: some callers give them by name, others by place.
+# Methods that are replaced, wrapped or called, with their parameters in order: callers pass some by name.
 PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.create_masked_load": "self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile",
     "InterpreterBuilder.create_masked_store": "self, ptrs, value, mask, cache_modifier, eviction_policy",
@@ -82,7 +82,7 @@ PARAMETERS: Mapping[str, str] = {
     "_patch_lang_core": "lang, scope",
 }
 
-# What is only named.
+# Names that are only used.
 NAMES = (
     *(
         "interpreter_semantic.builder",
@@ -105,20 +105,20 @@ NAMES = (
     *("tl.core.load_tensor_descriptor", "tl.core.store_tensor_descriptor"),
 )
 
-# What a method leaves behind: which program of which grid is running.
+# Attributes that a method must set: the running program and its grid.
 LEFT_BEHIND: Mapping[str, str] = {
     "interpreter_builder.grid_idx": "InterpreterBuilder.set_grid_idx",
     "interpreter_builder.grid_dim": "InterpreterBuilder.set_grid_dim",
 }
 
-# What triton lacks, and is given to it: once it has that, ours may be in the way.
+# Names that this package adds to Triton: once Triton has them, these additions may be in the way.
 ABSENT = ("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered")
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}
 
 
 def require() -> None:
-    """End this process, with the reason as its last words, where the interpreter is not what we take it for."""
+    """End this process with a reason unless the interpreter meets all assumptions. Raises SystemExit."""
     from importlib.metadata import version
 
     from triton.runtime import interpreter
@@ -132,7 +132,7 @@ def require() -> None:
 
 
 def differences(interpreter: ModuleType) -> list[str]:
-    """Return what is missing or different, in words; nothing where all is as it should be."""
+    """Return the broken assumptions, in words; an empty list if all hold."""
     return [
         *_wrong_parameters(interpreter),
         *(f"{name} is missing" for name in NAMES if _found(interpreter, name) is None),
@@ -158,7 +158,7 @@ def _parameters(method: object) -> str:
 
 
 def _found(interpreter: ModuleType, name: str) -> object:
-    """What a dotted name stands for in the module, or None."""
+    """Return the value of a dotted name in the module, or None."""
     return reduce(lambda found, part: getattr(found, part, None), name.split("."), interpreter)  # type: ignore[arg-type,return-value]
 
 
@@ -168,7 +168,7 @@ def _sets(interpreter: ModuleType, method: str, name: str) -> bool:
 
 
 def _wrong_doors(interpreter: ModuleType) -> Iterator[str]:
-    """Accesses to memory that nobody watches, and doors through which nothing goes."""
+    """Yield accesses to memory that no hook watches, and hooked methods that make no access."""
     used = _accesses(ast.parse(inspect.getsource(interpreter)))
     for access, methods in used.items():
         for method in sorted(methods - {DOORS.get(access, "")}):
@@ -179,7 +179,7 @@ def _wrong_doors(interpreter: ModuleType) -> Iterator[str]:
 
 
 def _accesses(tree: ast.Module) -> dict[str, set[str]]:
-    """Each function of the interpreter's compiled half, and the functions and methods here that name it."""
+    """Return each function of the interpreter's compiled half with the functions and methods that name it."""
     named: dict[str, set[str]] = {}
     for outer in tree.body:
         for inner in outer.body if isinstance(outer, ast.ClassDef) else (outer,):

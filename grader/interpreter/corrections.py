@@ -1,4 +1,7 @@
-"""Corrections of triton's interpreter, so that what passes there deserves to pass on a GPU."""
+"""Corrects Triton's interpreter, so that a kernel that passes there deserves to pass on a GPU.
+
+Patches the interpreter of this process, once; never touches the submission.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from grader.compile.disguise import pretend
 from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
-from grader.interpreter.beyond import say_what_needs_a_gpu
+from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.indices import WrapLoops, numbered
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.lowering import value_was_read
@@ -30,11 +33,11 @@ from grader.interpreter.reductions import correct_reductions
 
 
 def apply_corrections() -> None:
-    """Patch this process's interpreter; before the submission is loaded."""
-    # What NumPy says of a kernel's numbers, a GPU would not say.
-    for module in (r"triton\.runtime\.interpreter", r"grader\.child\.interpreter\.numerics"):
+    """Patch this process's interpreter. Call it before the submission is loaded."""
+    # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
+    for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
-    _tell_static_assertions_apart()
+    _raise_static_assertions()
     _refuse_numbers_of_warps()
     _poison_masked_loads()
     _hold_to_promises()
@@ -51,7 +54,7 @@ def apply_corrections() -> None:
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
     _believe_assumptions()
-    say_what_needs_a_gpu()
+    refuse_what_needs_a_gpu()
     patience.install()
     correct_numerics()
     correct_reductions()
@@ -74,8 +77,8 @@ def static_assert(cond: Any, msg: Any = "") -> None:
         raise StaticAssertFailed(str(getattr(msg, "value", msg)) or "a static assertion failed")
 
 
-def _tell_static_assertions_apart() -> None:
-    """Let a failed tl.static_assert be what it is to a compiler: an autotuner passes over such a configuration."""
+def _raise_static_assertions() -> None:
+    """Let a failed tl.static_assert raise a compile error: an autotuner skips such a configuration."""
     from triton.runtime import interpreter
 
     patch = interpreter._patch_lang_core
@@ -88,7 +91,7 @@ def _tell_static_assertions_apart() -> None:
 
 
 def _refuse_numbers_of_warps() -> None:
-    """Triton compiles for a power of two of warps only, on every GPU; the interpreter has none and looks at none."""
+    """Refuse a num_warps that is no power of two, as Triton's compiler does; the interpreter has no warps."""
     kind = kind_of_kernels()
     run = kind.run
 
@@ -103,7 +106,7 @@ def _refuse_numbers_of_warps() -> None:
 
 
 def _poison_masked_loads() -> None:
-    """A masked lane of a load without `other` is undefined on a GPU, but zero in the interpreter: make it NaN."""
+    """Load NaN in masked lanes without `other`: they are undefined on a GPU, but zero in the interpreter."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
     load = InterpreterBuilder.create_masked_load
@@ -122,15 +125,15 @@ def _poison_masked_loads() -> None:
 
 
 def _hold_to_promises() -> None:
-    """tl.multiple_of: compiled code takes it for granted, and goes wrong where it does not hold.
+    """Raise where a tl.multiple_of promise is false: compiled code relies on it, and goes wrong.
 
-    Of a block only the first element is held to it: that of every contiguous stretch is what the promise is about.
+    Only the first element of a block is checked: the promise is about the start of every contiguous stretch.
     """
     from triton.runtime.interpreter import TensorHandle
 
     set_attr = TensorHandle.set_attr
 
-    def kept(self: Any, key: str, value: Any) -> None:
+    def checked(self: Any, key: str, value: Any) -> None:
         value_was_read()
         first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
         for multiple in value if first else ():
@@ -142,11 +145,11 @@ def _hold_to_promises() -> None:
                 raise ValueError(f"tl.multiple_of promises {rule}")
         set_attr(self, key, value)
 
-    TensorHandle.set_attr = kept
+    TensorHandle.set_attr = checked
 
 
 def _answer_launchers() -> None:
-    """Launch code asks how many programs a GPU runs at a time, for its stream, or Triton's driver for its device.
+    """Answer launch code that asks for a GPU's size, its stream, or Triton's driver.
 
     The answers are those of the first row of grader.exercise.gpus.
     """
@@ -157,7 +160,7 @@ def _answer_launchers() -> None:
 
 
 def _keep_closures() -> None:
-    """A kernel defined inside a function sees that function's names, as it does when it is compiled."""
+    """Let a kernel defined inside a function see that function's names, as a compiled kernel does."""
     from triton.runtime.interpreter import FunctionRewriter
 
     compile_and_exec = FunctionRewriter._compile_and_exec
@@ -176,7 +179,7 @@ def _keep_closures() -> None:
 
 
 def closure_of(function: types.FunctionType) -> dict[str, Any]:
-    """Return the names of an enclosing function that have a value by now."""
+    """Return the values of an enclosing function's names, of those that have a value by now."""
     values = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
@@ -185,7 +188,7 @@ def closure_of(function: types.FunctionType) -> dict[str, Any]:
 
 
 def _give_loops_numbers() -> None:
-    """`for i in range(…)`: i has a scalar's methods (`i.to(tl.int64)`), as it does when it is compiled."""
+    """Give the counter of `for i in range(…)` a scalar's methods (`i.to(tl.int64)`), as in a compiled kernel."""
     from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 
     transform = FunctionRewriter._transform_ast
@@ -198,7 +201,7 @@ def _give_loops_numbers() -> None:
 
 
 def _find_definitions() -> None:
-    """Where a kernel's definition begins: Triton takes the last line that begins with "def", be it a docstring's."""
+    """Find a kernel's first `def` line: Triton takes the last line that begins with "def", even in a docstring."""
     from triton.runtime.interpreter import FunctionRewriter
 
     last_def = FunctionRewriter._find_def
@@ -212,9 +215,9 @@ def _find_definitions() -> None:
 
 
 def _let_names_be_imported() -> None:
-    """`from triton.language import load`: load(…) is tl.load(…), as it is when it is compiled.
+    """Let names from `from triton.language import load` work as tl.load, as in a compiled kernel.
 
-    The interpreter replaces what stands in triton's modules, and knows nothing of names that were bound before.
+    The interpreter patches Triton's modules only, and misses names that were bound before.
     """
     from triton.language.core import is_builtin
     from triton.runtime.interpreter import FunctionRewriter, tl
@@ -239,7 +242,7 @@ def _let_names_be_imported() -> None:
 
 
 class _Qualify(ast.NodeTransformer):
-    """Makes `load` into `tl.load`, for the names given and what the module calls them."""
+    """Rewrites `load` to `tl.load`. names: the language's name by the kernel's name."""
 
     def __init__(self, module: str, names: dict[str, str]) -> None:
         self._module, self._names = module, names
@@ -252,7 +255,7 @@ class _Qualify(ast.NodeTransformer):
 
 
 def _let_methods_compute() -> None:
-    """`x.exp()` is tl.exp(x), as it is when it is compiled; the interpreter knows only some of a tensor's methods."""
+    """Let `x.exp()` be tl.exp(x), as in a compiled kernel; the interpreter knows only some of a tensor's methods."""
     from triton.language.core import is_builtin
     from triton.runtime import interpreter
     from triton.runtime.interpreter import interpreter_semantic, tl
@@ -297,12 +300,12 @@ def _of_constants(operate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _let_kernels_launch_nothing() -> None:
-    """A launch within a running kernel would take its program's number and its guard; a GPU has no such thing."""
+    """Refuse a launch within a running kernel: it does not compile, and would overwrite number and guard."""
     from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
 
     launch, set_grid_dim = GridExecutor.__call__, InterpreterBuilder.set_grid_dim
-    # Of the launches of each thread that have begun, innermost last: whether programs run. Hooks before that may
-    # launch others.
+    # For each open launch of a thread, innermost last: True once its programs run. Hooks before that may launch
+    # other kernels.
     here = threading.local()
 
     def alone(executor: Any, *args: Any, **options: Any) -> Any:
@@ -326,7 +329,7 @@ def _let_kernels_launch_nothing() -> None:
 
 
 def _print_without_traces() -> None:
-    """What a kernel prints goes where Python prints, and leaves NumPy's way of printing as it was."""
+    """Send a kernel's prints to Python's sys.stdout, and leave NumPy's print options as they were."""
     from triton.runtime import interpreter
     from triton.runtime.interpreter import InterpreterBuilder
 
@@ -352,7 +355,7 @@ def _print_without_traces() -> None:
 
 
 def _take_descriptors_alone() -> None:
-    """tl.load_tensor_descriptor, tl.store_tensor_descriptor: these call a method of whatever they are given."""
+    """Accept only descriptors in tl.load_tensor_descriptor and its store, which call a method of their argument."""
     from triton.runtime import interpreter
     from triton.runtime.interpreter import interpreter_semantic, tl
 
@@ -379,7 +382,7 @@ def _take_descriptors_alone() -> None:
 
 
 def _make_blocks_of_types() -> None:
-    """A block's elements have a type of triton's: its class takes anything, and then asks that for its width."""
+    """Refuse a block of anything but Triton's types: the class takes any object, and asks it for its width."""
     from triton.runtime.interpreter import tl
 
     make = tl.block_type.__init__
@@ -393,7 +396,7 @@ def _make_blocks_of_types() -> None:
 
 
 def _let_kernels_wait_for_none() -> None:
-    """Programmatic dependent launch: the kernel before has always ended here, and the next has not begun."""
+    """Let programmatic dependent launch wait for nothing: the kernel before has ended, and the next has not begun."""
     from triton.language.extra import cuda
     from triton.runtime.interpreter import tl
 
@@ -408,10 +411,10 @@ def _let_kernels_wait_for_none() -> None:
 
 
 def _believe_assumptions() -> None:
-    """tl.assume: a compiler believes it and checks nothing; a stride of 0 makes many an honest one false."""
+    """Let tl.assume check nothing, as a compiler does; a stride of 0 makes many an honest assumption false."""
     from triton.runtime.interpreter import InterpreterBuilder
 
     def create_assume(_builder: Any, _condition: Any) -> None:
-        """Do nothing: what is judged is the result."""
+        """Do nothing: the result is judged, not the assumption."""
 
     InterpreterBuilder.create_assume = create_assume

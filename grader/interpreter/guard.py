@@ -1,8 +1,8 @@
-"""The guard: one kernel launch in the interpreter, seen access by access.
+"""Checks one kernel launch in the interpreter, access by access, before each access happens.
 
-Every lane of every load, store and atomic is compared with the visible elements of the tensor whose pointer it came
-from, before it happens; what lies outside is reported and not done. The rest is kept: which bytes moved, and which
-programs met at one address (grader.interpreter.races).
+Every lane of every load, store and atomic must lie in the visible elements of the tensor that its pointer came from; a
+lane outside is reported and not executed. All others are recorded: bytes moved, and operations for the race check
+(grader.interpreter.races).
 
 Pure bookkeeping on NumPy arrays; the hooks are in grader.interpreter.memory.
 """
@@ -22,13 +22,13 @@ from grader.protocol.messages import GuardFinding, Traffic
 Addresses = npt.NDArray[np.uint64]
 Lanes = npt.NDArray[np.bool_]
 
-# User-space addresses end below this bit: what lies above carries, through all pointer arithmetic, whose pointer it is.
+# User-space addresses end below this bit: the bits above hold the tensor's tag through all pointer arithmetic.
 _TAG_SHIFT = 48
 _ADDRESS = np.uint64((1 << _TAG_SHIFT) - 1)
 _MOST_TENSORS = 1 << 15
-# What is kept of one launch; a larger one is still checked for its bounds, and counted.
+# The most lanes recorded for one launch; a larger launch is still checked for bounds, and its bytes are counted.
 _MOST_LANES = 1 << 24
-# Offsets below this take half the room.
+# Offsets below this fit into 32 bits.
 _SHORT = 1 << 32
 _MOST_FINDINGS = 8
 
@@ -37,7 +37,7 @@ _MOST_FINDINGS = 8
 class Extent:
     """The visible elements of one tensor argument.
 
-    `gaps` is None where they lie densely; else it says of every element from the first to the last whether it is one.
+    gaps: None where they lie densely; else one flag for each place from first to last, True for a visible element.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Extent:
 
     @property
     def tagged(self) -> np.uint64:
-        """The base pointer as the kernel gets it."""
+        """Return the base pointer as the kernel gets it."""
         return np.uint64((self.tag << _TAG_SHIFT) | self.start)
 
     def holds_all(self, offsets: Addresses, width: int) -> bool:
-        """Whether accesses of `width` bytes at these byte offsets all lie inside."""
+        """Return whether accesses of `width` bytes at these byte offsets all lie inside."""
         if int(offsets.max()) > self.nbytes - width:
             return False
         return self.gaps is None or bool(self._filled(self.gaps, offsets, width).all())
 
     def holds(self, offsets: Addresses, width: int) -> Lanes:
-        """Which accesses of `width` bytes at these byte offsets lie inside."""
+        """Return a mask of the accesses of `width` bytes at these byte offsets that lie inside."""
         if self.nbytes < width:
             return np.zeros(offsets.shape, dtype=bool)
         inside: Lanes = offsets <= np.uint64(self.nbytes - width)
@@ -70,7 +70,7 @@ class Extent:
         return inside
 
     def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
-        """Whether every element that an access touches is one; a pointer cast to a wider type touches several."""
+        """Return a mask of the accesses that touch visible elements only; a pointer to a wider type touches several."""
         size = np.uint64(self.itemsize)
         first, last = offsets // size, (offsets + np.uint64(width - 1)) // size
         filled: Lanes = gaps[first]
@@ -79,20 +79,21 @@ class Extent:
         return filled
 
     def place_of(self, offset: int) -> tuple[tuple[int, ...], int]:
-        """Where a byte offset would lie, axis by axis, beyond the shape where it lies outside; and how many elements
-        behind that, where it lies between two.
+        """Return (index of a byte offset, elements beyond that index).
+
+        The index may exceed the shape. The second number is not 0 where the offset lies in a gap.
         """
         left = offset // self.itemsize
         index = [0] * len(self.shape)
         axes = [axis for axis, stride in enumerate(self.strides) if stride > 0]
         for axis in sorted(axes, key=lambda one: (-self.strides[one], self.shape[one] == 1)):
-            # A row that does not exist is said once, on the outermost axis.
+            # A row that does not exist is counted once, on the outermost axis.
             index[axis], left = divmod(left, self.strides[axis])
         return tuple(index), left if axes else 0
 
 
 def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
-    """What a kernel that gets this tensor may touch."""
+    """Return the elements that a kernel may touch through this tensor."""
     shape, strides, itemsize = tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size()
     if tensor.numel() == 0:
         return Extent(name, tag, tensor.data_ptr(), 0, itemsize, shape, strides, None)
@@ -107,7 +108,7 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
 
 @dataclass
 class Guard:
-    """One launch. Programs are counted in the order in which the interpreter runs them: z fastest, x slowest."""
+    """The guard of one launch. Programs count in the order in which the interpreter runs them: z fastest, x slowest."""
 
     kernel: str
     grid: tuple[int, int, int] = (1, 1, 1)
@@ -123,7 +124,7 @@ class Guard:
     _sync: Sync = field(default_factory=Sync)
 
     def admit(self, name: str, tensor: Tensor) -> np.uint64:
-        """A tensor argument; the pointer to hand to the kernel."""
+        """Register a tensor argument and return the tagged pointer for the kernel."""
         tag = len(self.extents) + 1
         if tag >= _MOST_TENSORS:
             return np.uint64(tensor.data_ptr())
@@ -131,16 +132,16 @@ class Guard:
         return extent.tagged
 
     def dot(self, flops: int) -> None:
-        """A tl.dot of that many floating-point operations."""
+        """Count the floating-point operations of a tl.dot."""
         self._dot_flops += flops
 
     def access(
         self, access: Access, pointers: Addresses, active: Lanes, values: npt.NDArray[np.generic] | None = None
     ) -> tuple[Addresses, Lanes | None]:
-        """Look at one access before it happens; `values` are what a store stores.
+        """Check one access before it happens. values: the values that a store stores.
 
-        Returns the addresses without their tags, and which lanes may go on (None: all that are active). Raises
-        TypeError where the width is no plain number: another's arithmetic may wrap around.
+        Returns the addresses without their tags, and a mask of the allowed lanes (None: all active lanes). Raises
+        TypeError where the width is no plain int: the arithmetic of other types may wrap around.
         """
         if type(access.width) is not int or access.width < 1:
             raise TypeError("an access moves a whole number of bytes")
@@ -165,9 +166,9 @@ class Guard:
         return pointers & _ADDRESS, allowed.reshape(pointers.shape)
 
     def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
-        """Which lanes lie inside the tensor that each one's pointer came from: it need not be the same for all.
+        """Return a mask of the lanes that lie inside the tensor of their pointer; lanes may have different tensors.
 
-        An address that came in another way than as a tensor argument may lie in any of them.
+        An address without a tag, which did not come from a tensor argument, may lie in any tensor.
         """
         tags = lanes >> np.uint64(_TAG_SHIFT)
         inside = np.zeros(lanes.shape, dtype=bool)
@@ -184,7 +185,7 @@ class Guard:
 
     def _keep(self, access: Access, extent: Extent, offsets: Addresses, values: npt.NDArray[np.generic] | None) -> None:
         if access.kind != "store":
-            # Lanes of one load that name the same address get what it fetched once; every atomic is one of its own.
+            # Lanes of one load with the same address share one fetch; every lane of an atomic is an access of its own.
             self._loaded += access.width * (_distinct(offsets) if access.kind == "load" else offsets.size)
         if access.kind != "load":
             self._stored += access.width * offsets.size
@@ -237,7 +238,7 @@ class Guard:
         )
 
     def finish(self) -> Traffic:
-        """What the launch moved; looks for races on the way."""
+        """Return the traffic of the launch, and add its races to the findings."""
         unique_loaded = unique_stored = 0
         for low, high in _regions(self.extents.values()):
             here = [one for one in self._operations if low <= one.start < high]
@@ -255,7 +256,7 @@ class Guard:
         )
 
     def _coordinates(self, program: int) -> tuple[int, ...]:
-        """A program's place in the grid, without trailing axes of one program each."""
+        """Return a program's place in the grid, without trailing axes of one program each."""
         rest, z = divmod(program, self.grid[2])
         return self._shown(*divmod(rest, self.grid[1]), z)
 
@@ -291,21 +292,21 @@ class Guard:
 
 
 def _distinct(offsets: Addresses) -> int:
-    """How many different addresses one access names."""
+    """Return the number of different addresses of one access."""
     if offsets.size < 2 or bool((offsets[1:] > offsets[:-1]).all()):
-        # A row, or rows behind each other: what most accesses are.
+        # The usual case: addresses that ascend.
         return offsets.size
     in_order = np.sort(offsets)
     return 1 + int(np.count_nonzero(in_order[1:] != in_order[:-1]))
 
 
 def _code_at(where: tuple[int, str]) -> str:
-    """The text of a line."""
+    """Return the text of a line."""
     return linecache.getline(where[1], where[0]).strip()[:200]
 
 
 def _regions(extents: object) -> list[tuple[int, int]]:
-    """The stretches of memory that the tensors cover together: [start, end), those that overlap joined."""
+    """Return the regions of memory that the tensors cover: [start, end), with overlapping ones joined."""
     found: list[tuple[int, int]] = []
     for extent in sorted(extents, key=lambda one: one.start):  # type: ignore[call-overload]
         low, high = extent.start, extent.start + max(extent.nbytes, 1)

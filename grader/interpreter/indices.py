@@ -1,4 +1,7 @@
-"""The number of a loop: for the interpreter Python's, in a compiled kernel a scalar of triton's with its methods."""
+"""Gives loop counters the methods of a Triton scalar.
+
+The interpreter passes a Python int; in a compiled kernel the counter is a scalar (`i.to(tl.int64)`).
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,31 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# A submission may put something else in the place of Python's.
+# A submission may replace Python's.
 _RANGE = range
 _OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
 
 
 class Index(int):
-    """An int that can be asked what a scalar of triton's can be; what is computed from it and ints is one, too."""
+    """An int with the attributes of a Triton scalar; arithmetic with ints gives an Index again."""
 
     def to(self, *how: Any, **more: Any) -> Any:
-        """As tl.tensor.to."""
+        """Convert as tl.tensor.to does."""
         return _tensor(self).to(*how, **more)
 
     @property
     def dtype(self) -> Any:
-        """As tl.tensor.dtype."""
+        """Return tl.tensor.dtype."""
         return _tensor(self).dtype
 
     @property
     def type(self) -> Any:
-        """As tl.tensor.type."""
+        """Return tl.tensor.type."""
         return _tensor(self).type
 
     @property
     def shape(self) -> Any:
-        """As tl.tensor.shape."""
+        """Return tl.tensor.shape."""
         return _tensor(self).shape
 
 
@@ -54,7 +57,7 @@ def _tensor(number: int) -> Any:
 
 
 def numbered(things: Iterable[Any]) -> Iterable[Any]:
-    """What a kernel's loop goes through: the numbers of a range as those of triton's; anything else as it is."""
+    """Return the values of a kernel's loop: the numbers of a range as Index; anything else unchanged."""
     return map(Index, things) if isinstance(things, _RANGE) else things
 
 
@@ -62,7 +65,7 @@ class WrapLoops(ast.NodeTransformer):
     """Rewrites `for i in things` to `for i in interpreter_semantic.numbered(things)`."""
 
     def visit_For(self, node: ast.For) -> ast.For:
-        """A loop, and those within it."""
+        """Rewrite a loop and the loops within it."""
         self.generic_visit(node)
         place = ast.Name(id="interpreter_semantic", ctx=ast.Load())
         wrap = ast.Attribute(value=place, attr="numbered", ctx=ast.Load())

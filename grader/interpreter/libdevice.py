@@ -1,6 +1,6 @@
-"""CUDA's libdevice in Triton's interpreter, which has none of its functions: those that kernels call, by NumPy.
+"""Provides CUDA's libdevice in Triton's interpreter, by NumPy: the functions that kernels call.
 
-`triton.language.extra.libdevice` holds names without bodies, which a compiler replaces by those of the GPU's maker. The
+`triton.language.extra.libdevice` holds names without bodies, which a compiler links to the GPU vendor's library. The
 interpreter calls them and gets None.
 """
 
@@ -36,7 +36,7 @@ _UNDER_THE_SAME_NAME = (
     *("log10", "log1p", "log2", "nextafter", "rint", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "cbrt"),
 )
 
-# By name without what says the type: __nv_tanhf and __nv_tanh are tanh. What rounds to the nearest is NumPy's own.
+# By name without the type suffix: __nv_tanhf and __nv_tanh are tanh. NumPy's own functions round to the nearest.
 _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     **{name: getattr(np, name) for name in _UNDER_THE_SAME_NAME},
     **{f"fast_{name}": getattr(np, name) for name in ("cos", "exp", "log", "log10", "log2", "sin", "tan", "tanh")},
@@ -73,7 +73,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
 
 
 def provide_libdevice() -> None:
-    """Patch this process's interpreter; before the submission is loaded."""
+    """Patch this process's interpreter. Call it before the submission is loaded."""
     from triton.language.core import is_builtin
     from triton.language.extra import libdevice as names
     from triton.language.extra.cuda import libdevice as bodies
@@ -85,7 +85,7 @@ def provide_libdevice() -> None:
         return TensorHandle(result.reshape(operands[0].data.shape).astype(_get_np_dtype(kind.scalar)), kind.scalar)
 
     def told(body: Callable[..., Any]) -> Callable[..., Any]:
-        # Its name stays, so that a trace can say which one a global name holds.
+        # The name stays, so that a trace can name the function that a global holds.
         return functools.wraps(body)(lambda *operands: body(*operands, _semantic=interpreter_semantic))
 
     InterpreterBuilder.create_extern_elementwise = create_extern_elementwise

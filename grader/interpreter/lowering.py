@@ -1,10 +1,10 @@
-"""Remembers what an operation of Triton's language is lowered to, so that its type rules are applied once.
+"""Caches the builder calls that an operation of Triton's language is lowered to, so that type rules are applied once.
 
-The interpreter checks types, broadcasts and converts anew for every `x + y`, which costs ten times what NumPy then
-needs. What comes of it depends on the types and constants alone: a few calls of the interpreter's builder. They are
-noted the first time, and made again with the values of the next.
+The interpreter checks types, broadcasts and converts anew for every `x + y`, which costs ten times the NumPy operation.
+The outcome depends on types and constants alone: a few calls of the interpreter's builder. They are noted the first
+time, and replayed on other values later.
 
-An operation is remembered only where every value can be followed from its operands through the builder to the result.
+An operation is cached only if every value can be followed from its operands through the builder to the result.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# A loop's number is a constant to the operations in it: a long loop asks for many.
+# A loop counter is a constant to the operations in the loop: a long loop needs many entries.
 _MOST_REMEMBERED = 20_000
 _Key = tuple[Any, ...]
-# Calls that give the same for the same constants, whatever program runs: their values are made once.
+# Calls whose result depends on constants only, not on the program: their values are made once.
 _PURE = frozenset(
     {
         *("create_make_range", "create_splat", "create_broadcast", "create_expand_dims", "create_bitcast"),
@@ -27,9 +27,10 @@ _PURE = frozenset(
 
 @dataclass(frozen=True)
 class _BuilderCall:
-    """One call of the builder. places: which arguments are values, and their numbers; several for a list of values.
+    """One call of the builder.
 
-    value: what it returns, where that is the same every time.
+    places: (position of an argument that is a value, its number; a list for a list of values). value: the result, if
+    it is the same every time.
     """
 
     method: Callable[..., Any]
@@ -40,11 +41,11 @@ class _BuilderCall:
 
 
 class _Unknown(Exception):
-    """A value that no key can stand for, or that cannot be followed."""
+    """A value that has no key, or that cannot be followed."""
 
 
 class _Lowered:
-    """The builder's calls. Values are numbered: first the operands, then what each call returned."""
+    """The builder calls of one operation. Values are numbered: first the operands, then the result of each call."""
 
     def __init__(self, calls: Sequence[_BuilderCall]) -> None:
         self._calls = calls
@@ -52,14 +53,14 @@ class _Lowered:
         self._like: dict[str, Any] = {}
 
     def returns(self, tensor: Any, number: int) -> None:
-        """Have it return tensors like this one, of the value of that number."""
+        """Let `run` return tensors like this one that hold the value of that number."""
         self._result, self._like = number, {name: one for name, one in vars(tensor).items() if name != "handle"}
 
     def run(self, values: list[Any], kind: Any) -> Any:
         """Make the calls on the handles of the operands, and return a tensor of that class, or None."""
         for call in self._calls:
             if (value := call.value) is not None:
-                # Some operations change a handle, but none the array that it holds.
+                # Some operations change a handle, but none changes the array that it holds.
                 values.append(type(value)(value.data, value.dtype))
                 continue
             arguments = call.arguments.copy()
@@ -79,13 +80,13 @@ _NOTING: list[_Noting] = []
 
 
 def value_was_read() -> None:
-    """Keep the operation that is being lowered from being remembered: it depends on more than types and constants."""
+    """Keep the current operation out of the cache: it depends on more than types and constants."""
     for noting in _NOTING:
         noting.followed = False
 
 
 class Lowerings:
-    """Of one process."""
+    """The cache of lowered operations of one process."""
 
     def __init__(self) -> None:
         from triton.runtime.interpreter import (
@@ -100,11 +101,11 @@ class Lowerings:
         self._semantic = interpreter_semantic
         self._handles = TensorHandle, BlockPointerHandle, TensorDescHandle
         self._types = tl.dtype, tl.pointer_type, tl.block_type
-        # None: not to be remembered.
+        # None: not to be cached.
         self._known: dict[_Key, _Lowered | None] = {}
 
     def shorten_assignments(self) -> None:
-        """Let a tensor pass as one without a look: every assignment of a kernel asks for that."""
+        """Return a tensor unchanged from `to_tensor` without further checks: every assignment of a kernel calls it."""
         tensor, to_tensor = self._core.tensor, self._semantic.to_tensor
 
         def unless_it_is_one(value: Any, check_type: bool = True) -> Any:
@@ -113,7 +114,7 @@ class Lowerings:
         self._semantic.to_tensor = unless_it_is_one
 
     def remembering(self, operation: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the operation, a builtin of the language, remembered for each combination of types and constants."""
+        """Return a builtin of the language with a cache, keyed by types and constants."""
         known, tensor, semantic = self._known, self._core.tensor, self._semantic
         key_of, new = self._key_of, _Lowered(())
 
@@ -155,7 +156,7 @@ class Lowerings:
         return result
 
     def _key_of(self, one: Any, values: list[Any]) -> Any:
-        """Return what stands for an operand; the handles of tensors are appended to `values`."""
+        """Return the key of an operand, and append the handles of tensors to `values`. Raises _Unknown."""
         kind = type(one)
         if kind is self._core.tensor:
             values.append(one.handle)
@@ -163,7 +164,7 @@ class Lowerings:
         if isinstance(one, self._core.tensor_descriptor_base):
             values.append(one.handle)
             return kind, self._type(one.block_type)
-        # 1 equals True, and may mean something else.
+        # 1 equals True, but may have another meaning.
         return kind, self._constant(one, values)
 
     def _constant(self, one: Any, values: list[Any]) -> Any:
@@ -177,7 +178,7 @@ class Lowerings:
         return tuple([self._key_of(each, values) for each in self._parts(one)])
 
     def _parts(self, one: Any) -> Iterable[Any]:
-        """Return what something that is no value itself consists of. Raises _Unknown."""
+        """Return the parts of a container. Raises _Unknown for anything else."""
         if isinstance(one, tuple | list):
             return one
         if isinstance(one, slice):
@@ -189,7 +190,7 @@ class Lowerings:
         raise _Unknown
 
     def _type(self, one: Any) -> Any:
-        """Return what stands for a type. Types never change, so it is kept with them."""
+        """Return the key of a type, stored on the type, since types never change. Raises _Unknown."""
         key = one.__dict__.get("lowering_key")
         if key is None:
             kind, (dtype, pointer, block) = type(one), self._types
@@ -206,7 +207,7 @@ class Lowerings:
 
 
 def _shared(values: list[Any]) -> tuple[int, ...]:
-    """Tell which operands are one and the same value."""
+    """Return, for each operand, the first place that holds the same value; () where all differ."""
     if len(values) < 2 or (len(values) == 2 and values[0] is not values[1]):
         return ()
     first: dict[int, int] = {}
@@ -214,7 +215,7 @@ def _shared(values: list[Any]) -> tuple[int, ...]:
 
 
 def _is_constant(one: Any) -> bool:
-    """Tell whether it is the same whatever the values: numbers, types, and what the builder's options are."""
+    """Return whether an argument depends on no value: numbers, types and the builder's options."""
     if isinstance(one, list | tuple):
         return all(map(_is_constant, one))
     kind = type(one)
@@ -222,7 +223,7 @@ def _is_constant(one: Any) -> bool:
 
 
 class _Noting:
-    """Stands before the builder while an operation is lowered, and notes what it is asked for."""
+    """A proxy of the builder that notes its calls while an operation is lowered."""
 
     def __init__(self, builder: Any, values: list[Any], handles: tuple[type, ...]) -> None:
         self.builder = builder
@@ -230,7 +231,7 @@ class _Noting:
         self._handles = handles
         # The numbers of values that are the same every time.
         self._steady: set[int] = set()
-        # Kept, because an id is a name only as long as its object lives.
+        # Stored, because an id is unique only as long as its object lives.
         self._values = [*values]
         self._numbers = {id(one): number for number, one in reversed([*enumerate(values)])}
         self._calls: list[_BuilderCall] = []
@@ -279,7 +280,7 @@ class _Noting:
         return number or 0
 
     def lowered(self, result: Any, tensor: Any) -> _Lowered | None:
-        """Return what was noted, if all of it could be followed to the result."""
+        """Return the noted calls if all values could be followed to the result, else None."""
         made = _Lowered(self._calls)
         if type(result) is tensor:
             number = self._numbers.get(id(result.handle))

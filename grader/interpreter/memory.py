@@ -1,7 +1,7 @@
-"""Every load, store and atomic of the interpreter, and every tl.dot, shown to the guard before it happens.
+"""Hooks the interpreter: shows every load, store, atomic and tl.dot to the guard before it happens.
 
 All accesses end in four methods of InterpreterBuilder: unmasked ones, block pointers, tensor descriptors, gather and
-scatter are lowered onto them. A pointer carries in its upper bits the number of the tensor that it came from.
+scatter are lowered onto them. The upper bits of a pointer hold the number of the tensor that it came from.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ _MOST_FRAMES = 40
 
 
 class MemoryWatch:
-    """Watches the interpreter of this process; `install` once. What the latest launches did waits in `traffic`,
-    `findings` and `strayed` until `take`.
+    """Watches the interpreter of this process. Call `install` once.
+
+    traffic, strayed: of the latest launch. Findings collect until `take`.
     """
 
     def __init__(self) -> None:
         self._guard: Guard | None = None
         self._pointers: dict[int, np.uint64] = {}
-        self._kept: list[Any] = []
+        self._alive: list[Any] = []
         self._findings: list[GuardFinding] = []
         self.strayed = False
         self.traffic: Traffic | None = None
 
     def take(self) -> tuple[GuardFinding, ...]:
-        """The findings since the last time, each line of code once for each kind."""
+        """Return the findings since the last call, each line of code once for each kind."""
         found = {(one.kind, one.line, one.other_line): one for one in reversed(self._findings)}
         self._findings.clear()
         return tuple(reversed(found.values()))
 
     def install(self) -> None:
-        """Hook the interpreter; after everything else that changes it."""
+        """Install the hooks. Call it after every other patch."""
         from triton.runtime import interpreter
         from triton.runtime.interpreter import GridExecutor
         from triton.runtime.interpreter import InterpreterBuilder as Builder
@@ -71,7 +72,7 @@ class MemoryWatch:
                 self.strayed = guard.strayed
                 self._guard = outer
                 self._pointers.clear()
-                self._kept.clear()
+                self._alive.clear()
 
         return guarded
 
@@ -85,7 +86,7 @@ class MemoryWatch:
         return admitted
 
     def _admit(self, name: str, value: Any) -> None:
-        """Every tensor of an argument, in tuples and descriptors too."""
+        """Register every tensor of an argument, in tuples and descriptors too."""
         if self._guard is None:
             return
         if isinstance(value, tuple):
@@ -97,8 +98,8 @@ class MemoryWatch:
             tensor = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
             if isinstance(tensor, torch.Tensor):
                 self._pointers[id(value)] = self._guard.admit(name, tensor)
-                # An id is a name only as long as its object lives.
-                self._kept.append(value)
+                # An id is unique only as long as its object lives.
+                self._alive.append(value)
 
     def _around_conversion(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def with_tag(arg: Any) -> Any:
@@ -120,7 +121,7 @@ class MemoryWatch:
         rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
 
         class AtomicResult(TensorHandle):  # type: ignore[misc]
-            """What an atomic found; it notices whether anything is done with that."""
+            """The result of an atomic, which notes whether the program reads it."""
 
             def __init__(self, data: Any, dtype: Any, heed: Heed | None = None) -> None:
                 self._heed, self._data = heed or Heed(), data
@@ -137,7 +138,7 @@ class MemoryWatch:
                 self._data = data
 
         def lanes_of(mask: Any) -> Lanes:
-            # Block pointers and descriptors come with a bare array.
+            # Block pointers and descriptors pass a bare array.
             return np.asarray(mask if isinstance(mask, np.ndarray) else mask.data, dtype=bool)
 
         def look(
@@ -187,7 +188,7 @@ class MemoryWatch:
             every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
             plain, allowed = look("atomic", ptr, every, cmp, val, order=_order(sem))
             if allowed is not None:
-                # It knows no mask; without an address to touch, what it would have found is unknown.
+                # It takes no mask; without a legal address, its result is unknown.
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
             return cas(self, plain, cmp, val, sem, scope)
 
@@ -224,10 +225,10 @@ class MemoryWatch:
 
 
 def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
-    """The type of an access's pointers, and how many bytes each of them moves: by what NumPy holds, not by a claim.
+    """Return the type of an access's pointers, and the bytes that each pointer moves, by NumPy's width.
 
-    values: what is stored, compared or put in the place of masked lanes. Raises TypeError for what is no pointer to a
-    type of triton's own: the widths of made-up types are whatever their maker says.
+    values: the values that are stored, compared or put into masked lanes. Raises TypeError for anything but a pointer
+    to one of Triton's own types: a made-up type may claim any width.
     """
     from triton.language import pointer_type
 
@@ -249,14 +250,14 @@ def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
 
 
 def _one_of(kind: Any) -> Any:
-    """The type of a block's elements; of anything else its own."""
+    """Return the element type of a block type; any other type unchanged."""
     from triton.language import block_type
 
     return kind.element_ty if type(kind) is block_type else kind
 
 
 def _width(element: Any) -> int:
-    """How many bytes the interpreter moves for a type of triton's own, 0 for any other."""
+    """Return the bytes that the interpreter moves for one of Triton's own types, 0 for any other."""
     from triton.language import dtype
     from triton.runtime.interpreter import _get_np_dtype
 
@@ -278,7 +279,7 @@ def _order(semantics: Any) -> Order:
 
 
 def _where() -> tuple[int, str]:
-    """The line of the kernel that is being run, and its file; the innermost of nested kernel functions."""
+    """Return the kernel line that is running, and its file; of nested kernel functions, the innermost."""
     for frame in _frames(sys._getframe(2)):
         name = frame.f_code.co_filename
         if not name.startswith(_OURS):

@@ -1,9 +1,9 @@
-"""Arithmetic that Triton's interpreter does otherwise than a GPU, corrected.
+"""Corrects the arithmetic of Triton's interpreter where it differs from a GPU's.
 
-The interpreter keeps bfloat16 and float8 as bit patterns, adds the patterns, and drops the carry of a rounding. Here
-they are widened to float32, computed with, and rounded to the nearest, ties to even, once per operation.
+The interpreter holds bfloat16 and float8 as bit patterns, adds the patterns, and drops the carry of a rounding. Here
+they are widened to float32 for an operation, and rounded to the nearest, ties to even, once per operation.
 
-What a GPU does is read off the PTX that triton compiles for sm_90; what does not compile there is refused here.
+The model of a GPU is the PTX that Triton compiles for sm_90; code that does not compile there is refused here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from grader.interpreter.lowering import value_was_read
 Array = NDArray[Any]
 
 BFLOAT16 = "bf16"
-# The kinds that a GPU of sm_90 converts in hardware; all others are converted by code of triton's own.
+# The kinds that an sm_90 GPU converts in hardware; Triton's own code converts all others.
 FLOAT8 = {"fp8e5": torch.float8_e5m2, "fp8e4nv": torch.float8_e4m3fn}
 
 # The NaN that PTX's instructions give.
@@ -35,7 +35,7 @@ _TF32_BITS = np.uint32(0xFFFFE000)
 
 
 def correct_numerics() -> None:
-    """Patch this process's interpreter; before the submission is loaded."""
+    """Patch this process's interpreter. Call it before the submission is loaded."""
     _compute_with_numbers()
     _convert_to_the_nearest()
     _fuse_multiply_add()
@@ -54,12 +54,12 @@ def correct_numerics() -> None:
 
 
 def from_bfloat16(bits: Array) -> NDArray[np.float32]:
-    """The numbers that these bfloat16 patterns stand for."""
+    """Return the numbers of bfloat16 patterns."""
     return np.asarray(np.asarray(bits).astype(np.uint32) << 16).view(np.float32)
 
 
 def to_bfloat16(numbers: Array) -> NDArray[np.uint16]:
-    """The bfloat16 patterns nearest to numbers of any type, rounded once; a NaN stays one."""
+    """Return the bfloat16 patterns nearest to numbers of any type, rounded once; a NaN stays NaN."""
     single = np.asarray(_in_float32(np.asarray(numbers)))
     bits = single.view(np.uint32)
     rounded = bits + (np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16
@@ -67,12 +67,12 @@ def to_bfloat16(numbers: Array) -> NDArray[np.uint16]:
 
 
 def from_float8(bits: Array, kind: str) -> NDArray[np.float32]:
-    """The numbers that these float8 patterns stand for."""
+    """Return the numbers of float8 patterns."""
     return _float8_numbers(kind)[bits]
 
 
 def to_float8(numbers: Array, kind: str) -> NDArray[np.uint8]:
-    """The float8 patterns nearest to float32 numbers: beyond the largest finite value it is taken, a NaN stays one."""
+    """Return the float8 patterns nearest to float32 numbers, saturated at the largest finite one; a NaN stays NaN."""
     dtype = FLOAT8[kind]
     largest = torch.finfo(dtype).max
     finite = np.ascontiguousarray(np.clip(numbers, -largest, largest), np.float32)
@@ -81,14 +81,14 @@ def to_float8(numbers: Array, kind: str) -> NDArray[np.uint8]:
 
 
 def to_tf32(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What a tensor core reads of float32: 10 of the 23 bits of the mantissa; the others are cut off, not rounded."""
+    """Return float32 as a tensor core reads it: 10 of 23 mantissa bits; the others are cut off, not rounded."""
     return np.where(np.isnan(numbers), numbers, (numbers.view(np.uint32) & _TF32_BITS).view(np.float32))
 
 
 def toward_zero(numbers: NDArray[np.float32], kind: str) -> Array:
-    """The patterns of float32 numbers rounded toward zero to "bf16", "fp16" or "fp8e5"."""
+    """Return the patterns of float32 numbers rounded toward zero to "bf16", "fp16" or "fp8e5"."""
     if kind == "fp8e5":
-        # As it is compiled: a float16 cut in half.
+        # As compiled code does: the upper half of a float16.
         return (toward_zero(numbers, "fp16").view(np.uint16) >> 8).astype(np.uint8)
     if kind == BFLOAT16:
         bits = to_bfloat16(numbers)
@@ -99,7 +99,7 @@ def toward_zero(numbers: NDArray[np.float32], kind: str) -> Array:
 
 
 def sum_to_odd(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A sum in float64; one that is not exact ends in a 1, so that rounding it further errs no second time."""
+    """Return a float64 sum rounded to odd: an inexact one ends in a 1, so that a second rounding adds no error."""
     total = np.asarray(left + right)
     back = total - left
     error = (left - (total - back)) + (right - back)
@@ -108,7 +108,7 @@ def sum_to_odd(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray
 
 
 def _in_float32(numbers: Array) -> Array:
-    """In float32, and one that is not exact ends in a 1."""
+    """Return numbers in float32, rounded to odd: an inexact one ends in a 1."""
     if numbers.dtype.kind in "iub":
         whole = numbers if numbers.dtype == np.uint64 else numbers.astype(np.int64)
         numbers = sum_to_odd((whole >> 32).astype(np.float64) * 2.0**32, (whole & 0xFFFFFFFF).astype(np.float64))
@@ -122,7 +122,7 @@ def _in_float32(numbers: Array) -> Array:
 
 @functools.cache
 def _float8_numbers(kind: str) -> NDArray[np.float32]:
-    """All 256 of them."""
+    """Return the numbers of all 256 patterns."""
     numbers: NDArray[np.float32] = torch.arange(256, dtype=torch.uint8).view(FLOAT8[kind]).float().numpy()
     return numbers
 
@@ -131,7 +131,7 @@ def _float8_numbers(kind: str) -> NDArray[np.float32]:
 
 
 def _kind(handle: Any) -> str:
-    """Its element type's name."""
+    """Return the name of a handle's element type."""
     return str(handle.dtype.scalar.name)
 
 
@@ -140,7 +140,7 @@ def _is_float8(kind: str) -> bool:
 
 
 def _numbers(handle: Any) -> Array:
-    """Its elements as NumPy computes with them."""
+    """Return a handle's elements in a type that NumPy computes with."""
     kind = _kind(handle)
     if kind == BFLOAT16:
         return from_bfloat16(handle.data)
@@ -152,7 +152,7 @@ def _numbers(handle: Any) -> Array:
 
 
 def _widened(handle: Any) -> Any:
-    """The same numbers in a type that NumPy knows."""
+    """Return a handle of the same numbers in a type that NumPy knows."""
     import triton.language as tl
 
     kind = _kind(handle)
@@ -170,7 +170,7 @@ def refuse_float8(kinds: set[str]) -> None:
 
 
 def _compute_with_numbers() -> None:
-    """Arithmetic on bfloat16 through float32; what compares gives booleans; float8 has no arithmetic."""
+    """Compute on bfloat16 through float32, return booleans from comparisons, refuse arithmetic on float8."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, tl
 
     def computing(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -182,7 +182,7 @@ def _compute_with_numbers() -> None:
                 operands = tuple(_widened(one) if isinstance(one, TensorHandle) else one for one in operands)
             result = method(self, *operands)
             if result.data.dtype == np.bool_:
-                # The interpreter gives a comparison its operands' type, and a later conversion believes it.
+                # The interpreter gives a comparison its operands' type, and a later conversion trusts that.
                 return TensorHandle(result.data, tl.int1)
             return TensorHandle(to_bfloat16(result.data), tl.bfloat16) if BFLOAT16 in kinds else result
 
@@ -200,7 +200,7 @@ def _compute_with_numbers() -> None:
 
 
 def _convert_to_the_nearest() -> None:
-    """Conversions from and to bfloat16 and float8, and constants; every other conversion goes through here too."""
+    """Correct conversions and constants of bfloat16 and float8; every other conversion passes through unchanged."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
 
     cast = InterpreterBuilder.cast_impl
@@ -229,7 +229,7 @@ def _convert_to_the_nearest() -> None:
 
 
 def _check_float8(source: str, target: str) -> None:
-    """Refuse what we cannot convert as a GPU does, and what a GPU does not convert."""
+    """Refuse a conversion that a GPU does not make, or that cannot be made here as a GPU makes it."""
     for kind in (source, target):
         if _is_float8(kind) and kind not in FLOAT8:
             raise NeedsGpu(f"the type {kind}")
@@ -238,7 +238,7 @@ def _check_float8(source: str, target: str) -> None:
 
 
 def _fuse_multiply_add() -> None:
-    """tl.fma rounds once; float64 excepted, whose product NumPy cannot hold."""
+    """Let tl.fma round once, except in float64, whose product NumPy cannot hold."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
     fma = InterpreterBuilder.create_fma
@@ -257,7 +257,7 @@ def _fuse_multiply_add() -> None:
 
 
 def _multiply_as_tensor_cores() -> None:
-    """tl.dot: bfloat16 and float8 are multiplied exactly, float32 is cut to TF32 unless input_precision forbids."""
+    """Let tl.dot multiply bfloat16 and float8 exactly, and cut float32 to TF32 unless input_precision forbids it."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
 
     dot = InterpreterBuilder.create_dot
@@ -272,7 +272,7 @@ def _multiply_as_tensor_cores() -> None:
 
 
 def _prefer_numbers_to_nan() -> None:
-    """tl.maximum, tl.minimum and tl.clamp give the other operand for a NaN, unless they are told to propagate it."""
+    """Let tl.maximum, tl.minimum and tl.clamp return the other operand for a NaN, unless told to propagate it."""
     from triton.runtime.interpreter import InterpreterBuilder, tl
 
     clampf = InterpreterBuilder.create_clampf
@@ -288,7 +288,7 @@ def _prefer_numbers_to_nan() -> None:
 
 
 def _add_bfloat16_atomically() -> None:
-    """tl.atomic_add on bfloat16: lane after lane, each sum rounded. All other atomics on bfloat16 triton refuses."""
+    """Let tl.atomic_add on bfloat16 add lane by lane, each sum rounded. Triton refuses all other bfloat16 atomics."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _interpreter, _ir
 
     rmw = InterpreterBuilder.create_atomic_rmw
@@ -301,7 +301,7 @@ def _add_bfloat16_atomically() -> None:
         old = np.zeros(addresses.shape, dtype)
         waiting = np.flatnonzero(lit)
         while waiting.size:
-            # The first lane of every address, together: these do not meet.
+            # The first lane of every address, together: their addresses are distinct.
             _, first = np.unique(addresses[waiting], return_index=True)
             lanes = waiting[first]
             everywhere = np.ones(lanes.shape, dtype=bool)
@@ -316,7 +316,7 @@ def _add_bfloat16_atomically() -> None:
 
 
 def _exchange_any_bits() -> None:
-    """tl.atomic_xchg of floats, which the interpreter refuses: what is exchanged are bits."""
+    """Let tl.atomic_xchg exchange the bits of floats, which the interpreter refuses."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir
 
     rmw = InterpreterBuilder.create_atomic_rmw
@@ -332,7 +332,7 @@ def _exchange_any_bits() -> None:
 
 
 def _pad_with_nan() -> None:
-    """padding_option="nan" in bfloat16, where the interpreter pads with zeros."""
+    """Pad bfloat16 with NaN for padding_option="nan", where the interpreter pads with zeros."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
 
     load = InterpreterBuilder.create_descriptor_load
@@ -357,7 +357,7 @@ def _pad_with_nan() -> None:
 
 
 def _shift_copies() -> None:
-    """An arithmetic shift leaves its operands as they were; the interpreter changes their data to signed integers."""
+    """Let an arithmetic shift leave its operands alone; the interpreter turns their data into signed integers."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
     ashr = InterpreterBuilder.create_ashr
@@ -370,7 +370,7 @@ def _shift_copies() -> None:
 
 
 def _take_scalars_as_numbers() -> None:
-    """A scalar is an index with every NumPy (triton 3.6 needs NumPy < 2.4 for it); a block is no truth value.
+    """Let a scalar be an index with every NumPy (Triton 3.6 needs NumPy < 2.4 for it); refuse a block as a truth value.
 
     `mask_a and mask_b`, `not mask` and `max(block, 0.0)` compile, but are Python's own in the interpreter, which takes
     every block for true: the first would be mask_b.
@@ -382,7 +382,7 @@ def _take_scalars_as_numbers() -> None:
     def truth(block: Any) -> bool:
         asking = str(sys._getframe(1).f_globals.get("__name__"))
         data = block.handle.data
-        # Triton's own `if mask` asks whether there is one, and so does `other if other else None`.
+        # Triton's own `if mask` only asks for None, and so does `other if other else None`.
         if asking in _ASKING_FOR_PRESENCE or (data.size > 1 and asking.startswith("triton.")):
             return True
         if data.size == 1:
@@ -406,9 +406,9 @@ def _take_scalars_as_numbers() -> None:
 
 
 def _pass_scalars_as_tensors() -> None:
-    """An argument that is a float is float32 in the kernel, a bool is int1.
+    """Pass a float argument as float32, and a bool as int1.
 
-    The interpreter passes a float on as Python's, which takes any type: float16 times it would be float16, not float32.
+    The interpreter passes a Python float, which adapts to any type: float16 times it would be float16, not float32.
     """
     from triton.runtime import interpreter
     from triton.runtime.interpreter import TensorHandle, tl
@@ -425,9 +425,9 @@ def _pass_scalars_as_tensors() -> None:
 
 
 def _skip_overflow_checks() -> None:
-    """Integer operations without their checks in int64: what these find is asserted in debug mode only, which is off.
+    """Skip the int64 overflow checks of integer operations: compiled code makes them in debug mode only, which is off.
 
-    A third of the time of a small matrix product.
+    They cost a third of the time of a small matrix product.
     """
     from triton.runtime.interpreter import interpreter_builder
 

@@ -1,6 +1,6 @@
-"""Lets the interpreter prepare Triton's language once: it does so anew for every launch and every call of a helper.
+"""Lets the interpreter patch Triton's language once, instead of for every launch and every call of a helper.
 
-In a process that only replays, nothing else wants the language as it is compiled.
+Serves a process that only replays: nothing else there needs the language as the compiler sees it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from grader.interpreter.lowering import Lowerings
 
 
 class _NothingToRestore:
-    """Stands for what the interpreter undoes when a launch is over."""
+    """A stand-in for the interpreter's undo step at the end of a launch."""
 
     def restore(self) -> None:
-        """Leave the language as the interpreter needs it."""
+        """Do nothing: the language stays as the interpreter needs it."""
 
 
 def patch_language_once() -> None:
-    """Prepare the language for the interpreter, for good; after everything that changes the interpreter, and after
-    whatever looks at the language as it was.
+    """Patch the language for the interpreter for the rest of the process.
+
+    Call it after every other patch of the interpreter, and after all readers of the unpatched language.
     """
     from triton.runtime import interpreter
     from triton.runtime.interpreter import tl
@@ -61,7 +62,7 @@ def _remember_dtypes(interpreter: Any) -> None:
 
 
 def _make_handles_quickly(interpreter: Any) -> None:
-    """Hold a value to its type's width without asking for that width anew."""
+    """Check a value against the width of its type, and look that width up once."""
     tl, handle = interpreter.tl, interpreter.TensorHandle
     check = handle.__post_init__
     widths: dict[str, int] = {}
@@ -77,7 +78,7 @@ def _make_handles_quickly(interpreter: Any) -> None:
         if dtype.name not in widths:
             widths[dtype.name] = max(1, dtype.primitive_bitwidth // 8)
         if data.itemsize > widths[dtype.name]:
-            # It says what is wrong.
+            # It raises the error.
             check(self)
 
     handle.__init__ = made

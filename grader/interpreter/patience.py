@@ -1,7 +1,7 @@
-"""Gives up a call that has too many programs for the interpreter, before its time is up.
+"""Gives up a call that has too many programs for the interpreter, before the time limit of the call.
 
-A GPU runs such a call in a moment, so it is not the kernel's fault. A program that never ends is: it runs into the
-limit of the call.
+A GPU runs such a call in a moment, so the kernel is not at fault. A program that never ends is at fault: it runs into
+the time limit.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 
 from grader.interpreter.beyond import NeedsGpu
 
-# A call of fewer programs is slow by what each of them does.
+# With fewer programs, a slow call is due to the programs themselves.
 MANY = 200
 
 
 class TooSlow(NeedsGpu):
-    """Raised where the interpreter gives up. Its message says how far it came."""
+    """Raised where the interpreter gives up; the message says how far it came."""
 
 
 class Patience:
-    """Counts the programs of a call. clock: the seconds that this process has worked."""
+    """A counter of the programs of a call. clock: returns the CPU seconds of this process."""
 
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
         self._clock = clock
@@ -31,12 +31,12 @@ class Patience:
         self._given_s = 0.0
 
     def begin(self, seconds: float) -> None:
-        """Start over with a call that may take so long; 0: any time."""
+        """Start over with a call that may take so many seconds; 0: no limit."""
         self._begun, self._given_s = 0, seconds
         self._ends_s = self._clock() + seconds if seconds else inf
 
     def program(self, place: tuple[int, ...], grid: tuple[int, ...]) -> None:
-        """Hear that a program of a grid begins. Raises TooSlow where many ran and the time is up."""
+        """Note that a program of a grid begins. Raises TooSlow if many ran and the time is up."""
         self._begun += 1
         if self._begun > MANY and self._clock() > self._ends_s:
             words = f"program {place} of a grid of {prod(grid):,} began after {self._given_s:g} s"
@@ -47,7 +47,7 @@ PATIENCE = Patience()
 
 
 def install() -> None:
-    """Patch this process's interpreter."""
+    """Patch this process's interpreter to report every program to PATIENCE."""
     from triton.runtime.interpreter import InterpreterBuilder as Builder
 
     begin = Builder.set_grid_idx

@@ -1,12 +1,12 @@
-"""Races between the programs of one launch: two of them touch one address, one of them stores, and nothing orders them.
+"""Finds data races of one launch: two programs touch one address, one of them stores, and nothing orders them.
 
 A GPU may run the programs in any order, so the one order in which the interpreter ran them shows every race among the
-accesses that happened. What orders two accesses: the same program made both, or atomics. An atomic hands on what its
-program did before it to whoever does an atomic on the same address later, and so on; but a program that does not look
-at what its atomic found knows nothing of the others. Whoever waits for a flag, by volatile loads, takes over from the
-program that set it.
+accesses that happened. Two accesses are ordered if the same program made both, or by atomics: an atomic releases the
+earlier operations of its program to later atomics on the same address, and so on. A program that does not read the
+result of its atomic acquires nothing. A program that waits for a flag, by volatile loads, acquires from the program
+that set it.
 
-Two programs that store equal values to one address are left alone: tiles that overlap do that.
+Two programs that store equal values to one address are no race: overlapping tiles do that. Pure: reads operations only.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ Flags = npt.NDArray[np.bool_]
 
 _RANK: dict[Kind, int] = {"load": 0, "atomic": 1, "store": 2}
 _STORE = 2
-# Each access is compared with so many later ones at its address.
+# The number of later accesses at its address that each access is compared with.
 _NEIGHBOURS = 64
-# Where operations lie further apart, what they touch is numbered instead of what lies between.
+# Where operations span more units than this, only the touched ones are numbered.
 _MOST_NUMBERS = 1 << 24
 
 
 @dataclass(slots=True)
 class Heed:
-    """Whether a program looked at what its atomic found there."""
+    """A flag: the program read the result of its atomic."""
 
     looked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one program does in one step: `width` bytes at each of some addresses.
+    """One step of one program: `width` bytes at each of some addresses.
 
-    where: a line and the file that it is in. order: "orders" for an atomic that hands on what was done before it,
-    "waits" for a volatile load, which looks for what another program will store and is no race itself. clipped: through
-    a block pointer or a descriptor, which make a mask of their own. heed: of an atomic that may go unheeded.
+    where: a line and its file. order: "orders" for an atomic that releases earlier operations, "waits" for a volatile
+    load, which waits for another program's store and is no race itself. clipped: through a block pointer or a
+    descriptor, which make a mask of their own. heed: of an atomic whose result may go unread.
     """
 
     kind: Kind
@@ -62,7 +62,7 @@ class Access:
 class Operation:
     """An access that happened, at `offsets` bytes from `start`, in the tensor of that name.
 
-    `time` counts through the launch; `values` are what a store stored.
+    time: a counter through the launch. values: the values that a store stored.
     """
 
     access: Access
@@ -75,9 +75,9 @@ class Operation:
 
 @dataclass(frozen=True)
 class Race:
-    """Two operations that nothing orders, the first address at which they meet, and at how many elements they do.
+    """Two unordered operations, the first address at which they meet, and the number of elements at which they meet.
 
-    updates: whether both programs load from that address and store to it: each changes what it finds there.
+    updates: both programs load from that address and store to it.
     """
 
     first: Operation
@@ -89,7 +89,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class _RaceEvent:
-    """An operation that hands on. `own` is its program's event before it, `before` the latest at its addresses."""
+    """An operation that releases. own: its program's event before it; before: the latest events at its addresses."""
 
     operation: Operation
     own: int | None
@@ -97,14 +97,14 @@ class _RaceEvent:
 
     @property
     def heeded(self) -> bool:
-        """Whether its program knows of what came before it at its addresses."""
+        """Return whether its program acquires from the earlier events at its addresses."""
         heed = self.operation.access.heed
         return heed is None or heed.looked
 
 
 @dataclass
 class Sync:
-    """The atomics of a launch, and who hands on to whom."""
+    """The synchronisation of a launch: its atomics, and the order that they create."""
 
     _events: list[_RaceEvent] = field(default_factory=list)
     _of_program: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Sync:
     _known: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def note(self, operation: Operation) -> None:
-        """What just happened; an atomic that orders takes over from the latest ones at its addresses."""
+        """Note an operation; an atomic that orders acquires from the latest ones at its addresses."""
         if operation.access.order == "orders":
             addresses = _addresses(operation)
             event = self._take_over(operation, [self._latest[one] for one in addresses if one in self._latest])
@@ -123,7 +123,7 @@ class Sync:
             self._set[_addresses(operation)[0]] = operation
 
     def wait(self, operation: Operation) -> None:
-        """A volatile load: it takes over from what set these addresses, by an atomic or by a plain store."""
+        """Note a volatile load: it acquires from the atomics and plain stores that set these addresses."""
         addresses = _addresses(operation)
         before = [self._latest[one] for one in addresses if one in self._latest]
         setters = {id(found): found for one in addresses if (found := self._set.get(one))}
@@ -131,14 +131,14 @@ class Sync:
         self._take_over(operation, before)
 
     def orders(self, first: Operation, second: Operation) -> bool:
-        """Whether `first`, the earlier one here, comes before `second` in every legal order."""
+        """Return whether `first`, the earlier operation here, comes before `second` in every legal order."""
         if first.access.program == second.access.program:
             return True
         latest = self._latest_of(second.access.program, second.time)
         return latest is not None and self._heard(latest).get(first.access.program, -1) >= first.time
 
     def _take_over(self, operation: Operation, before: Sequence[int]) -> int:
-        """A new event of the operation's program."""
+        """Add an event of the operation's program, and return its number."""
         times, events = self._of_program.setdefault(operation.access.program, ([], []))
         event = self._event(operation, events[-1] if events else None, before)
         times.append(operation.time)
@@ -150,16 +150,16 @@ class Sync:
         return len(self._events) - 1
 
     def _latest_of(self, program: int, time: int) -> int | None:
-        """The program's latest event up to a time."""
+        """Return the program's latest event up to a time, or None."""
         times, events = self._of_program.get(program, ([], []))
         place = bisect_right(times, time)
         return events[place - 1] if place else None
 
     def _heard(self, event: int) -> dict[int, int]:
-        """Up to which time each program's operations come before this event."""
+        """Return, by program, the time up to which its operations come before this event."""
         if event not in self._known:
             heard: dict[int, int] = {}
-            # An atomic passes on what lies at its address, whether or not its own program looks at it.
+            # An atomic passes on the events at its address, whether or not its own program reads the result.
             waiting, seen = [(event, False)], {(event, False)}
             while waiting:
                 place, passes_on = waiting.pop()
@@ -175,13 +175,13 @@ class Sync:
 
 
 def _addresses(operation: Operation) -> list[int]:
-    """Each address of an operation once."""
+    """Return each address of an operation once."""
     found: list[int] = (np.unique(operation.offsets).astype(np.int64) + operation.start).tolist()
     return found
 
 
 def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterator[Race]:
-    """Up to `most` races among the operations of one region, one for each pair of lines."""
+    """Yield up to `most` races among the operations of one region, one for each pair of lines."""
     if (
         most <= 0
         or all(one.access.kind == "load" for one in operations)
@@ -206,21 +206,21 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
 
 
 def _both_update(operations: Sequence[Operation], programs: tuple[int, int], address: int) -> bool:
-    """Whether each of these programs both loads from an address and stores to it."""
-    wanted = {(program, kind) for program in programs for kind in ("load", "store")}
+    """Return whether each of these programs both loads from an address and stores to it."""
+    missing = {(program, kind) for program in programs for kind in ("load", "store")}
     for one in operations:
         made = (one.access.program, one.access.kind)
-        if made in wanted:
+        if made in missing:
             behind = address - one.start - one.offsets.astype(np.int64)
             if bool(((behind >= 0) & (behind < one.access.width)).any()):
-                wanted.discard(made)
-                if not wanted:
+                missing.discard(made)
+                if not missing:
                     return True
     return False
 
 
 def _unit(operations: Sequence[Operation]) -> int:
-    """In how many bytes at a time the operations can be compared: one, where they do not agree on a width."""
+    """Return the unit of comparison in bytes: the operations' common width, or 1 where widths differ."""
     width = operations[0].access.width
     alike = all(
         one.access.width == width and not (one.start - operations[0].start) % width and not (one.offsets % width).any()
@@ -230,7 +230,7 @@ def _unit(operations: Sequence[Operation]) -> int:
 
 
 def _spread(operation: Operation, unit: int) -> Ints:
-    """The address of every unit that an operation touches, lane by lane."""
+    """Return the address of every unit that an operation touches, lane by lane."""
     base = operation.offsets.astype(np.int64) + operation.start
     if operation.access.width == unit:
         return base
@@ -238,7 +238,7 @@ def _spread(operation: Operation, unit: int) -> Ints:
 
 
 def _numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Operation], Ints], int]:
-    """A number for every unit that these operations touch, and how many numbers there are."""
+    """Return a function that numbers the units of an operation, and the count of numbers."""
     low = min(one.start for one in operations)
     high = max(one.start + int(one.offsets.max()) + one.access.width for one in operations)
     if (high - low) // unit <= _MOST_NUMBERS:
@@ -248,7 +248,7 @@ def _numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Op
 
 
 def touched_bytes(operations: Sequence[Operation]) -> int:
-    """How many bytes these operations touch, each counted once."""
+    """Return the number of bytes that these operations touch, each counted once."""
     if not operations:
         return 0
     unit = _unit(operations)
@@ -260,7 +260,10 @@ def touched_bytes(operations: Sequence[Operation]) -> int:
 
 
 def _contested(operations: Sequence[Operation], unit: int) -> tuple[Ints, Ints]:
-    """Addresses that two programs touch, not both of them loading or both by atomics: each, and whose operation's."""
+    """Return the addresses that two programs touch in conflicting ways, and the operation of each address.
+
+    Two loads do not conflict, nor do two atomics.
+    """
     numbers, count = _numbering(operations, unit)
     latest = np.full(count, -1, dtype=np.int32)
     several, loaded, stored, updated = (np.zeros(count, dtype=bool) for _ in range(4))
@@ -271,19 +274,19 @@ def _contested(operations: Sequence[Operation], unit: int) -> tuple[Ints, Ints]:
         several[at] |= (before >= 0) & (before != one.access.program)
         latest[at] = one.access.program
         marks[one.access.kind][at] = True
-    wanted: Flags = several & (stored | (updated & loaded))
+    contested: Flags = several & (stored | (updated & loaded))
     addresses, owners = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for place, one in enumerate(operations if wanted.any() else ()):
-        found = _spread(one, unit)[wanted[numbers(one)]]
+    for place, one in enumerate(operations if contested.any() else ()):
+        found = _spread(one, unit)[contested[numbers(one)]]
         addresses.append(found)
         owners.append(np.full(found.size, place, dtype=np.int64))
     return np.concatenate(addresses), np.concatenate(owners)
 
 
 def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int, int, Ints]]:
-    """Pairs of operations of different programs that meet at an address and mind each other, with those addresses.
+    """Yield pairs of conflicting operations of different programs, with the addresses at which they meet.
 
-    First those in which something is read that another program stored: they tell most.
+    Pairs with a load of another program's store come first: they explain most.
     """
     addresses, owners = _contested(operations, unit)
     order = np.argsort(addresses, kind="stable")
@@ -298,9 +301,9 @@ def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int,
         if not left.size:
             break
         here, there = ranks[left], ranks[left + distance]
-        # Loads do not mind each other, nor do atomics.
-        minds = ((here != there) | (here == _STORE)) & (programs[left] != programs[left + distance])
-        pairs.append(np.stack((left[minds], left[minds] + distance)))
+        # Two loads do not conflict, nor do two atomics.
+        conflicts = ((here != there) | (here == _STORE)) & (programs[left] != programs[left + distance])
+        pairs.append(np.stack((left[conflicts], left[conflicts] + distance)))
     first, second = np.concatenate(pairs, axis=1)
     if not first.size:
         return
@@ -314,7 +317,7 @@ def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int,
 
 
 def _differing(a: Operation, b: Operation, addresses: Ints, unit: int) -> Ints:
-    """The addresses at which it matters who comes first: not where both store the same."""
+    """Return the addresses at which the order matters: not those where both store the same."""
     stored = [_stored(one, addresses, unit) for one in (a, b)]
     if stored[0] is None or stored[1] is None:
         return addresses
@@ -323,13 +326,13 @@ def _differing(a: Operation, b: Operation, addresses: Ints, unit: int) -> Ints:
 
 
 def _stored(one: Operation, addresses: Ints, unit: int) -> npt.NDArray[np.uint8] | None:
-    """The bytes that a store leaves at each address, [N, unit]; None where that is not known."""
+    """Return the bytes that a store leaves at each address, [N, unit]; None if they are not known."""
     width = one.access.width
     if one.access.kind != "store" or one.values is None or one.values.dtype.itemsize != width:
         return None
     lanes = one.offsets.astype(np.int64) + one.start
     order = np.argsort(lanes, kind="stable")
-    # Of several lanes at one address the last one is what stays.
+    # Of several lanes at one address, the last one wins.
     place = np.searchsorted(lanes[order], addresses, side="right") - 1
     inner = addresses - lanes[order][place]
     values = np.ascontiguousarray(one.values).view(np.uint8).reshape(-1, width)[order[place]]

@@ -1,7 +1,7 @@
-"""Reductions and scans of Triton's interpreter as a GPU does them: along a tree, whole blocks at a time.
+"""Runs reductions and scans of the interpreter as a GPU does: along a tree, whole blocks at a time.
 
-The interpreter calls a combine function of the submission's own once per element, one after the other: a sum of many
-numbers is then less exact than on any GPU, and takes seconds.
+The interpreter calls the submission's combine function once per element, in order: a sum of many numbers is then less
+exact than on any GPU, and takes seconds.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 
 
 def correct_reductions() -> None:
-    """Patch this process's interpreter; before the submission is loaded.
+    """Patch this process's interpreter. Call it before the submission is loaded.
 
-    The combine function in the element type, any axis, numbers before NaN. tl.sum of float16 and bfloat16 is compiled
-    to additions in that type (add.f16, add.bf16) along a tree: so is it here. tl.max, tl.min and tl.cumsum convert
+    The combine function runs in the element type, along any axis; numbers win over NaN. Compiled tl.sum of float16 and
+    bfloat16 adds in that type (add.f16, add.bf16) along a tree, and so does this. tl.max, tl.min and tl.cumsum convert
     bfloat16 to float32 themselves.
     """
     from triton.runtime.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
 
     apply, total, extreme = ReduceScanOpInterface.apply, ReduceOps.sum, ReduceOps.min_max
     one_by_one = ReduceOps.generic_reduce, ScanOps.generic_scan
-    # The same without NumPy's warning where all are NaN.
+    # The same functions without NumPy's warning for all-NaN input.
     quiet = {np.nanmax: np.fmax.reduce, np.nanmin: np.fmin.reduce}
 
     def apply_along(self: Any, input: Any) -> Any:
@@ -75,7 +75,7 @@ def correct_reductions() -> None:
             length = values[0].shape[axis]
             places = np.arange(length).reshape([-1 if i == axis else 1 for i in range(values[0].ndim)])
             while step < length:
-                # A block keeps its length; what came round its end is dropped.
+                # A block keeps its length; values that np.roll wrapped around are dropped.
                 combined = combine([np.roll(one, step, axis) for one in values], values)
                 values = [np.where(places < step, *pair) for pair in zip(values, combined, strict=True)]
                 step *= 2
@@ -89,18 +89,18 @@ def correct_reductions() -> None:
 
 
 class _NotBlockwise(Exception):
-    """A combine function does not take blocks: it asks whether a number is true."""
+    """A combine function takes no blocks: it asks for the truth value of a number."""
 
 
 def _every_other(values: Sequence[Array], axis: int, start: int) -> list[Array]:
-    """Neighbours are combined, so that a combine function for which order matters gets its operands in order."""
+    """Return every other element, so that neighbours are combined and operands keep their order."""
     return [one.take(range(start, one.shape[axis], 2), axis) for one in values]
 
 
 def _combining(operation: Any, input: Any) -> Combine:
-    """The combine function on arrays, in the types of the input.
+    """Return the combine function on arrays, in the types of the input.
 
-    Results must be of their operands' types: others do not compile, and would be stored wrongly.
+    A result must have its operands' type: any other does not compile, and would be stored wrongly.
     """
     from triton.runtime.interpreter import tl
 
@@ -113,7 +113,7 @@ def _combining(operation: Any, input: Any) -> Combine:
                 raise TypeError(f"a combine function must return {like.dtype} as it is given, got {got.dtype}")
         return result
 
-    # For one element after the other, too.
+    # The check applies element by element, too.
     operation.combine_fn = SimpleNamespace(fn=checked)
 
     def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:

@@ -144,7 +144,7 @@ class Compiling:
             outcomes = tuple(self._outcomes.values())
             # What took too long, or too much memory, may do better the next time.
             if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
-                cache.keep(self._shelf, outcomes)
+                cache.store(self._shelf, outcomes)
         except Cancelled:
             # Whoever waits for this thread asks for a process next, and is told so itself.
             return

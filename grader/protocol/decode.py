@@ -1,4 +1,4 @@
-"""From untrusted JSON values to frozen dataclasses, strictly: nothing is converted, nothing is guessed."""
+"""Decodes untrusted JSON values into frozen dataclasses, strictly: converts nothing, guesses nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much a value may hold wherever it is: characters of a text or a name, entries of a list or an object, bits of
-    an int beside its sign, and how far from zero a float may lie.
+    """Limits on every value, at any depth.
+
+    text: characters of a text or a name. entries: of a list or an object. bits: of an int without its sign. magnitude:
+    of a float.
 
     Without a bound, an int's arithmetic takes as long as its writer wants, and from 4301 digits on Python does not even
     show it.
@@ -34,15 +36,15 @@ _UNBOUNDED = Bounds(sys.maxsize, sys.maxsize, sys.maxsize, math.inf)
 
 
 class DecodeError(ValueError):
-    """A value does not have the declared shape; the message says where, what was wanted and what came."""
+    """A value does not have the declared shape; the message says where, the rule, and the value."""
 
 
 def decode(kind: type[T], value: object, where: str = "message", bounds: Bounds = _UNBOUNDED) -> T:
-    """`value` (as json.loads returns it) as an instance of `kind`. Raises DecodeError.
+    """Return `value` (as json.loads returns it) as an instance of `kind`. Raises DecodeError.
 
     Understands dataclasses (every field by name, unknown names refused, defaults for the missing), tuple[X, ...],
     dict[str, X], X | Y, Literal, str, int, float, bool and None. A bool is no int; an int is accepted as a float.
-    `bounds` are for what nobody vouches for.
+    bounds: for untrusted values.
     """
     return typing.cast(T, _decode(kind, value, where, bounds))
 
@@ -122,7 +124,7 @@ def _decode_union(kind: Any, value: object, where: str, bounds: Bounds) -> objec
         try:
             return _decode(option, value, where, bounds)
         except DecodeError as refused:
-            # An object was meant to be the dataclass: what is wrong inside it is what the reader needs.
+            # An object was meant to be the dataclass: the reader needs the error inside it.
             reasons.insert(0 if isinstance(value, dict) and dataclasses.is_dataclass(option) else len(reasons), refused)
     raise reasons[0] if isinstance(value, dict) else reasons[-1]
 

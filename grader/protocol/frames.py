@@ -1,4 +1,4 @@
-"""Length-checked frames of JSON over a Unix stream socket, with file descriptors beside them where a message needs one.
+"""Length-checked frames of JSON over a Unix stream socket, with file descriptors where a message needs one.
 
 A frame is the four bytes b"grd1", the payload's length (unsigned, 4 bytes, big-endian) and the payload: one JSON
 object in UTF-8. A reader states the largest payload it accepts before it allocates anything.
@@ -16,12 +16,12 @@ from typing import Any
 _HEADER = struct.Struct(">4sI")
 _MAGIC = b"grd1"
 
-# What a trusted process may send (source files travel in it), and what it accepts from a submission's.
+# The most bytes from a trusted process (source files travel in it), and from a submission's process.
 TRUSTED_BYTES = 16 << 20
 UNTRUSTED_BYTES = 1 << 20
-# So often is whoever waits for a frame asked whether it still wants to.
+# The interval at which a waiting reader calls `watch`.
 _POLL_S = 0.05
-# No message of ours is deeper than a handful of levels.
+# No honest message is deeper than a handful of levels.
 _MOST_DEPTH = 32
 
 
@@ -41,8 +41,8 @@ def send(
 ) -> None:
     """Send one message; the descriptors travel with its first byte. Raises OSError.
 
-    `deadline` (time.monotonic) bounds the whole message: a reader that never reads fills the channel, and would keep
-    the writer for ever. It raises TimeoutError.
+    deadline: a time.monotonic for the whole message, since a reader that never reads would block the writer for ever.
+    Raises TimeoutError after it.
     """
     payload = json.dumps(message).encode()
     data = memoryview(_HEADER.pack(_MAGIC, len(payload)) + payload)
@@ -63,10 +63,10 @@ def receive(
     deadline: float | None = None,
     watch: Callable[[], None] | None = None,
 ) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the descriptors that came with it. Raises Closed, FrameError, or TimeoutError.
+    """Return the next message and its descriptors. Raises Closed, FrameError, or TimeoutError.
 
-    `deadline` (time.monotonic) bounds the whole frame: a writer that dribbles gains nothing. Until then `watch` is
-    called every now and then, before the frame and in the middle of it; what it raises ends the wait.
+    deadline: a time.monotonic for the whole frame, so that a slow writer gains nothing. watch: called regularly until
+    then, before the frame and in the middle of it; an exception of it ends the wait.
     """
     timeout = channel.gettimeout()
     header, received = _read_header(channel, descriptors, deadline, watch)
@@ -89,7 +89,7 @@ def receive(
 
 
 def has_more(channel: socket.socket) -> bool:
-    """Whether bytes lie on the channel that nobody has read yet; False as well where its other side is closed."""
+    """Return whether unread bytes lie on the channel; False also if the other side is closed."""
     try:
         return bool(channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
     except OSError:
@@ -97,7 +97,7 @@ def has_more(channel: socket.socket) -> bool:
 
 
 def _depth_exceeds(message: object, most: int) -> bool:
-    """Whether some value lies deeper; told without recursion, which a submission could exhaust."""
+    """Return whether some value lies deeper, without recursion, which a submission could exhaust."""
     level = [message]
     for _ in range(most):
         level = [
@@ -112,7 +112,7 @@ def _depth_exceeds(message: object, most: int) -> bool:
 
 
 def _allow_until(channel: socket.socket, deadline: float | None) -> None:
-    """Let what is done with the channel next last until then. Raises TimeoutError where that is over."""
+    """Limit the next operation on the channel to the deadline. Raises TimeoutError if it has passed."""
     if deadline is None:
         return
     left = deadline - time.monotonic()
@@ -139,7 +139,7 @@ def _read(channel: socket.socket, size: int, deadline: float | None, watch: Call
         if watch is not None and time.monotonic() - watched >= _POLL_S:
             watch()
             watched = time.monotonic()
-        # Looking took its time: what is left begins here.
+        # `watch` took time: compute the rest anew.
         _allow_until(channel, deadline)
         if watch is not None:
             channel.settimeout(min(channel.gettimeout() or _POLL_S, _POLL_S))

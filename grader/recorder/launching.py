@@ -138,12 +138,11 @@ def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callabl
 def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:
     """Return what stands for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
 
-    def timed(call: Callable[[], object], *args: Any, **asked: Any) -> Any:
+    def timed(call: Callable[[], object], *args: Any, **options: Any) -> Any:
         if not log.is_on:
-            return timing(call, *args, **asked)
+            return timing(call, *args, **options)
         with trials.begun():
-            call()
-        return launches.equal_times(**asked)
+            return launches.benchmark_once(call, **options)
 
     return timed
 

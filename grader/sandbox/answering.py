@@ -1,4 +1,4 @@
-"""Has one call answered: recorded and replayed where that can be, else made in the submission's own process."""
+"""Gets the answer to one call: recorded and replayed where possible, else made in the submission's own process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ Source = Literal["recorder", "replayer", "submission"]
 
 @dataclass(frozen=True)
 class Answered:
-    """What came of a call. source: the process that said so. why: what kept the call from being replayed, and its line
-    (0: none is known); both of "submission" alone.
+    """The outcome of a call.
+
+    source: the process that it came from. why, line: the reason against a replay, and its line (0: not known); set for
+    "submission" only.
     """
 
     outcome: Outcome
@@ -26,7 +28,7 @@ class Answered:
 
 
 def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool = True) -> Answered:
-    """Have a call answered, on inputs whose seed follows from the trace and from `salt`.
+    """Get the answer to a call, on inputs whose seed follows from the trace and from `salt`.
 
     own: makes the call where it cannot be replayed. is_replayed: whether calls of its part are recorded at all.
     """

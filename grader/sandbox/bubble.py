@@ -1,7 +1,7 @@
-"""A bubble around the fork server, where bubblewrap is installed: nothing but temporary folders can be written in it.
+"""Puts the fork server into a bubble where bubblewrap is installed: only temporary folders are writable inside.
 
-One more layer in front of those that every child puts on for itself (grader.sandbox.confinement). A mount namespace
-needs a program of its own, so it is made once, for the server, and all its children are inside.
+A layer in front of those that every child applies to itself (grader.sandbox.confinement). A mount namespace needs a
+program of its own, so it is made once, for the server, and all its children are inside.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-# What says to the fork server, and to nobody else, that it is inside.
+# The variable that tells the fork server, and no other process, that it is inside.
 INSIDE = "GRADE_BUBBLE"
 _TRIED_S = 10.0
 
 
 def around(command: tuple[str, ...], hidden: Sequence[Path] = ()) -> tuple[str, ...]:
-    """Return the command inside a bubble, or as it is where bubblewrap is missing or may make none.
+    """Return the command inside a bubble, or unchanged where bubblewrap is missing or not permitted.
 
-    hidden: roots whose solutions and tests are not there inside.
+    hidden: roots whose solutions and tests are absent inside.
     """
     bubble = _bubble(str(Path(tempfile.gettempdir()).resolve()), tuple(hidden))
     return (*bubble, "--setenv", INSIDE, "1", *command) if bubble else command
@@ -36,9 +36,9 @@ def _bubble(temporary: str, hidden: tuple[Path, ...]) -> tuple[str, ...]:
     solutions = [str(folder) for folder in folders if folder.is_dir()]
     bubble: tuple[str, ...] = (
         program,
-        # Not --die-with-parent: a fork server that is left alone ends what it has started before it goes.
+        # Not --die-with-parent: an orphaned fork server ends its children before it exits.
         *("--ro-bind", "/", "/"),
-        # Devices and what the kernel says of processes are as outside: CUDA needs both, and names its threads there.
+        # /dev and /proc are as outside: CUDA needs both, and names its threads there.
         *("--dev-bind", "/dev", "/dev"),
         *("--dev-bind", "/proc", "/proc"),
         *("--bind", temporary, temporary),

@@ -1,4 +1,7 @@
-"""A grading that can be called off: its processes can be ended from another thread, and it gets no new ones."""
+"""Cancels a grading: ends its processes from another thread, and gives it no new ones.
+
+Takes a server; gives a server of the same kind under a CancelToken. The server itself stays alive.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,16 @@ from collections.abc import Callable
 
 from grader.sandbox.server import Mode, Server, Spawned
 
-# How often somebody who waits for a child looks whether it is still wanted.
+# How often a thread that waits for a child checks for cancellation.
 _LOOK_S = 0.05
 
 
 class Cancelled(BaseException):
-    """The grading is not wanted any more. Not an Exception: nobody on the way may take it for a submission's fault."""
+    """The grading was cancelled. Not an Exception, so that no handler takes it for a submission's fault."""
 
 
 class CancelToken:
-    """That something may go on. It is withdrawn once, from any thread, and never given again."""
+    """A permission to go on. It is withdrawn once, from any thread, and never given again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,21 +30,21 @@ class CancelToken:
         self.withdrawn = False
 
     def check(self) -> None:
-        """Raise CalledOff where it was withdrawn."""
+        """Raise Cancelled if the token was withdrawn."""
         if self.withdrawn:
             raise Cancelled
 
     def withdraw(self) -> None:
-        """Let go of every child: whoever waits for one finds it dead, ends it, and tidies up."""
+        """Cancel: shut the channel of every child, so that a thread that waits for one sees it dead and cleans up."""
         with self._lock:
             self.withdrawn = True
             for channel in self._channels:
                 _shut(channel)
 
     def covers(self, channel: socket.socket) -> None:
-        """This child's channel, too, is shut when the consent is withdrawn."""
+        """Shut this child's channel as well when the token is withdrawn."""
         with self._lock:
-            # Those that were closed in the meantime are of no interest any more.
+            # Drop the channels that were closed in the meantime.
             self._channels = [one for one in self._channels if one.fileno() >= 0]
             self._channels.append(channel)
             if self.withdrawn:
@@ -49,20 +52,20 @@ class CancelToken:
 
 
 class CancellableServer:
-    """A server whose children end when the consent is withdrawn; whoever then asks for another gets CalledOff.
+    """A server whose children end when the token is withdrawn; a request for another child then raises Cancelled.
 
-    Servers beside it are on the same leash. The server itself goes on, warm, for the next grading.
+    Servers beside it share the token. The server itself stays warm for the next grading.
     """
 
-    def __init__(self, server: Server, consent: CancelToken) -> None:
+    def __init__(self, server: Server, token: CancelToken) -> None:
         self.mode: Mode = server.mode
         self._server = server
-        self._consent = consent
+        self._token = token
 
     def beside(self, mode: Mode) -> CancellableServer:
-        """The server for another mode, on the same leash."""
-        self._consent.check()
-        return CancellableServer(self._server.beside(mode), self._consent)
+        """Return the server for another mode, under the same token."""
+        self._token.check()
+        return CancellableServer(self._server.beside(mode), self._token)
 
     def spawn(
         self,
@@ -73,22 +76,22 @@ class CancellableServer:
         *,
         packages: tuple[str, ...] = (),
     ) -> Spawned:
-        """A child of the server; raises CalledOff, even while the server is still loading."""
-        self._consent.check()
+        """Return a child of the server. Raises Cancelled, even while the server is still loading."""
+        self._token.check()
         spawned = _PendingChild(
             self._server, uid, lambda: self._server.spawn(scratch, uid, limits, program, packages=packages)
         )
-        child = spawned.wait(self._consent)
-        self._consent.covers(child.channel)
+        child = spawned.wait(self._token)
+        self._token.covers(child.channel)
         return child
 
     def reap(self, pid: int, uid: int) -> int:
-        """As the server does it: what was started is ended, with or without consent."""
+        """End a child as the server does, cancelled or not."""
         return self._server.reap(pid, uid)
 
 
 class _PendingChild:
-    """A child that was asked for on a thread of its own: whoever waits for it may go; it then ends as it comes."""
+    """A child requested on a thread of its own. The waiting thread may leave; the child is then ended on arrival."""
 
     def __init__(self, server: Server, uid: int, ask: Callable[[], Spawned]) -> None:
         self._server = server
@@ -100,11 +103,11 @@ class _PendingChild:
         self._abandoned = False
         threading.Thread(target=self._run, daemon=True).start()
 
-    def wait(self, consent: CancelToken) -> Spawned:
-        """The child, or what went wrong; raises CalledOff as soon as the consent is withdrawn."""
+    def wait(self, token: CancelToken) -> Spawned:
+        """Return the child, or raise its error. Raises Cancelled as soon as the token is withdrawn."""
         with self._news:
             while self._child is None and self._fault is None:
-                if consent.withdrawn:
+                if token.withdrawn:
                     self._abandoned = True
                     raise Cancelled
                 self._news.wait(_LOOK_S)
@@ -129,6 +132,6 @@ class _PendingChild:
 
 
 def _shut(channel: socket.socket) -> None:
-    # Shut, not closed: its owner reads an end instead of a number that may belong to somebody else by then.
+    # Shut, not closed: the owner then reads an end, and never a descriptor number that was reused.
     with contextlib.suppress(OSError):
         channel.shutdown(socket.SHUT_RDWR)

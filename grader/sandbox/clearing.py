@@ -1,4 +1,4 @@
-"""Empties a folder that hostile code has filled: however deep, however named, whatever may not be read."""
+"""Empties a folder that hostile code has filled, of any depth, names and permissions. Follows no link."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import stat
 from itertools import count
 
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Nobody can guess it, and no name that a submission chose is in its way.
+# A name that no submission can guess or occupy.
 _HOISTED = "grade-{}-{}"
 
 
 def empty(descriptor: int) -> bool:
-    """Remove everything in a folder, following no link; whether nothing is left.
+    """Remove everything in a folder, following no link. Returns whether it is empty.
 
-    Folders within folders are first hoisted to the top, one level after another: a path of any length takes one
-    descriptor. Whoever wrote here must have ended.
+    Nested folders are first moved to the top, one level after another, so that a path of any length takes one
+    descriptor. All writers must have ended.
     """
     with contextlib.suppress(OSError):
         os.fchmod(descriptor, 0o700)
     numbers, unique, stuck = count(), os.urandom(8).hex(), 0
     while folders := _without_files(descriptor):
         removed = sum(_dissolved(descriptor, name, numbers, unique) for name in folders)
-        # Every round takes a level away, unless something cannot be removed at all.
+        # Every round removes a level, unless something cannot be removed at all.
         stuck = 0 if removed else stuck + 1
         if stuck > 1:
             break
@@ -33,7 +33,7 @@ def empty(descriptor: int) -> bool:
 
 
 def _without_files(folder: int) -> list[str]:
-    """The names of the folders in a folder, once everything else in it has been removed."""
+    """Remove everything but folders from a folder, and return the folders' names."""
     folders = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -46,7 +46,7 @@ def _without_files(folder: int) -> list[str]:
 
 
 def _dissolved(top: int, name: str, numbers: count[int], unique: str) -> bool:
-    """Move what is in a folder up beside it and remove it; whether it has gone."""
+    """Move the content of a folder up beside it, and remove it. Returns whether it is gone."""
     with contextlib.suppress(OSError):
         inner = _opened(top, name)
         try:
@@ -68,7 +68,7 @@ def _opened(folder: int, name: str) -> int:
 
 
 def _allow(folder: int, name: str) -> None:
-    """Let us into a folder of ours, whatever its owner's rights were. A link is not followed."""
+    """Give this process access to a folder of its own user. Follows no link."""
     place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         if stat.S_IMODE(os.fstat(place).st_mode) & 0o700 != 0o700:

@@ -1,7 +1,7 @@
 """Measures how long a submission's process has worked on one question.
 
-Time in which it waited for a core does not count: a busy machine is not its fault. Nor does time in which it says that
-it compiles a kernel, within a budget of its own. What it says is a claim, so the budget has an end.
+Time in which it waited for a core does not count: a busy machine is not its fault. Nor does time in which it announces
+a compilation (grader.compile.announcing), within a budget. An announcement is a claim, so the budget is limited.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from grader.protocol.messages import NOTICE_BYTES
 from grader.sandbox import usage
 
-# What one kernel may take to compile, and all kernels of one session together.
+# Limits on compiling one kernel, and all kernels of one session together.
 KERNEL_S = 60.0
 ALL_KERNELS_S = 600.0
 
@@ -28,7 +28,7 @@ class CompileBudget:
 
 
 class CompilesTooLong(Exception):
-    """A kernel took longer to compile than it may. kernel: as the process calls it; limit_s: what was exceeded."""
+    """A kernel took too long to compile. kernel: as the process names it; limit_s: the limit that it exceeded."""
 
     def __init__(self, kernel: str, limit_s: float, *, altogether: bool) -> None:
         super().__init__(kernel)
@@ -38,10 +38,10 @@ class CompilesTooLong(Exception):
 
 
 class CallClock:
-    """The time of one question to the process `pid`. `look` must be called every now and then.
+    """The time of one question to the process `pid`. Call `look` regularly.
 
-    worked_s: what the process worked; elapsed_s: the same with what it waited for a core; neither holds compiling.
-    notice: what the process says that it compiles at the moment, or None where compiling counts as work.
+    worked_s: the time that the process worked; elapsed_s: the same plus its waits for a core; neither holds compiling.
+    notice: returns the kernel that the process announces at the moment; None where compiling counts as work.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CallClock:
     def look(self) -> None:
         """Count the time since the last look. Raises CompilesTooLong."""
         now_s, waited_s = self._now(), usage.waited_s(self._pid)
-        # Of a process that has just ended the kernel says nothing any more.
+        # The kernel reports nothing of a process that has just ended.
         elapsed_s = now_s - self._looked_s
         passed_s = elapsed_s - max(0.0, waited_s - self._waited_s)
         self._looked_s, self._waited_s = now_s, waited_s
@@ -79,9 +79,9 @@ class CallClock:
 
 
 class Notice:
-    """Memory in which a process says what it compiles: a number, a space, the kernel. Empty while it compiles nothing.
+    """Memory in which a process announces a compilation: a number, a space, the kernel; empty while it compiles nothing.
 
-    The number makes two compilations of one kernel different.
+    The number tells two compilations of one kernel apart.
     """
 
     def __init__(self, memory_fd: int) -> None:
@@ -89,20 +89,20 @@ class Notice:
         self._last = b""
 
     def close(self) -> None:
-        """Let go of the memory; what was said last stays known."""
+        """Release the memory; the last announcement stays known."""
         if not self._memory.closed:
             self._last = self._memory[:]
             self._memory.close()
 
     @property
     def text(self) -> str:
-        """What the process says now."""
+        """Return the current announcement."""
         said = self._last if self._memory.closed else self._memory[:]
         return said.rstrip(b"\0").decode(errors="replace")
 
     @property
     def kernel(self) -> str:
-        """The kernel alone, or an empty string."""
+        """Return the announced kernel without its number, or an empty string."""
         return _name(self.text)
 
 

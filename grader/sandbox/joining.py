@@ -1,7 +1,7 @@
-"""Lets processes join a common piece of work one by one: a further one only where a step takes long.
+"""Lets processes join common work one by one: a further one only if a step takes long.
 
-A process takes a while to start. Where an earlier grading compiled everything already, one process finds all of it
-sooner than others start.
+A process takes time to start. If an earlier grading compiled everything, one process finds all of it before others
+could start.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from threading import Semaphore, Timer
 from typing import TypeVar
 
-# What was compiled earlier is found in less, in seconds.
+# Finding an earlier compilation takes less than this, in seconds.
 FOUND_S = 0.3
 
 T = TypeVar("T")
 
 
 class Joining:
-    """Says when one more may join. first: how many begin at once."""
+    """A gate for processes. first: the number that begin at once."""
 
     def __init__(self, first: int = 1, long_s: float = FOUND_S) -> None:
         self._room = Semaphore(first)
         self._long_s = long_s
-        # How many steps were made, and whether one of them was long.
+        # The number of steps made so far.
         self.steps = 0
         self.has_long = False
 
@@ -31,7 +31,7 @@ class Joining:
         self._room.acquire()
 
     def step(self, work: Callable[[], T]) -> T:
-        """Do one step of the work; as soon as it has taken long, one more joins."""
+        """Do one step of the work; let one more join as soon as the step takes long."""
         timer = Timer(self._long_s, self._is_long)
         timer.daemon = True
         timer.start()
@@ -46,5 +46,5 @@ class Joining:
         self._room.release()
 
     def open(self, count: int) -> None:
-        """Let so many more in: nothing is left to do for them but to end."""
+        """Let `count` more in, so that they see that no work is left, and end."""
         self._room.release(count)

@@ -1,4 +1,4 @@
-"""What can come of asking a submission's process for something: an answer, an exception, or none of both."""
+"""The possible outcomes of a question to a submission's process: an answer, an exception, or neither."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.protocol.messages import Raised, Returned
 
 @dataclass(frozen=True)
 class Finished:
-    """The call returned. `outputs` holds a private copy of each slot's bytes, None where the form did not fit."""
+    """The call returned. outputs: a private copy of each slot's bytes; None where the form did not fit."""
 
     answer: Returned
     outputs: tuple[bytes | None, ...]
@@ -17,7 +17,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Died:
-    """The process ended before it answered; `how` says by which signal or exit status."""
+    """The process ended before it answered. how: the signal or exit status, in words."""
 
     how: str
     signal: int = 0
@@ -32,7 +32,7 @@ class TimedOut:
 
 @dataclass(frozen=True)
 class CompiledTooLong:
-    """A kernel, or with `altogether` all kernels, took more than the limit to compile. kernel: as the process says."""
+    """A kernel, or with `altogether` all kernels, took too long to compile. kernel: as the process names it."""
 
     kernel: str
     limit_s: float
@@ -41,7 +41,7 @@ class CompiledTooLong:
 
 @dataclass(frozen=True)
 class OutOfTime:
-    """The call was not made: those before it have taken all the time that a part's calls may take together."""
+    """The call was not made: earlier calls used up the time of the part."""
 
     limit_s: float
 
@@ -63,7 +63,7 @@ class OutOfSpace:
 
 @dataclass(frozen=True)
 class Garbled:
-    """The process sent something that is no answer."""
+    """The process sent a message that is no answer to the question."""
 
     why: str
 

@@ -1,4 +1,4 @@
-"""Starts the grader's own helper processes: isolated interpreters that share a channel with it and nothing else."""
+"""Starts the grader's helper processes: isolated interpreters that share nothing with it but a channel."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def start(
     errors: IO[bytes],
     around: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda command: command,
 ) -> subprocess.Popen[bytes]:
-    """Run `main(descriptor of channel)` of one of our modules in a process of its own, its output going to `errors`.
+    """Run `main(descriptor of channel)` of a grader module in a process of its own, with its output in `errors`.
 
-    `around` makes of the command line the one that is run.
+    around: returns the command line to run for the plain one.
     """
     descriptor = channel.fileno()
     return subprocess.Popen(
@@ -50,7 +50,7 @@ def start(
 
 
 def command(module: str, number: int) -> tuple[str, ...]:
-    """The command line that runs `main(number)` of one of our modules in an isolated interpreter."""
+    """Return the command line that runs `main(number)` of a grader module in an isolated interpreter."""
     package = str(Path(__file__).resolve().parents[1])
     return sys.executable, "-I", "-c", _LAUNCHER, str(number), module, package, json.dumps(_import_path())
 
@@ -65,7 +65,7 @@ def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
 
 
 def _import_path() -> list[str]:
-    """Return our own import path without the working directory and without what shows a hidden folder."""
+    """Return this process's import path without the working directory and without entries that show a hidden folder."""
     here, hidden = {"", ".", os.getcwd()}, hidden_folders()
     return [entry for entry in sys.path if entry not in here and not _shows(Path(entry).resolve(), hidden)]
 

@@ -1,4 +1,4 @@
-"""Asks a compiler whether the GPU that a call is meant for refuses one configuration of its autotuned kernels."""
+"""Asks a compiler whether the target GPU of a call refuses one configuration of its autotuned kernels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _COMPILE_S = 60.0
 def refusals(
     server: Callable[[], Spawner], start: Start, limits: Limits
 ) -> Iterator[Callable[[RecordedAnswer, int], str]]:
-    """Yield what says why a configuration does not compile, or does not fit; an empty text where it does.
+    """Yield a function that returns the reason for which a configuration does not compile or fit, or an empty text.
 
-    server: of mode "compile", asked for with the first question.
+    server: gives the server of mode "compile"; called with the first question.
     """
     sessions: list[Session] = []
 
@@ -31,7 +31,7 @@ def refusals(
         if not sessions:
             sessions.append(Session(server(), replace(start, role="replay", target=USUAL.capability), limits))
         answer = sessions[0].precompile(Precompile(told.call, told.message, place), _COMPILE_S)
-        # Of what ends the process nobody knows what it would do elsewhere.
+        # A configuration that ends the process may still work elsewhere.
         return f"{answer.kind}: {answer.message}".partition("\n")[0][:300] if isinstance(answer, Raised) else ""
 
     try:

@@ -1,4 +1,4 @@
-"""The place that one submission's processes share: a folder, and a user that owns nothing else."""
+"""Gives one submission's processes a folder, and a user that owns nothing else; removes both afterwards."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from grader.errors import MissingEnvironment
 from grader.sandbox import clearing, kernels, usage
 
-# Where in its scratch folder a submission's kernels are compiled (grader.sandbox.confinement).
+# The subfolder that a submission's kernels are compiled into (grader.sandbox.confinement).
 TRITON_CACHE = "triton"
 _PREFIX = "grade-scratch-"
-# Users that are made up for submissions lie far from any real one.
+# User ids for submissions, far from any real user.
 _FIRST_UID, _UIDS = 0x4000_0000, 0x2000_0000
-# A folder is locked as soon as it is made; a younger one may be about to be.
+# A folder is locked right after its creation; a younger one may not be locked yet.
 _ABANDONED_S = 60.0
 _ENDING_S = 5.0
 _POLL_S = 0.01
@@ -28,7 +28,7 @@ _LEAST_ROOM_BYTES = 4 << 20
 
 
 class Scratch:
-    """The folder, and the user, that one submission's processes have for themselves. Use as a context manager.
+    """The folder and the user of one submission's processes. Use as a context manager.
 
     `shelf` is where its compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
     """
@@ -36,7 +36,7 @@ class Scratch:
     def __init__(self, shelf: Path | None = None) -> None:
         self.uid = _some_uid()
         self._make()
-        # Whether a line of the submission may have run here.
+        # True once a line of the submission may have run here.
         self.is_used = False
         self._shelf = shelf
         self.has_kernels = shelf is not None and shelf.is_dir()
@@ -58,7 +58,7 @@ class Scratch:
         except OSError as refused:
             raise MissingEnvironment(f"a submission's folder must fit into {base}, got: {refused}") from refused
         self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        # However this process ends, the kernel then lets go of it.
+        # The kernel releases the lock however this process ends.
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         if self.uid:
             os.chown(self.folder, self.uid, self.uid)
@@ -68,7 +68,7 @@ class Scratch:
             raise MissingEnvironment(_no_room(self._free_bytes))
 
     def _remove(self) -> None:
-        """Remove the folder and all in it; where its name leads by now is not looked at."""
+        """Remove the folder and its content by descriptor, wherever its name leads by now."""
         clearing.empty(self._descriptor)
         if self._is_in_place():
             with contextlib.suppress(OSError):
@@ -76,12 +76,12 @@ class Scratch:
         os.close(self._descriptor)
 
     def renew(self) -> None:
-        """See that the folder is there and can be entered, for a process that is to start in it."""
+        """Make the folder usable for a new process: create it again if it is gone, and check its room."""
         if not self._is_in_place():
             self._remove()
             self._make()
         elif self._free() < _LEAST_ROOM_BYTES:
-            # Perhaps it was the submission that took the room.
+            # The submission itself may have taken the room.
             self.clear()
             if self._free() < _LEAST_ROOM_BYTES:
                 raise MissingEnvironment(_no_room(self._free()))
@@ -89,7 +89,7 @@ class Scratch:
             os.fchmod(self._descriptor, 0o700)
 
     def replace(self) -> None:
-        """Take another folder and another user: nothing that ran in the old ones reaches the new ones."""
+        """Take another folder and another user, which nothing from the old ones can reach."""
         self._remove()
         self.uid = _some_uid()
         self._make()
@@ -100,11 +100,11 @@ class Scratch:
         clearing.empty(self._descriptor)
 
     def is_filling(self, limit_bytes: int) -> bool:
-        """Whether so much less is free than when the folder was new that its content may be the reason."""
+        """Return whether free space has shrunk so far since the start that the content may be the reason."""
         return self._free_bytes - self._free() > limit_bytes // 2
 
     def used_bytes(self, limit_bytes: int, most_files: int) -> int:
-        """What lies in the folder; more than the limit, too, where it holds too many files."""
+        """Return the bytes in the folder; more than the limit where it holds too many files."""
         used, entries = usage.folder_usage(self._descriptor, limit_bytes, most_files)
         return max(used, limit_bytes + 1) if entries > most_files else used
 
@@ -124,8 +124,9 @@ def _some_uid() -> int:
 
 
 def sweep() -> int:
-    """Remove the folders of graders that were killed, and end what still writes there; how many. Those of another
-    user, or in use, stay.
+    """Remove the folders of killed graders, and end the processes that still write there. Returns their number.
+
+    Folders of another user, and folders in use, stay.
     """
     swept = 0
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
@@ -149,7 +150,7 @@ def _is_ours(uid: int) -> bool:
 
 
 def _end_all_of(uid: int) -> None:
-    """End what still runs of a submission with a user of its own: it would fill the folder again."""
+    """End the remaining processes of a submission's own user: they would fill the folder again."""
     deadline = time.monotonic() + _ENDING_S
     while uid != os.getuid() and (left := usage.family(-1, uid)) and time.monotonic() < deadline:
         for pid in left:

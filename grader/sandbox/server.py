@@ -1,4 +1,4 @@
-"""The fork server as the grader sees it: started early, asked for children, told to end them."""
+"""The grader's side of the fork server: starts it early, asks it for children, and has it end them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
 
 
 _SETTINGS = {
-    # Devices are counted as nvidia-smi counts them, here and in the anchor.
+    # Devices are numbered as by nvidia-smi, here and in the baseline process.
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     "OMP_NUM_THREADS": "1",
     "PYTHONUNBUFFERED": "1",
-    # The CuTe DSL would keep what it compiles in a folder that all submissions share.
+    # The CuTe DSL would cache its output in a folder that all submissions share.
     "CUTE_DSL_DISABLE_FILE_CACHING": "1",
-    # torch.compile hands functions back as they are: what it generates is no kernel of the submission's text, and it
-    # would launch the submission's own kernels past the recorder.
+    # torch.compile returns functions unchanged: its generated kernels are not in the submission's text, and it would
+    # launch the submission's own kernels past the recorder.
     "TORCHDYNAMO_DISABLE": "1",
 }
 
@@ -49,7 +49,7 @@ class _Gone(Exception):
 
 @dataclass(frozen=True)
 class Spawned:
-    """A child that the fork server started: its pid, our end of its channel, the read end of its output."""
+    """A child of the fork server: its pid, the grader's end of its channel, the read end of its output."""
 
     pid: int
     channel: socket.socket
@@ -57,7 +57,7 @@ class Spawned:
 
 
 class Spawner(Protocol):
-    """Whatever a session gets its processes from, and gives them back to."""
+    """A source of processes for sessions, which also ends them."""
 
     mode: Mode
 
@@ -70,40 +70,40 @@ class Spawner(Protocol):
         *,
         packages: tuple[str, ...] = (),
     ) -> Spawned:
-        """A fresh child, confined and waiting for its first message."""
+        """Return a fresh child, confined and waiting for its first message."""
 
     def reap(self, pid: int, uid: int) -> int:
-        """End a child and everything it started; its wait status, or -1 if there was none to collect."""
+        """End a child and everything it started. Returns its wait status, or -1 without one."""
 
 
 class Server(Spawner, Protocol):
-    """A spawner that has others, for other modes, beside it."""
+    """A spawner that knows the spawners of other modes."""
 
     def beside(self, mode: Mode) -> Server:
-        """The one for another mode."""
+        """Return the server for another mode."""
 
 
 class ForkServer:
     """A process with torch and triton preloaded. The constructor returns at once; the first spawn waits for it.
 
     mode "interpret" runs kernels under TRITON_INTERPRET=1 on the CPU, "gpu" compiles them for the GPU; "compile" only
-    compiles them, for GPUs that need not be there, and with less claim to the CPU than what is judged meanwhile.
+    compiles them, for GPUs that need not be there, at a lower CPU priority than the judged processes.
     """
 
     def __init__(self, mode: Mode) -> None:
         self.mode: Mode = mode
         self._closed = False
-        # Sessions on several threads may ask; a question and its answer belong together.
+        # Sessions on several threads may ask: the lock holds a question and its answer together.
         self._asking = threading.Lock()
         self._starting = threading.Lock()
         self._others: dict[Mode, ForkServer] = {}
         self._hidden = hidden_folders()
-        # What graders left that were killed.
+        # Remove the leftovers of killed graders.
         sweep()
         self._start()
 
     def beside(self, mode: Mode) -> ForkServer:
-        """The server for another mode that lives as long as this one; started when it is first asked for."""
+        """Return the server for another mode. It starts on the first request, and lives as long as this one."""
         if mode == self.mode:
             return self
         with self._starting:
@@ -121,7 +121,7 @@ class ForkServer:
             inside = partial(bubble.around, hidden=self._hidden)
             self._process = process.start("grader.sandbox.inside.forkserver", theirs, environment, self._errors, inside)
         if self.mode == "compile":
-            # What is judged at the same time is waited for by the clock; all that it starts inherits this.
+            # A lower priority, since judged processes run on the clock; all children inherit it.
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PGRP, self._process.pid, _NICE)
 
@@ -134,10 +134,10 @@ class ForkServer:
         *,
         packages: tuple[str, ...] = (),
     ) -> Spawned:
-        """A fresh child, confined and waiting for its first message, the packages imported; or one that became
-        `program`.
+        """Return a fresh child, confined and waiting for its first message, or one that became `program`.
 
-        A server that a submission brought down is replaced once; raises GradeError when that one ends as well.
+        packages: imported before. A server that a submission brought down is replaced once. Raises GradeError if the
+        new one ends as well.
         """
         wanted = Spawn("spawn", scratch, uid, limits, program, packages, tuple(map(str, self._hidden)))
         with contextlib.suppress(_Gone):
@@ -164,11 +164,11 @@ class ForkServer:
         return Spawned(int(answer["pid"]), ours, log_read)
 
     def reap(self, pid: int, uid: int) -> int:
-        """End a child and everything it started; its wait status, or -1 if there was none to collect."""
+        """End a child and everything it started. Returns its wait status, or -1 without one."""
         try:
             return int(self._ask(Reap("reap", pid, uid))["status"])
         except _Gone:
-            # Its children have ended with it: that is what their parent-death signal is for.
+            # Its children have ended with it, by their parent-death signal.
             self._restart()
             return -1
 
@@ -183,7 +183,7 @@ class ForkServer:
         servers = [*self._others.values(), self]
         for server in servers:
             server._closed = True
-        # All are told first: they take as long as the slowest of them.
+        # Tell all of them first: they then end side by side.
         for server in servers:
             # Another thread may be waiting for an answer: a shut channel wakes it, a closed one does not.
             with contextlib.suppress(OSError):
@@ -196,7 +196,7 @@ class ForkServer:
     def _end(self) -> None:
         self._control.close()
         if self._has_spawned:
-            # It ends its children, and what those have started, before it goes; without any it may as well be killed.
+            # It ends its children and their descendants before it exits; without children it may as well be killed.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
         # The server may be inside a bubble, whose process is another one.
@@ -226,5 +226,5 @@ def _environment(mode: Mode) -> dict[str, str]:
         kept["CUDA_VISIBLE_DEVICES"] = ""
     if mode == "interpret":
         kept["TRITON_INTERPRET"] = "1"
-    # What packages write while they are imported goes where the bubble lets them write.
+    # Packages that write on import write where the bubble permits it.
     return {**kept, **_SETTINGS, "TMPDIR": tempfile.gettempdir()}

@@ -1,4 +1,4 @@
-"""Replays that need nothing of each other, in several processes at once."""
+"""Runs independent replays in several processes at once."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from grader.sandbox.outcome import Outcome
 
 
 class Replays(Protocol):
-    """A process that replays; it starts when it is first asked."""
+    """A process that replays. It starts with the first question."""
 
     @property
     def pid(self) -> int | None:
-        """Return its number; None where it does not run."""
+        """Return its process id; None while it does not run."""
 
     def replay(self, wanted: ReplayCall) -> Outcome:
         """Have one call replayed."""
 
 
 class Idle:
-    """The processes that have nothing to do. One that does not run is given where all others stay busy for a while.
+    """The idle processes. One that does not run yet is given only if all others stay busy for a while.
 
-    Starting a process takes longer than most replays, and many that start at once are in each other's way.
+    Starting a process takes longer than most replays, and many starts at once slow each other down.
     """
 
     def __init__(self, processes: Sequence[Replays], patience_s: float = FOUND_S) -> None:
-        # The one that was busy last is given first.
+        # The most recently busy one is given first.
         self._awake: LifoQueue[Replays] = LifoQueue()
         self._asleep = [one for one in reversed(processes) if one.pid is None]
         self._patience_s = patience_s
@@ -43,7 +43,7 @@ class Idle:
             self._awake.put(self._asleep.pop())
 
     def take(self) -> Replays:
-        """Wait for one."""
+        """Wait for an idle process and return it."""
         with self._starting:
             try:
                 return self._awake.get(timeout=self._patience_s if self._asleep else None)
@@ -51,14 +51,14 @@ class Idle:
                 return self._asleep.pop()
 
     def give_back(self, process: Replays) -> None:
-        """Say that it is idle again."""
+        """Mark a process as idle again."""
         self._awake.put(process)
 
 
 class SideBySide:
-    """Replays what it is given, in that order, each by the next process that is idle. To be closed.
+    """Runs replays in the order given, each in the next idle process. Call `close` at the end.
 
-    prepare: what each of its threads, which make the jobs' questions, calls first.
+    prepare: called first on each of its threads, which make the jobs' questions.
     """
 
     def __init__(self, replayers: Sequence[Replays], prepare: Callable[[], object]) -> None:
@@ -67,20 +67,20 @@ class SideBySide:
         self._outcomes: dict[int, Future[Outcome]] = {}
 
     def begin(self, place: int, job: Callable[[], ReplayCall]) -> None:
-        """Begin a replay under a number; the job makes what the process is asked."""
+        """Begin a replay under a number. job: makes the question."""
         self._outcomes[place] = self._pool.submit(self._replay, job)
 
     def outcome(self, place: int) -> Outcome | None:
-        """Wait for what came of a replay; None where none was begun, or no longer."""
+        """Wait for the outcome of a replay; None where none was begun, or it was cancelled."""
         found = self._outcomes.get(place)
         return None if found is None or found.cancelled() else found.result()
 
     def close(self) -> None:
-        """Begin nothing more, and wait for what was begun."""
+        """Begin no further replay, and wait for the running ones."""
         self._pool.shutdown(cancel_futures=True)
 
     def _replay(self, job: Callable[[], ReplayCall]) -> Outcome:
-        # What is expected of a call takes its time, too; no process is kept from others meanwhile.
+        # Making the question takes time: take a process only afterwards.
         question = job()
         replayer = self._idle.take()
         try:

@@ -1,8 +1,8 @@
-"""Processes of a submission that run under a tool which watches from outside and writes a report.
+"""Starts a submission's processes under a tool that watches from outside and writes a report.
 
 The tool starts the submission's process. Both are confined as every submission is: the fork server's child becomes the
-tool after all layers are in place. They talk to the grader over a socket in the scratch folder, for what the tool hands
-on of its own descriptors is its own affair.
+tool after all layers are in place. They talk to the grader over a socket in the scratch folder, since a tool need not
+pass on its descriptors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.sandbox.server import ForkServer, Mode, Spawned
 
 _START_S = 120.0
 _POLL_S = 0.1
-# How long a tool may take to write its last words, once the process that it watched is gone.
+# The time that a tool has to finish its report, once its watched process is gone.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
 # As in grader.sandbox.inside.traced.
@@ -28,7 +28,7 @@ _CHANNEL = "channel-{}"
 
 
 class ToolOutput:
-    """What the tool has written so far, of all its processes; beyond 64 MiB it is lost, and `cut` says so."""
+    """The output of the tool so far, of all its processes; beyond 64 MiB it is lost, and `cut` says so."""
 
     def __init__(self) -> None:
         self._text = bytearray()
@@ -39,7 +39,7 @@ class ToolOutput:
 
     @property
     def text(self) -> bytes:
-        """All of it."""
+        """Return all of it."""
         return bytes(self._text)
 
     def drain(self, log_fd: int) -> threading.Thread:
@@ -57,7 +57,7 @@ class ToolOutput:
                     self._text += chunk
 
     def settle(self, quiet_s: float, most_s: float) -> int:
-        """Wait until nothing has come for a while; how much there is then."""
+        """Wait until no output has come for a while. Returns the size, in bytes."""
         deadline = time.monotonic() + most_s
         size, since = len(self), time.monotonic()
         while time.monotonic() < min(since + quiet_s, deadline):
@@ -68,9 +68,9 @@ class ToolOutput:
 
 
 class TracedServer:
-    """Gives a session processes that run under `tool`, a command line to which the program to watch is added.
+    """Gives a session processes under `tool`, a command line that takes the watched program as its last arguments.
 
-    module: which of our modules that program runs.
+    module: the grader module that this program runs.
     """
 
     def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.sandbox.inside.traced") -> None:
@@ -91,7 +91,7 @@ class TracedServer:
         *,
         packages: tuple[str, ...] = (),  # noqa: ARG002
     ) -> Spawned:
-        """The tool with the submission's process under it. Raises GradeError when that process does not come."""
+        """Return the tool with the submission's process under it. Raises GradeError if the latter does not connect."""
         self._started += 1
         path = Path(scratch, _CHANNEL.format(self._started))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -101,7 +101,7 @@ class TracedServer:
             listener.listen(1)
             watched = process.command(self._module, self._started)
             spawned = self._server.spawn(scratch, uid, limits, (*self._tool, *watched))
-            # The tool holds the other end, and knows nothing of it.
+            # The tool holds the other end and never uses it.
             spawned.channel.close()
             self._drains[spawned.pid] = self.report.drain(spawned.log_fd)
             channel = self._accepted(listener, spawned.pid)
@@ -111,7 +111,7 @@ class TracedServer:
         return Spawned(spawned.pid, channel, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def _accepted(self, listener: socket.socket, pid: int) -> socket.socket | None:
-        """The first connection; None when the tool ends, or the time does, before there is one."""
+        """Return the first connection; None if the tool ends or the time is up before."""
         listener.settimeout(_POLL_S)
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
@@ -124,7 +124,7 @@ class TracedServer:
         return None
 
     def reap(self, pid: int, uid: int) -> int:
-        """End a process; the tool is given time to finish its report first."""
+        """End a process after giving the tool time to finish its report."""
         deadline = time.monotonic() + _LAST_WORDS_S
         while not _has_ended(pid) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -139,7 +139,7 @@ class TracedServer:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process is gone, or waits to be reaped by its parent."""
+    """Return whether a process is gone, or waits to be reaped by its parent."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

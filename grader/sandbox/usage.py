@@ -1,4 +1,4 @@
-"""What the processes of one submission take up together: memory, and room on the disk; and what they wait for."""
+"""Measures the memory, disk space and waiting time of one submission's processes, from /proc. Changes nothing."""
 
 from __future__ import annotations
 
@@ -10,28 +10,26 @@ from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BLOCK_BYTES = 512
-# Descriptors of one process that are looked at.
+# The most descriptors of one process to look at.
 _MOST_DESCRIPTORS = 4096
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory that a process has in use; 0 if it has ended."""
+    """Return the bytes of memory that a process has in use; 0 if it has ended."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     return 0
 
 
 def waited_s(pid: int) -> float:
-    """How long a process could have run and had no core to run on (its first thread); 0 where the kernel does not
-    count that.
-    """
+    """Return the seconds that a process's first thread waited for a core; 0 if the kernel does not count them."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     return 0.0
 
 
 def family(pid: int, uid: int) -> list[int]:
-    """The processes of the session that `pid` leads, and those of the user `uid` (0: nobody's)."""
+    """Return the processes of the session that `pid` leads, and those of the user `uid` (0: no user)."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -43,7 +41,7 @@ def family(pid: int, uid: int) -> list[int]:
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """The memory of these processes, what they share counted once; with files that lie in memory only."""
+    """Return the bytes of memory of these processes, shared memory counted once, memory files included."""
     own = mapped = 0
     in_memory: dict[tuple[int, int], int] = {}
     for pid in pids:
@@ -57,14 +55,14 @@ def memory_bytes(pids: Iterable[int]) -> int:
 
 
 def deleted_bytes(pids: Iterable[int]) -> int:
-    """What lies on the disk and has no name any more, kept by processes that have it open."""
+    """Return the bytes of deleted files on the disk that processes still hold open."""
     found = {key: size for pid in pids for key, size, target in _nameless_files(pid) if target.startswith("/")}
     memory = {key for pid in pids for key, _, target in _nameless_files(pid) if target.startswith("/memfd:")}
     return sum(size for key, size in found.items() if key not in memory)
 
 
 def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:
-    """(file, bytes, what it was called) of every regular file without a name that a process has open."""
+    """Yield (file, bytes, old name) of every nameless regular file that a process has open."""
     folder = f"/proc/{pid}/fd"
     with contextlib.suppress(OSError):
         for name in os.listdir(folder)[:_MOST_DESCRIPTORS]:
@@ -76,8 +74,9 @@ def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:
 
 
 def folder_usage(descriptor: int, most_bytes: int, most_entries: int) -> tuple[int, int]:
-    """(bytes, entries) of everything in a folder; counting ends where one of them is beyond its limit. Follows no link,
-    and looks no deeper than it has descriptors for.
+    """Return (bytes, entries) of a folder; counting ends once one of them is beyond its limit.
+
+    Follows no link, and looks no deeper than it has descriptors for.
     """
     used = entries = 0
     seen: set[int] = set()

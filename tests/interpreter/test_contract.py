@@ -162,7 +162,7 @@ def imports(tree: ast.Module) -> Iterator[str]:
 def test_a_server_with_another_interpreter_ends_before_any_submission_and_says_why() -> None:
     ran = python(
         "from triton.runtime import interpreter; del interpreter.InterpreterBuilder.create_masked_store; "
-        "from grader.child import worker; worker.preload()"
+        "from grader.sandbox.inside import worker; worker.preload()"
     )
     assert ran.returncode == 1
     *_, last = ran.stderr.strip().splitlines()
@@ -174,5 +174,5 @@ def test_a_server_with_another_interpreter_ends_before_any_submission_and_says_w
 
 
 def test_the_interpreter_that_is_known_is_let_through() -> None:
-    ran = python("from grader.child import worker; worker.preload(); print('ready')")
+    ran = python("from grader.sandbox.inside import worker; worker.preload(); print('ready')")
     assert ran.stdout == "ready\n", ran.stderr

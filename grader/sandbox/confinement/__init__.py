@@ -1,9 +1,9 @@
-"""What stands between a submission's process and the machine: one module for each kind of layer.
+"""Shuts a submission's process off from the machine: one module for each kind of layer.
 
-confine     puts all of them on, in an order in which each still can be
+confine     applies all of them, in an order in which each is still possible
 system      the C library, prctl and capabilities
 users       a user of the submission's own
 namespaces  no network, no shared memory of others
-landlock    which files can be read, and that nothing but the scratch folder is written
-seccomp     system calls that no kernel exercise needs
+landlock    an allow-list of readable files; only the scratch folder is writable
+seccomp     refuses system calls that no kernel exercise needs
 """

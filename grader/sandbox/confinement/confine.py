@@ -18,7 +18,7 @@ from grader.sandbox.confinement import landlock, namespaces, seccomp, system, us
 def confine(
     scratch: str, uid: int, limits: Mapping[str, float], *, tool: str = "", hidden: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Confine this process; returns the names of the layers that hold.
+    """Confine this process, and return the names of the layers that hold.
 
     `uid` is a user of the submission's own, given where the grader runs as root (0: keep the user). `limits` holds
     address_space_bytes (0: unlimited), processes, file_bytes. `tool`: the program that this process becomes, to watch
@@ -29,7 +29,7 @@ def confine(
     os.setsid()
     os.chdir(scratch)
     os.environ.update(private_directories(scratch))
-    # Where Python put temporary files before.
+    # Forget the old folder for temporary files.
     tempfile.tempdir = None
     layers = ["process group", "private scratch"]
     if uid:
@@ -40,7 +40,7 @@ def confine(
         layers.append(users.become(uid))
     else:
         layers.append(namespaces.leave_as_user(loopback=bool(tool)))
-    # A change of the user or of its rights would take this back.
+    # A change of the user or of its rights would undo this.
     system.die_with(parent)
     if system.never_gain_privileges():
         layers.append("no new privileges")
@@ -49,7 +49,7 @@ def confine(
 
 
 def private_directories(scratch: str) -> dict[str, str]:
-    """The environment that keeps every cache and temporary file of a submission in its own scratch folder."""
+    """Return the environment that puts every cache and temporary file of a submission into its scratch folder."""
     return {
         "HOME": scratch,
         "TMPDIR": scratch,
@@ -82,7 +82,7 @@ def _limit_resources(uid: int, limits: Mapping[str, float]) -> None:
 
 
 def _tasks_of(uid: int) -> int:
-    """How many threads this user has already: the kernel counts them against the same limit."""
+    """Return the number of threads of this user: the kernel counts them against the same limit."""
     total = 0
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Landlock: what can be read is named here, and nothing but the scratch folder is written.
+"""Applies Landlock: an allow-list of readable files; only the scratch folder is writable.
 
-An allow-list, so what it hides needs no naming: oracle, solution, other submissions, the user's home. Rights by version
+Everything else is hidden without being named: oracle, solution, other submissions, the user's home. Rights by version
 of the kernel's interface (man 7 landlock): 1 in Linux 5.13, 2 in 5.19, 3 in 6.2, 4 in 6.7, 5 in 6.10, 6 in 6.12.
 """
 
@@ -25,17 +25,17 @@ _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 _CHANGE_DIR = 0x1FF0
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
-# What each version added to the rights on files.
+# The rights on files that each version added.
 _SINCE = {1: _READ | _WRITE_FILE | _CHANGE_DIR, 2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEVICE}
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
-# What every program needs that computes: libraries, tools, and what the kernel says about the machine.
+# Every computing program needs these: libraries, tools, and the kernel's facts about the machine.
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/proc", "/sys", "/run/nvidia-persistenced")
-# Of the machine's settings, those that say where libraries are and what users are called; not what is secret.
+# The settings that locate libraries and name users; no secrets.
 _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "os-release")
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
-# Where NVIDIA's packages put what the toolkit's commands lead to.
+# NVIDIA's packages put the targets of the toolkit's commands here.
 _TOOLS = Path("/opt/nvidia")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _GPU_DEVICES = ("nvidia*", "dxg")
@@ -101,7 +101,7 @@ def _installed(tool: str) -> Path:
 
 
 def _readable(hidden: Sequence[Path], folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield what the interpreter needs, its libraries and what it imports, and `folders`; none of the hidden ones."""
+    """Yield the folders of the interpreter, its libraries and imports, and `folders`; none of the hidden ones."""
     yield Path(__file__).resolve().parents[2]
     yield from (Path("/etc", name) for name in _SETTINGS)
     named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]

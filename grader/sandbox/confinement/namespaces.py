@@ -1,4 +1,4 @@
-"""A network and shared memory of the submission's own: there is nobody to talk to, on no interface and by no name."""
+"""Gives the submission a network and IPC namespace of its own, in which no other process can be reached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = "own network and IPC"
 
 
 def leave_as_root(*, loopback: bool = False) -> str:
-    """Leave the network and the IPC of the machine, as root; the layer's name, empty where the kernel refuses.
+    """Leave the network and the IPC of the machine, as root. Returns the layer's name, or "" if the kernel refuses.
 
     loopback: processes in the new network can reach each other.
     """
@@ -32,7 +32,7 @@ def leave_as_root(*, loopback: bool = False) -> str:
 
 
 def leave_as_user(*, loopback: bool = False) -> str:
-    """The same for anybody, who needs a user namespace for it: this process keeps its user, and no rights in there."""
+    """Do the same as any user, by a user namespace: this process keeps its user, without rights inside."""
     uid, gid = os.getuid(), os.getgid()
     if not system.unshare(_NEW_USER | _NEW_NETWORK | _NEW_IPC):
         return ""

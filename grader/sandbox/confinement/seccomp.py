@@ -1,6 +1,6 @@
-"""A seccomp filter: system calls that no kernel exercise needs, and that lead out of its process, fail.
+"""Installs a seccomp filter: system calls that no kernel exercise needs, and that lead out of its process, fail.
 
-They fail with an error instead of ending the process, for a library may try one and do without.
+They fail with an error instead of ending the process, since a library may try one and go on without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from grader.sandbox.confinement import system
 
-# Linux's numbers of them, by machine; those from 424 on are the same everywhere.
+# Linux's numbers of these calls, by machine; those from 424 on are the same everywhere.
 _NUMBERS = {
     "x86_64": """
     ptrace 101  process_vm_readv 310  process_vm_writev 311  kcmp 312  perf_event_open 298  bpf 321
@@ -40,7 +40,7 @@ _EVERYWHERE = """
     fsconfig 431  fsmount 432  fspick 433  clone3 435  pidfd_getfd 438  process_madvise 440  mount_setattr 442
 """
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# What a process may do to itself alone, which is called 0: the arguments that say to whom, and what they must be.
+# Calls that a process may make on itself only, which is 0: the argument that names the target, and its value.
 _PROCESS, _IO_PROCESS = 0, 1
 _TO_ITSELF = {
     "prlimit64": {0: 0},
@@ -58,20 +58,20 @@ _TO_ITSELF = {
         )
     },
 }
-# Those that are looked at more closely than by their number.
+# Calls that are checked by their arguments, too.
 _BY_ARGUMENT = ("clone", "socket", "ioctl", "prctl", *_TO_ITSELF)
 # C libraries fall back to clone, whose flags a filter can see.
 _NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
 _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
-# Typing into somebody's terminal.
+# These would type into another process's terminal.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-# Whose orphans it adopts is settled before: who could change that could lose a process from sight.
+# The subreaper is set before: a process that could change it could escape from sight.
 _PR_SET_CHILD_SUBREAPER = 36
 _X32 = 0x40000000
 
-# BPF: the instructions, and where struct seccomp_data holds what.
+# BPF: the instructions, and the offsets of struct seccomp_data.
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _KILL, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
@@ -80,7 +80,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def restrict(*, internet: bool = False) -> str:
-    """Filter the system calls of this process for good; the layer's name, empty where the kernel has no seccomp.
+    """Filter the system calls of this process for good. Returns the layer's name, or "" without seccomp.
 
     internet: sockets of the internet's families may be opened.
     """
@@ -93,7 +93,7 @@ def restrict(*, internet: bool = False) -> str:
 
 def _program(machine: str, *, internet: bool) -> Iterator[Instruction]:
     numbers = _table(_NUMBERS[machine] + _EVERYWHERE)
-    # Numbers mean something for one architecture only.
+    # Numbers are valid for one architecture only.
     yield from ((_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUAL, 1, 0, _ARCHITECTURE[machine]), (_RETURN, 0, 0, _KILL))
     yield (_LOAD, 0, 0, _NUMBER_AT)
     if machine == "x86_64":
@@ -120,8 +120,9 @@ def _table(text: str) -> dict[str, int]:
 
 
 def _where(number: int, argument: int, then: tuple[Instruction, ...], *, last: bool = True) -> Iterator[Instruction]:
-    """For this system call, look at the low half of an argument; what falls through `then` is allowed, or, unless this
-    is the last look at it, looked at again.
+    """Yield a check of the low half of an argument of this system call.
+
+    A call that falls through `then` is allowed; unless `last`, it goes on to further checks.
     """
     yield (_EQUAL, 0, len(then) + 2, number)
     yield (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument)

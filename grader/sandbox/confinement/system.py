@@ -1,4 +1,4 @@
-"""The few things that Python does not say to the kernel by itself."""
+"""Makes the few system calls that Python does not offer."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Adopt the orphans of our descendants, so that none can outlive its submission."""
+    """Adopt the orphans of this process's descendants, so that none can outlive its submission."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def is_subreaper() -> bool:
-    """Whether orphans among our descendants come to this process."""
+    """Return whether this process adopts the orphans among its descendants."""
     answer = ctypes.c_int(0)
     _libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
     return answer.value == 1
 
 
 def die_with(parent: int) -> None:
-    """Be killed when the parent ends; it may have ended already."""
+    """End this process when its parent ends, or at once if it already has."""
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def never_gain_privileges() -> bool:
-    """Let no program that is started from here have more rights than this process; whether it holds."""
+    """Let no program started from here have more rights than this process. Returns whether it holds."""
     return bool(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
 
 
 def stay_dumpable() -> None:
-    """A process that changed its user is not dumpable, and may then not even look at its own /proc/self/fd."""
+    """Make this process dumpable again after a change of the user: else it may not read its own /proc/self/fd."""
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
@@ -58,30 +58,30 @@ def keep_capabilities() -> None:
 
 
 def set_capabilities(bits: int, *, inheritable: int = 0) -> bool:
-    """Have these capabilities and no others; whether it holds."""
+    """Have these capabilities and no others. Returns whether it holds."""
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     data = struct.pack("<6I", bits, bits, inheritable, 0, 0, 0)
     return syscall(_SYS_CAPSET[os.uname().machine], header, data) == 0
 
 
 def raise_ambient(capability: int) -> None:
-    """Hand a capability on to the program that this process becomes."""
+    """Pass a capability on to the program that this process becomes."""
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability, 0, 0)
 
 
 def unshare(flags: int) -> bool:
-    """Leave the parent's namespaces of these kinds; whether it holds."""
+    """Leave the parent's namespaces of these kinds. Returns whether it holds."""
     return bool(_libc.unshare(flags) == 0)
 
 
 def filter_calls(program: bytes) -> bool:
-    """Let this seccomp filter, in BPF, decide on every system call from here on; whether it holds."""
+    """Let this seccomp filter, in BPF, decide on every system call from now on. Returns whether it holds."""
     held = ctypes.create_string_buffer(program, len(program))
-    # struct sock_fprog: the number of instructions, 8 bytes each, and where they are.
+    # struct sock_fprog: the number of instructions, 8 bytes each, and their address.
     described = struct.pack("<H6xQ", len(program) // 8, ctypes.addressof(held))
     return bool(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0) == 0)
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """A system call by its number; -1 where the kernel refuses."""
+    """Make a system call by its number; -1 if the kernel refuses."""
     return int(_libc.syscall(ctypes.c_long(number), *arguments))

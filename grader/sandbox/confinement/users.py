@@ -1,4 +1,4 @@
-"""A user of the submission's own, where the grader runs as root."""
+"""Gives the submission a user of its own, where the grader runs as root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CAP_DAC_READ_SEARCH = 2
 
 
 def become(uid: int) -> str:
-    """Give up root for a user that owns nothing but its scratch folder; the layer's name.
+    """Give up root for a user that owns nothing but its scratch folder. Returns the layer's name.
 
     Where the interpreter lies in a folder that only root may enter, one capability stays: to read, not to write. The
     layer's name then says so.
@@ -32,7 +32,7 @@ def become(uid: int) -> str:
 
 
 def hand_on_reading() -> None:
-    """Let the program that this process becomes read what this process may read, where that is by the capability."""
+    """Pass the capability to read, if this process has it, on to the program that this process becomes."""
     bits = 1 << _CAP_DAC_READ_SEARCH
     if system.set_capabilities(bits, inheritable=bits):
         system.raise_ambient(_CAP_DAC_READ_SEARCH)

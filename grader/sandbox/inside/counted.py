@@ -19,12 +19,12 @@ def main(number: int) -> None:
 
 
 def counters() -> AbstractContextManager[object]:
-    """Return what has the kernels counted that are launched inside."""
+    """Return a context in which Nsight Compute counts the launched kernels."""
     return torch.cuda.profiler.profile() if torch.cuda.is_initialized() else nullcontext()  # type: ignore[no-untyped-call]
 
 
 class CountingWorker(WatchedWorker):
-    """A worker whose calls run twice: counted is the second, when all is compiled and tuned."""
+    """A worker that runs each call twice: the second is counted, when everything is compiled and tuned."""
 
     def _arguments_of(self, call: Call, device: torch.device) -> list[object]:
         return list(self._build(call.recipe, device))

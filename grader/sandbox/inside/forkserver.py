@@ -1,7 +1,7 @@
-"""The fork server: imports torch and triton once, then gives out children in milliseconds.
+"""The fork server: imports torch and triton once, then forks children in milliseconds.
 
-It is started before anything secret exists, initialises no GPU, and keeps no descriptor but its control channel. It is
-the subreaper of everything that its children leave behind, so that ending a child ends all that the child started.
+It starts before anything secret exists, initialises no GPU, and holds no descriptor but its control channel. It is the
+subreaper of its children's orphans, so that ending a child ends everything that the child started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from grader.sandbox.confinement import confine, system, users
 _CHANNEL_FD = 3
 # Set where the server runs inside a bubble (grader.sandbox.bubble).
 _IN_BUBBLE = "GRADE_BUBBLE"
-# Which layers hold, for a process that a tool starts.
+# The layers that hold, for a process that a tool starts.
 LAYERS = "GRADE_LAYERS"
 
 
@@ -69,8 +69,9 @@ def _preload() -> None:
 
 
 def _hash_triton() -> None:
-    """A hash over all of Triton is half a second's work before the first kernel of a process is compiled or found;
-    interpreted ones need none.
+    """Compute the hash over all of Triton before the fork; interpreted kernels need none.
+
+    It takes half a second before the first kernel of a process is compiled or found.
     """
     if os.environ.get("TRITON_INTERPRET") != "1":
         from triton.runtime.cache import triton_key
@@ -88,7 +89,7 @@ def _fork(spawn: Spawn, descriptors: list[int], outer: tuple[str, ...]) -> int:
     try:
         _become_child(spawn, channel_fd, log_fd, outer)
     except BaseException as failed:
-        # The last line before the end of the process: whatever failed, the log is the only place left to say it.
+        # The process ends after this line: the log is the only place left for the error.
         os.write(2, f"grade: the submission's process could not start: {failed!r}\n".encode())
     finally:
         os._exit(70)
@@ -102,7 +103,7 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, 
     os.dup2(channel_fd, _CHANNEL_FD)
     os.closerange(_CHANNEL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # What it starts and lets go of stays in its own sight: sealed memory is not opened beside another process.
+    # Its orphans stay below it: sealed memory is not opened beside another process.
     system.become_subreaper()
     tool = spawn.program[0] if spawn.program else ""
     layers = outer + confine.confine(spawn.scratch, spawn.uid, spawn.limits, tool=tool, hidden=spawn.hidden)

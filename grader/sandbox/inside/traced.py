@@ -1,8 +1,8 @@
 """Serves the grader under a tool that watches this process from outside, such as compute-sanitizer.
 
-Such a tool sees the ends of allocations, and which bytes were never written. So every tensor gets an allocation of its
-own size, without guard bands around it, and nothing is filled that the submission did not ask to be filled. What was
-recorded elsewhere is replayed here. Only calls that cannot be replayed load and run the submission.
+Such a tool sees the ends of allocations and the bytes that were never written. So every tensor gets an allocation of
+its own size, without guard bands, and nothing is filled unless the submission asks for it. Traces that were recorded
+elsewhere are replayed here. Only calls that cannot be replayed load and run the submission.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grader.replay.replayer import Replayer
 from grader.sandbox.inside.forkserver import LAYERS
 from grader.sandbox.inside.worker import Worker, preload, serve
 
-# Where in its working directory, the scratch folder, the process of that number finds the grader.
+# The socket in the scratch folder, the working directory, by which the process of that number finds the grader.
 CHANNEL = "channel-{}"
 # An allocator that hands out pieces of larger allocations would hide where a piece ends; without line information a
 # finding would have no place. Both are read when they are first needed.
@@ -38,14 +38,14 @@ def main(number: int) -> None:
 
 
 class WatchedWorker(Worker):
-    """A worker that runs calls and leaves the looking to the tool."""
+    """A worker that runs calls and leaves the watching to the tool."""
 
     def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
         super().__init__(start, scratch, device, announcer)
         fill_uninitialised_memory(on=False)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:  # noqa: ARG002  nothing is copied
-        """Run one function, on tensors that end where their memory ends; its outputs are nobody's business."""
+        """Run one function on tensors that end where their memory ends, and drop its outputs."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         try:
             arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
@@ -71,7 +71,7 @@ def attend(
     replayer: Callable[[Start, str, torch.device, Announcer], Replayer],
     environment: Mapping[str, str],
 ) -> None:
-    """Serve the grader with these variables set: by a worker, or by a replayer, as it asks for."""
+    """Serve the grader with these environment variables set, by a worker or a replayer, as it asks."""
     scratch = Path.cwd()
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     channel.connect(str(scratch / CHANNEL.format(number)))

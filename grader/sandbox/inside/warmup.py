@@ -1,4 +1,4 @@
-"""A kernel of our own. Running it pays, once and in the fork server, for what triton imports at a first launch."""
+"""A kernel of the grader's own. Running it once in the fork server pays for Triton's imports at a first launch."""
 
 import torch
 import triton
@@ -13,7 +13,7 @@ def _double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
-    """2·x for x: [N], float32, computed by a Triton kernel."""
+    """Return 2·x for x: [N], float32, computed by a Triton kernel."""
     out = torch.empty_like(x)
     _double[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
     return out

@@ -1,4 +1,4 @@
-"""Runs the submission: loads its file, answers calls, reports what happened. Its reports are claims, not verdicts."""
+"""Runs the submission: loads its file, answers calls and reports. Its reports are claims, not verdicts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _KEPT_RESULTS = 8
 
 
 def preload() -> None:
-    """Import, in the fork server, what every child needs; nothing here may start a thread or touch a GPU."""
+    """Import the modules of every child, in the fork server. Starts no thread and touches no GPU."""
     from grader.sandbox.inside.warmup import double
 
     torch.set_num_threads(1)
@@ -75,7 +75,7 @@ def serve(
     isolation: tuple[str, ...],
     employ: Callable[..., Worker | Replayer] | None = None,
 ) -> None:
-    """Answer the grader until it closes the channel; `employ` makes a worker of another kind."""
+    """Answer the grader until it closes the channel. employ: makes a worker of another kind."""
     device = torch.device("cuda" if os.environ.get("CUDA_VISIBLE_DEVICES") != "" else "cpu")
     message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
     start = decode(Start, message)
@@ -118,7 +118,7 @@ class Worker:
         self._tuning = Tuning(self._watching)
         self._recorder = Recorder(self._path, device)
         self._memory: MemoryWatch | None = None
-        # Where there is no GPU, tensors say that they are on one: launch code then does what it would do there.
+        # Without a GPU, tensors claim to be on one, so that launch code takes the branches that it takes there.
         self._pretending: Callable[[], AbstractContextManager[object]] = nullcontext
         # A process that only compiles needs no watching: nothing in it is judged.
         self._compiler = Compiler(start.target, self._path) if start.target else None
@@ -147,7 +147,7 @@ class Worker:
             announce_compilation(self._announcer)
         self._tuning.install()
         self._watching.install()
-        # Outermost: what is recorded is not run, and nothing else hears of it.
+        # Outermost: a recorded launch does not run, and no other watcher hears of it.
         self._recorder.install()
 
     def _install_cute(self) -> None:
@@ -157,13 +157,13 @@ class Worker:
             self._compiler.install_cute()
             return
         cutedsl.watch(self._watching.around)
-        # Outermost: what is recorded is not compiled.
+        # Outermost: a recorded function is not compiled.
         self._recorder.install_cute()
         if _interpreted():
             trace_for(USUAL)
 
     def load(self) -> Loaded | Raised:
-        """Execute the submission's file and say which functions it defines."""
+        """Execute the submission's file and return the functions that it defines."""
         name = Path(self._path).stem
         spec = importlib.util.spec_from_file_location(name, self._path)
         assert spec is not None
@@ -185,7 +185,7 @@ class Worker:
         return Loaded("loaded", defined, others)
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> Answer | Recorded:
-        """Do what a message of the grader's asks for."""
+        """Do the job that a message of the grader asks for, and return the answer."""
         try:
             match message.get("op"):
                 case Compile.op:
@@ -199,7 +199,7 @@ class Worker:
                 os.close(descriptor)
 
     def _compile(self, wanted: Compile) -> Compiled | Raised:
-        """Call one function with its launches compiled only, and announce each kernel before it is compiled."""
+        """Call one function with its launches only compiled, and announce each kernel before it is compiled."""
         assert self._compiler is not None
         try:
             function = getattr(self._submission, wanted.recipe.part)
@@ -210,14 +210,14 @@ class Worker:
             return self._raising.told(raised)
 
     def _record(self, wanted: RecordCall) -> Recorded | Raised:
-        """Call one function on decoys, and say what it did; its kernels are not run."""
+        """Call one function on decoys and return its trace; its kernels are not run."""
         call = wanted.call
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         if wanted.afresh:
             self._recorder.forget()
         placed = self._cpu_decoys if call.on_cpu else self._decoys
         if wanted.bare:
-            # Large ones, and nothing is found out about them: no bands, and no copy that they are compared with.
+            # Large decoys that nothing is checked on: without guard bands, and without a copy to compare with.
             placed = self._decoys = PlacedArguments(self._device)
             arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
         else:
@@ -229,7 +229,7 @@ class Worker:
         try:
             with nullcontext() if call.on_cpu else self._pretending():
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
-            # No kernel has run: whatever wrote there is none.
+            # No kernel has run, so something else wrote there.
             for name in placed.disturbed(call.mutates)[0]:
                 recording.did(f"a write to {name}")
             return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
@@ -258,7 +258,7 @@ class Worker:
         return Returned("returned", forms, changed, overrun, launches, operators, self._findings())
 
     def _called(self, function: Callable[..., object], arguments: list[object]) -> object:
-        """What the function returns; or an exception that knows the line."""
+        """Return the function's result, or raise an exception that knows the line."""
         try:
             return function(*arguments)
         except BaseException as raised:
