@@ -46,14 +46,14 @@ class Twin:
 
     runs_on_gpu = True
 
-    def __init__(self, anchor: BaselineProcess, baseline: str) -> None:
-        self._anchor = anchor
+    def __init__(self, baseline_process: BaselineProcess, baseline: str) -> None:
+        self._baseline_process = baseline_process
         self._baseline = baseline
 
     @property
     def pid(self) -> int:
         """Return its process."""
-        return self._anchor.pid
+        return self._baseline_process.pid
 
     def prepare(self, wanted: Prepare, _: float) -> Prepared:
         """Prepare the baseline instead of a trace."""
@@ -61,11 +61,11 @@ class Twin:
         asked = PrepareBaseline(
             self._baseline, call.recipe, call.arguments, call.mutates, wanted.method, wanted.cover_bytes
         )
-        return self._anchor.prepare(asked)
+        return self._baseline_process.prepare(asked)
 
     def sample(self, wanted: Sample, _: float) -> Sampled:
         """Time it once."""
-        return self._anchor.sample(Sample(wanted.seed, self._baseline))
+        return self._baseline_process.sample(Sample(wanted.seed, self._baseline))
 
     def restart(self) -> None:
         """Do nothing: it never fails."""
@@ -89,13 +89,13 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
     gpu = machine.find_gpu()
     if gpu is None:
         sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")
-    with BaselineProcess(entry) as anchor, BaselineProcess(entry) as other:
-        gauged, twin = anchor.gauge(), Twin(other, band.baseline)
+    with BaselineProcess(entry) as baseline_process, BaselineProcess(entry) as other:
+        gauged, twin = baseline_process.gauge(), Twin(other, band.baseline)
         for i in range(count):
             one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())
             started = time.monotonic()
             with GpuLock(gpu.uuid).alone():
-                suite = AgainstItself(part, one, {}, twin, anchor, gauged, gpu.uuid, "")  # type: ignore[arg-type]
+                suite = AgainstItself(part, one, {}, twin, baseline_process, gauged, gpu.uuid, "")  # type: ignore[arg-type]
                 verdict = suite.judge()
             seconds = time.monotonic() - started
             sizes = verdict.speed.sizes if verdict.speed else ()
