@@ -1,4 +1,4 @@
-"""How well the speed verdict can be trusted on this GPU: `python3 benchmarks/calibrate.py [ex_16 [part [verdicts]]]`.
+"""Measure how far to trust the speed verdict here: `python3 benchmarks/calibrate.py [ex_16 [part [verdicts]]]`.
 
 A/A: a part's baseline is timed as if it were a submission, in a second process of the baselines, verdict after verdict
 over the suite. Its true ratio is 1, so every verdict must lie above a threshold of 0.97 and below one of 1.03. The
@@ -84,7 +84,7 @@ class AgainstItself(Suite):
 
 
 def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]:
-    """`count` verdicts over the sizes of the part's suite, in turn."""
+    """Yield `count` verdicts over the sizes of the part's suite, in turn."""
     band = next(check.rule for check in part.checks if isinstance(check.rule, SpeedBand))
     gpu = machine.find_gpu()
     if gpu is None:
@@ -103,7 +103,7 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
 
 
 def only(band: SpeedBand, case: Case) -> Cases:
-    """A suite of one size."""
+    """Return a suite of one size."""
     return Cases(band.suite.space, (dict(case),), generated=0)
 
 
@@ -130,7 +130,7 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
 
 
 def decisions(one: Judged) -> list[str]:
-    """ "right", "wrong" or "undecided" at each threshold."""
+    """Return "right", "wrong" or "undecided" at each threshold."""
     own = one.timing.submission
     sides = [(side(Interval(own.ratio, own.ratio_low, own.ratio_high), at), must) for at, must in THRESHOLDS]
     return [got if got == "undecided" else "right" if got == must else "wrong" for got, must in sides]
