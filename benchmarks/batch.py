@@ -1,4 +1,4 @@
-"""What `grade batch` costs, and what it survives: a class of 200 × 2, mixed from everything that the tests know.
+"""Measure `grade batch`: its cost, and what it survives. A class of 200 × 2, mixed from everything that the tests know.
 
     python -m benchmarks.batch whole      all graded, each as when graded alone
     python -m benchmarks.batch overhead   beside a plain loop over the same files, as many at a time
@@ -46,7 +46,7 @@ Outcome = tuple[tuple[str, str, float], ...]
 
 
 def texts(entry: Entry, first: bool) -> list[Path]:
-    """Every submission that there is for an exercise; those of the tests are for the first one."""
+    """Return every submission of an exercise; those of the tests belong to the first one."""
     own = [entry.solution, entry.pristine_stub, *entry.wrong, *entry.honest]
     return own + [
         path for name in FOLDERS for path in sorted((ROOT / "tests/submissions" / name).glob("*.py")) if first
@@ -54,7 +54,10 @@ def texts(entry: Entry, first: bool) -> list[Path]:
 
 
 def make_class(folder: Path, students: int) -> dict[str, str]:
-    """A plain class; what each file is a copy of. No two texts are alike, so that none is graded for another."""
+    """Make a plain class; return the file that each copy comes from.
+
+    No two texts are alike, so that none is graded for another.
+    """
     origin = {}
     drawn = random.Random(15)
     for place, name in enumerate(("ex_15", "ex_16")):
@@ -75,12 +78,12 @@ def make_class(folder: Path, students: int) -> dict[str, str]:
 
 
 def outcome(record: Record) -> Outcome:
-    """What must be the same however it was graded."""
+    """Return what must be the same in every way of grading."""
     return tuple((check.id, check.status, check.points) for check in record.checks)
 
 
 def outcomes(out: Path) -> dict[str, Outcome]:
-    """What a run's records say, by STUDENT/EXERCISE."""
+    """Return the outcomes of a run's records, by STUDENT/EXERCISE."""
     return {
         f"{path.parent.name}/{path.stem}": outcome(from_json(path.read_text()))
         for path in sorted((out / "records").glob("*/*.json"))
@@ -103,7 +106,7 @@ def run(source: Path, out: Path, *more: str) -> float:
 
 
 def alone(paths: list[str]) -> dict[str, Outcome]:
-    """Each file graded by itself, as `grade` does it, one after another in this process."""
+    """Grade each file by itself, as `grade` does, one after another in this process."""
     from grader.exercise.plan import default_seed, draw
     from grader.grading import Job, grade
     from grader.sandbox.server import ForkServer
@@ -121,7 +124,7 @@ def alone(paths: list[str]) -> dict[str, Outcome]:
 
 
 def differences(got: dict[str, Outcome], wanted: dict[str, Outcome]) -> list[str]:
-    """The results that differ, a line for each check."""
+    """Return the results that differ, a line for each check."""
     said = []
     for name in sorted(set(got) | set(wanted)):
         if name not in got or name not in wanted:
@@ -133,7 +136,7 @@ def differences(got: dict[str, Outcome], wanted: dict[str, Outcome]) -> list[str
 
 
 def report(what: str, got: dict[str, Outcome], wanted: dict[str, Outcome], origin: dict[str, str]) -> None:
-    """Say how many results differ, and of which of them that was to be expected."""
+    """Print how many results differ, and how many of them were expected to."""
     other = {line.partition(":")[0] for line in differences(got, wanted)}
     unsteady = {name for name in other if any(word in origin.get(name, "") for word in UNSTEADY)}
     print(f"{what}: {len(got)} of {len(wanted)} results, {len(other - unsteady)} differ", end="")
@@ -154,8 +157,9 @@ def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None
 
 
 def overhead(source: Path, folder: Path, origin: dict[str, str], jobs: int, rounds: int) -> None:
-    """A plain loop in `jobs` processes against `jobs` workers, in turns: by the clock, and by what the cores did, which
-    other work on the machine changes less.
+    """Compare a plain loop in `jobs` processes with `jobs` workers, in turns.
+
+    Both by the clock and by processor time, which other work on the machine changes less.
     """
     system.become_subreaper()
     files = [f"{name.rpartition('/')[2]}:{path}" for name in sorted(origin) for path in _files(source, name)]
@@ -179,7 +183,7 @@ def _loops(files: list[str], jobs: int) -> None:
 
 
 def _cost(work: Callable[[], object]) -> tuple[float, float]:
-    """(seconds by the clock, seconds of the cores) of all processes that this starts, orphans included."""
+    """Measure (seconds by the clock, seconds of the cores) of all processes that this starts, orphans included."""
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
     seconds = time.monotonic() - started
@@ -196,7 +200,7 @@ def _files(source: Path, name: str) -> list[Path]:
 
 
 def by_origin(found: dict[str, Outcome], origin: dict[str, str]) -> dict[str, Outcome]:
-    """The same results by what was graded."""
+    """Return the same results, by the file that was graded."""
     return {_kind(name, origin[name]): result for name, result in found.items()}
 
 

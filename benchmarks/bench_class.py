@@ -1,11 +1,4 @@
-"""How long a large class takes: the class page and every export of 10,000 records, each in a process of its own.
-
-    python benchmarks/bench_class.py                  2,000 students x 5 exercises: time and peak memory
-    python benchmarks/bench_class.py --students 200   fewer
-    python benchmarks/bench_class.py --keep DIR       leaves the class there, or uses the one that is there
-
-The records are made up, but have a real one's size and parts. No test depends on a time.
-"""
+"""Measure a large class: the class page and every export of 10,000 records, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -59,7 +52,7 @@ def main() -> None:
 
 
 def measured(folder: Path, command: tuple[str, ...]) -> tuple[float, float, float]:
-    """Seconds, seconds of CPU (on a busy machine the truer figure) and peak memory in bytes of one command."""
+    """Return seconds, seconds of CPU (steadier on a busy machine) and peak memory in bytes of one command."""
     arguments = [sys.executable, "-m", "grader", command[0], str(folder), *command[1:]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     started = time.monotonic()

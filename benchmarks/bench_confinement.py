@@ -1,7 +1,4 @@
-"""What it costs to confine a child: from the fork until it has ended, with all layers that hold here and with none.
-
-Promised: at most 60 ms per child. `tox -e bench -- benchmarks/bench_confinement.py`
-"""
+"""Measure the cost of confining a child: from the fork to its end, with all layers that hold here and with none."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def scratch() -> Iterator[Scratch]:
 
 
 def lived(scratch: Scratch, *, confined: bool) -> float:
-    """Milliseconds of a child's life that does nothing else. It starts with torch loaded, as in the fork server."""
+    """Return the milliseconds of an idle child's life. It starts with torch loaded, as in the fork server."""
     assert torch.__name__
     started = time.perf_counter()
     pid = os.fork()

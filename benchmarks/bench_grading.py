@@ -1,8 +1,4 @@
-"""What grading costs, in whole processes and in single steps: `tox -e bench`. No test depends on any of these.
-
-The promises of the learner's loop are ratios to `import torch, triton`, measured here in the same run: the model
-solution of ex_15 within 2.5x and that of ex_18 within 6x, the first check's result within 1.5x. The report prints them.
-"""
+"""Measure the cost of grading, in whole processes and in single steps: `tox -e bench`. No test depends on it."""
 
 from __future__ import annotations
 
@@ -30,20 +26,20 @@ IMPORT = [sys.executable, "-c", "import torch, triton"]
 
 
 def grading(exercise: str) -> list[str]:
-    """The command that grades an exercise's model solution."""
+    """Return the command that grades an exercise's model solution."""
     entry, _ = resolve(ROOT, exercise)
     return [sys.executable, "-m", "grader", exercise, "--cpu", "--submission", str(entry.solution)]
 
 
 def whole(command: list[str]) -> float:
-    """Seconds from start to end of a command."""
+    """Return the seconds from start to end of a command."""
     started = time.perf_counter()
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     return time.perf_counter() - started
 
 
 def first_result(command: list[str]) -> float:
-    """Seconds from start to the first check that has passed, on stderr."""
+    """Return the seconds from start to the first check that has passed, on stderr."""
     started = time.perf_counter()
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
@@ -82,7 +78,7 @@ def bench_draw_the_plan(benchmark):
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """The model solution's session, its fork server warm."""
+    """Yield the model solution's session, its fork server warm."""
     server = ForkServer("interpret")
     names = tuple(part.name for part in ENTRY.exercise.parts)
     start = Start(f"{ENTRY.name}.py", ENTRY.solution.read_text(), ENTRY.source("inputs.py"), names)

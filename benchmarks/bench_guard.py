@@ -1,8 +1,4 @@
-"""What watching costs: ex_16's cases in the interpreter, plain, corrected, and with the guard: `tox -e bench`.
-
-Promised: no more than twice the time of the plain interpreter. Each way is a process of its own, which runs all cases
-when it is asked to and answers with the processor's seconds, so that a busy machine does not matter.
-"""
+"""Measure the cost of watching: ex_16's cases in the interpreter, plain, corrected, and guarded: `tox -e bench`."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ SUBMISSIONS = ("solution", "honest/split_k_atomics", "honest/last_program_epilog
 
 @contextmanager
 def running(way: str, submission: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs all cases of a submission at every line that it is sent."""
+    """Yield a process that runs all cases of a submission at every line that it is sent."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore", __file__, way, submission]
     with subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, text=True) as process:
@@ -38,7 +34,7 @@ def running(way: str, submission: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def seconds(process: subprocess.Popen[str]) -> float:
-    """The processor's time for all cases."""
+    """Return the processor time of all cases."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("run\n")
@@ -102,7 +98,7 @@ def serve(way: str, submission: str) -> None:
 
 
 def module_of(name: str) -> types.ModuleType:
-    """One of the exercise's files; from its file, for triton wants to read the source of kernels."""
+    """Return one of the exercise's files as a module; from its file, because triton reads the source of kernels."""
     spec = importlib.util.spec_from_file_location(name.replace("/", "_"), ENTRY.folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

@@ -28,7 +28,7 @@ if not torch.cuda.is_available():
 
 
 def runs() -> Iterator[object]:
-    """Every part, size and contender that can run here; what compiles for long is left to `--all-baselines`."""
+    """Yield every part, size and contender that can run here; slow compilers are left to `--all-baselines`."""
     for entry in discover(ROOT):
         rivals = module_of(entry, "baselines")
         for part, check in entry.exercise.checks():
@@ -43,12 +43,12 @@ def runs() -> Iterator[object]:
 
 
 def short(case: Case) -> str:
-    """The numbers and the dtype of a case."""
+    """Return the numbers and the dtype of a case."""
     return "x".join(str(value) for name, value in case.items() if name == "dtype" or not isinstance(value, str))
 
 
 def module_of(entry: Entry, name: str) -> types.ModuleType:
-    """One of the exercise's files as a module; from its file, for triton wants to read the source of kernels."""
+    """Return one of the exercise's files as a module; from its file, because triton reads the source of kernels."""
     spec = importlib.util.spec_from_file_location(f"bench_{entry.name}_{name}", entry.folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -61,7 +61,7 @@ def module_of(entry: Entry, name: str) -> types.ModuleType:
 def bench_kernel(
     benchmark: Callable[..., object], entry: Entry, part: Part, band: SpeedBand, case: Case, name: str
 ) -> None:
-    """One contender at one size; TB/s and TFLOP/s of the median stand in the JSON."""
+    """Time one contender at one size; TB/s and TFLOP/s of the median stand in the JSON."""
     builder = getattr(module_of(entry, "inputs"), part.name)
     inputs = tensors.build(builder, case, seed=1, device="cuda")
     if name == "solution":

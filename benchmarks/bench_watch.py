@@ -31,21 +31,21 @@ class Loop:
         self._saves = 0
 
     def save(self) -> float:
-        """Save a text that was never saved before; when that was."""
+        """Save a text that was never saved before; return the time of it."""
         self._saves += 1
         saved = time.perf_counter()
         self.file.write_text(f"{self._text}\n# {self._saves}\n")
         return saved
 
     def until(self, word: str) -> float:
-        """When a line with that word was read."""
+        """Return the time at which a line with that word was read."""
         assert self.process.stderr is not None
         return next(time.perf_counter() for line in self.process.stderr if word in line)
 
 
 @contextmanager
 def looping(name: str, folder: Path) -> Iterator[Loop]:
-    """The loop at rest: the untouched stub was graded, so every process is warm."""
+    """Yield the loop at rest: the untouched stub was graded, so every process is warm."""
     entry, _ = resolve(ROOT, name)
     for kept in ("exercises", "reference"):
         (folder / kept).mkdir()

@@ -1,4 +1,4 @@
-"""How well the speed verdict can be trusted on this GPU: `python3 benchmarks/calibrate.py [ex_16 [part [verdicts]]]`.
+"""Measure how far to trust the speed verdict here: `python3 benchmarks/calibrate.py [ex_16 [part [verdicts]]]`.
 
 A/A: a part's baseline is timed as if it were a submission, in a second process of the baselines, verdict after verdict
 over the suite. Its true ratio is 1, so every verdict must lie above a threshold of 0.97 and below one of 1.03. The
@@ -46,14 +46,14 @@ class Twin:
 
     runs_on_gpu = True
 
-    def __init__(self, anchor: BaselineProcess, baseline: str) -> None:
-        self._anchor = anchor
+    def __init__(self, baseline_process: BaselineProcess, baseline: str) -> None:
+        self._baseline_process = baseline_process
         self._baseline = baseline
 
     @property
     def pid(self) -> int:
         """Return its process."""
-        return self._anchor.pid
+        return self._baseline_process.pid
 
     def prepare(self, wanted: Prepare, _: float) -> Prepared:
         """Prepare the baseline instead of a trace."""
@@ -61,11 +61,11 @@ class Twin:
         asked = PrepareBaseline(
             self._baseline, call.recipe, call.arguments, call.mutates, wanted.method, wanted.cover_bytes
         )
-        return self._anchor.prepare(asked)
+        return self._baseline_process.prepare(asked)
 
     def sample(self, wanted: Sample, _: float) -> Sampled:
         """Time it once."""
-        return self._anchor.sample(Sample(wanted.seed, self._baseline))
+        return self._baseline_process.sample(Sample(wanted.seed, self._baseline))
 
     def restart(self) -> None:
         """Do nothing: it never fails."""
@@ -84,18 +84,18 @@ class AgainstItself(Suite):
 
 
 def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]:
-    """`count` verdicts over the sizes of the part's suite, in turn."""
+    """Yield `count` verdicts over the sizes of the part's suite, in turn."""
     band = next(check.rule for check in part.checks if isinstance(check.rule, SpeedBand))
     gpu = machine.find_gpu()
     if gpu is None:
         sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")
-    with BaselineProcess(entry) as anchor, BaselineProcess(entry) as other:
-        gauged, twin = anchor.gauge(), Twin(other, band.baseline)
+    with BaselineProcess(entry) as baseline_process, BaselineProcess(entry) as other:
+        gauged, twin = baseline_process.gauge(), Twin(other, band.baseline)
         for i in range(count):
             one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())
             started = time.monotonic()
             with GpuLock(gpu.uuid).alone():
-                suite = AgainstItself(part, one, {}, twin, anchor, gauged, gpu.uuid, "")  # type: ignore[arg-type]
+                suite = AgainstItself(part, one, {}, twin, baseline_process, gauged, gpu.uuid, "")  # type: ignore[arg-type]
                 verdict = suite.judge()
             seconds = time.monotonic() - started
             sizes = verdict.speed.sizes if verdict.speed else ()
@@ -103,7 +103,7 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
 
 
 def only(band: SpeedBand, case: Case) -> Cases:
-    """A suite of one size."""
+    """Return a suite of one size."""
     return Cases(band.suite.space, (dict(case),), generated=0)
 
 
@@ -130,7 +130,7 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
 
 
 def decisions(one: Judged) -> list[str]:
-    """ "right", "wrong" or "undecided" at each threshold."""
+    """Return "right", "wrong" or "undecided" at each threshold."""
     own = one.timing.submission
     sides = [(side(Interval(own.ratio, own.ratio_low, own.ratio_high), at), must) for at, must in THRESHOLDS]
     return [got if got == "undecided" else "right" if got == must else "wrong" for got, must in sides]

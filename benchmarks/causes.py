@@ -1,10 +1,13 @@
-"""`python -m benchmarks.causes [ex_18 …] [--markdown docs/causes.md]`: do the cards name what is behind a mistake?
+"""Measure how often cards name the cause behind a mistake.
 
-Every planted mistake says its true cause itself; it is graded with the plan that everybody gets, and the card of the
-check that it names is looked at. So are mistakes that no rule was made with, small changes of the model solutions:
-benchmarks/held_out.json, where the first failing check counts.
+    python -m benchmarks.causes [ex_18 …] [--markdown docs/causes.md]
 
-Where the CUTLASS DSL is missing, most of ex_17 is not judged; run it where that is, with --json, and join it by --also.
+Every planted mistake names its true cause itself. It is graded with everybody's plan, and the card of the check that it
+names is compared with that cause. The same is done for mistakes that no rule was made with, small changes of the model
+solutions: benchmarks/held_out.json, where the first failing check counts.
+
+Without the CUTLASS DSL, most of ex_17 is not judged: run it on a machine that has it, with --json, and join it by
+--also.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class Named:
 
 
 def _named_cause(name: str, check: str, causes: tuple[str, ...], record: Record) -> Named | None:
-    """The causes that a check's card offers; None where it was not judged, or did not fail."""
+    """Return the causes that a check's card offers; None if it was not judged, or did not fail."""
     result = next((one for one in record.checks if one.id == check), None)
     if result is None or result.status in UNJUDGED or result.cause is None:
         return None
@@ -90,8 +93,9 @@ def _named_cause(name: str, check: str, causes: tuple[str, ...], record: Record)
 
 @dataclass(frozen=True)
 class Mistake:
-    """A submission with one mistake: which part it is in, what is behind its failure, and the check whose card counts;
-    without one, it is the first that fails.
+    """A submission with one mistake: its part, the cause of its failure, and the check whose card counts.
+
+    Without a check, the first that fails counts.
     """
 
     name: str
@@ -102,7 +106,7 @@ class Mistake:
 
 
 def planted(entry: Entry) -> Iterator[Mistake]:
-    """The exercise's own mistakes."""
+    """Yield the exercise's own mistakes."""
     for path in entry.wrong:
         claim = claim_of(path)
         part = claim.check.partition(".")[0]
@@ -110,9 +114,9 @@ def planted(entry: Entry) -> Iterator[Mistake]:
 
 
 def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) -> Iterator[Named]:
-    """What the cards of mistakes offer, one after another, where they fail.
+    """Yield what the cards of mistakes offer, one after another, where they fail.
 
-    Everybody's plan, without shrinking: what is offered does not depend on it.
+    The plan is everybody's, without shrinking: that does not change the causes.
     """
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     drawn: dict[str, Plan] = {}
@@ -128,8 +132,9 @@ def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) 
 
 @dataclass(frozen=True)
 class Result:
-    """What one mistake's card offered. `source`: "planted"; "tried", where rules were mended because of it; "held out",
-    where nothing was.
+    """The causes that one mistake's card offered.
+
+    `source`: "planted"; "tried", if rules were mended because of it; "held out", if none was.
     """
 
     exercise: str
@@ -159,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(entries: Iterable[Entry], server: ForkServer, *, own: bool) -> Iterator[Result]:
-    """Every planted mistake, then the held-out ones."""
+    """Yield the result of every planted mistake, then of the held-out ones."""
     for entry in entries:
         for named in named_causes(entry, server, planted(entry)) if own else ():
             yield Result(entry.id, "planted", named)
@@ -169,7 +174,7 @@ def measured(entries: Iterable[Entry], server: ForkServer, *, own: bool) -> Iter
 
 
 def changed(entry: Entry, *, seen: bool) -> Iterator[Mistake]:
-    """The model solution with one mistake at a time; `seen`: those that rules were mended because of."""
+    """Yield the model solution with one mistake at a time; `seen`: those that rules were mended because of."""
     solution = entry.source("solution.py")
     for one in json.loads(HELD_OUT.read_text(encoding="utf-8")):
         if one["exercise"] == entry.id and one["seen"] is seen:
@@ -182,7 +187,7 @@ def changed(entry: Entry, *, seen: bool) -> Iterator[Mistake]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Per exercise: how many, how often the true cause comes first, and among three; then the misses."""
+    """Return a table by exercise: how many, how often the true cause comes first, and among three; then the misses."""
     rows = ["| mistakes | files | true cause first | among the first three | nothing offered |"]
     rows.append("| --- | ---: | ---: | ---: | ---: |")
     for what in ("planted", "tried", "held out"):
@@ -195,7 +200,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, str]) -> str:
-    """The whole page. `notes` say why a file's cause is missed, by exercise and file."""
+    """Return the whole page. `notes` give the reason for a missed cause, by exercise and file."""
     sections = [INTRODUCTION, "## How often that is right\n", table(results), HELD_OUT_NOTE, "## Misses\n"]
     sections += [
         _misses(results, notes),

@@ -1,10 +1,4 @@
-"""What a second GPU is worth to a class: the same submissions on the first GPU, then on all of them.
-
-    python -m benchmarks.gpus --students 6     every student hands in ex_16's model solution
-
-Neither run finds anything compiled. On one GPU submissions are graded one after another: each is timed as when it is
-graded alone, and every speed verdict must be the same with the others beside it. No test depends on this.
-"""
+"""Measure the gain from a second GPU for a class: the same submissions on the first GPU, then on all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def make_class(folder: Path, students: int, exercises: list[str]) -> None:
-    """A plain class of model solutions, each a text of its own."""
+    """Make a plain class of model solutions, each a text of its own."""
     for name in exercises:
         entry, _ = resolve(ROOT, name)
         for number in range(students):
@@ -34,7 +28,7 @@ def make_class(folder: Path, students: int, exercises: list[str]) -> None:
 
 
 def graded(source: Path, out: Path, gpus: list[str]) -> tuple[float, dict[str, Record]]:
-    """Seconds of the whole command, and the records by STUDENT/EXERCISE."""
+    """Return the seconds of the whole command, and the records by STUDENT/EXERCISE."""
     home = out / "home"
     home.mkdir(parents=True)
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(gpus), "HOME": str(home)}
@@ -49,7 +43,7 @@ def graded(source: Path, out: Path, gpus: list[str]) -> tuple[float, dict[str, R
 
 
 def speeds(record: Record) -> list[CheckResult]:
-    """The checks on speed that were decided by timing."""
+    """Return the checks on speed that were decided by timing."""
     return [check for check in record.checks if check.speed is not None]
 
 
@@ -82,7 +76,7 @@ def compared(alone: dict[str, Record], beside: dict[str, Record]) -> None:
 
 
 def sizes_of_both(one: CheckResult, other: CheckResult) -> list[tuple[str, float, float]]:
-    """Of the sizes that were judged both times: what they are called, and both ratios to the baseline."""
+    """Return the sizes that were judged both times: their names, and both ratios to the baseline."""
     first, second = (
         {size.words: float(size.submission.ratio) for size in check.speed.sizes if size.judged}
         for check in (one, other)

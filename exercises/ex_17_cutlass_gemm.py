@@ -69,7 +69,7 @@ from cutlass.cute.runtime import from_dlpack
 
 @cute.jit
 def tour(mA: cute.Tensor, mC: cute.Tensor):
-    """Prints what each step returns."""
+    """Print what each step returns."""
     print("mA                       ", mA.layout)
     print("local_tile               ", cute.local_tile(mA, (4, 2), (1, None)).layout)
     print("zipped_divide            ", cute.zipped_divide(mA, (4, 2)).layout)

@@ -77,7 +77,7 @@ import triton.language as tl
 
 @triton.jit
 def sequence_means_kernel(x_ptr, lengths_ptr, y_ptr, stride_xb, stride_xs, D: tl.constexpr, BLOCK: tl.constexpr):
-    """The sequence program_id(0), in tiles of BLOCK tokens."""
+    """Average the sequence program_id(0), in tiles of BLOCK tokens."""
     b = tl.program_id(0).to(tl.int64)
     dims = tl.arange(0, D)
 
@@ -99,7 +99,7 @@ def sequence_means_kernel(x_ptr, lengths_ptr, y_ptr, stride_xb, stride_xs, D: tl
 
 
 def sequence_means(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """The launcher: one program per sequence; x: [B, Smax, D], lengths: [B]."""
+    """Launch one program per sequence; x: [B, Smax, D], lengths: [B]."""
     B, _, D = x.shape
     y = torch.empty((B, D), dtype=torch.float32, device=x.device)
     sequence_means_kernel[(B,)](x, lengths, y, x.stride(0), x.stride(1), D=D, BLOCK=16)
@@ -165,7 +165,7 @@ def decode_attention(
     lengths: torch.Tensor,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Attention of one new token per sequence to everything that is cached of it.
+    """Compute attention of one new token per sequence to all of its cached tokens.
 
     Inputs:
         q: [B, Hq, D], float16 or bfloat16; Hq a multiple of Hkv; D is 64 or 128
@@ -209,7 +209,7 @@ def paged_decode_attention(
     lengths: torch.Tensor,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """The same attention, with the cache in pages that lie anywhere in a pool.
+    """Compute the same attention, with the cache in pages that lie anywhere in a pool.
 
     A cache of Smax slots for every sequence wastes whatever a sequence does not use. In pages, sequences take from one
     pool what they need, page by page, and sequences that begin alike share the pages of their beginning.

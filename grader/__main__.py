@@ -1,4 +1,4 @@
-"""`python -m grader`: the same as the console script `grade`."""
+"""Run the command line as `python -m grader`: the same as the console script `grade`."""
 
 from grader.cli.main import main
 

@@ -1,11 +1,11 @@
-"""What can go wrong outside a submission, and the exit code each ends in.
+"""Exceptions for failures outside a submission, and the exit code that each ends in.
 
     GradeError                 5   the grader itself failed
     ├── UsageError             2   the command line cannot be carried out
     ├── SpecError              2   an exercise's specification breaks a rule
     └── MissingEnvironment     4   this machine lacks what the command needs
 
-What a *submission* does wrong is never an exception: it is a status in the record.
+A fault of a *submission* is never an exception: it is a status in the record.
 Every message says the rule, then the value that broke it.
 """
 

@@ -1,4 +1,4 @@
-"""Decode the text of a submission, and write a file in one step. Both for the whole project."""
+"""Decode the text of a submission, and write a file in one step. Both serve the whole project."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ MOST_BYTES = 1 << 20
 
 
 def as_text(data: bytes, path: object) -> str:
-    """Return the text in `data`; MOST_BYTES + 1 of its bytes are enough. `path` names it in messages.
+    """Return the text of a submission from its bytes.
 
-    Raises UsageError for bytes that cannot be a submission.
+    `data` may be cut at MOST_BYTES + 1 bytes; `path` names the file in messages. Raises UsageError for bytes that
+    cannot be a submission.
     """
     if len(data) > MOST_BYTES:
         raise UsageError(f"a submission must hold at most {MOST_BYTES} bytes, got more in {path}")
@@ -32,9 +33,10 @@ def as_text(data: bytes, path: object) -> str:
 
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Replace a file in one step: a reader, and whoever looks after a crash, sees the old text or the new.
+    """Replace a file in one step: a reader sees the old text or the new one, after a crash too.
 
-    The folder must exist. What UTF-8 cannot say becomes "?". Raises OSError, and then leaves the old file alone.
+    The folder must exist. A character that UTF-8 cannot encode becomes "?". Raises OSError, and then leaves the old
+    file alone.
     """
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".grade-")
     try:

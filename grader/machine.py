@@ -1,4 +1,7 @@
-"""What this machine is and what it can judge."""
+"""Describe this machine: its GPUs, its packages, and which parts it can judge.
+
+Reads environment variables, the driver and installed packages. Starts no process and runs no submission.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,23 @@ class CudaDevice:
 
 
 def may_have_gpu() -> bool:
-    """A quick guess without loading CUDA: is there a driver's device node (Linux, WSL2) and is it not hidden?"""
+    """Guess, without loading CUDA, whether there is a GPU that is not hidden.
+
+    The sign is the driver's device node (Linux, WSL2).
+    """
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
     return not hidden and (Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists())
 
 
 def has_gpu() -> bool:
-    """Whether torch can use a CUDA device; imports torch, starts no context."""
+    """Return whether torch can use a CUDA device. Imports torch, starts no context."""
     import torch
 
     return may_have_gpu() and torch.cuda.is_available()
 
 
 def visible_gpus() -> tuple[str, ...]:
-    """The GPUs that may be used, as CUDA_VISIBLE_DEVICES names them; none where there is none."""
+    """Return the GPUs that may be used, as CUDA_VISIBLE_DEVICES names them; () without any."""
     if not may_have_gpu():
         return ()
     if named := os.environ.get("CUDA_VISIBLE_DEVICES"):
@@ -50,12 +56,15 @@ def visible_gpus() -> tuple[str, ...]:
         pynvml.nvmlInit()
         return tuple(map(str, range(pynvml.nvmlDeviceGetCount())))
     except Exception:
-        # As in find_gpu: what the driver cannot count is one.
+        # As in find_gpu: if the driver cannot count them, there may be one.
         return ("0",)
 
 
 def find_gpu() -> CudaDevice | None:
-    """The first visible GPU, or None. Asks the driver through NVML; a GPU that it cannot describe is called unknown."""
+    """Return the first visible GPU, or None.
+
+    Asks the driver through NVML; a GPU that NVML cannot describe is called "unknown".
+    """
     if not may_have_gpu():
         return None
     try:
@@ -70,19 +79,19 @@ def find_gpu() -> CudaDevice | None:
         name, uuid = pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetUUID(gpu)
         return CudaDevice(name, pynvml.nvmlSystemGetDriverVersion(), f"{major}.{minor}", uuid)
     except Exception:
-        # Whatever a driver raises: what it cannot describe may still run.
+        # A driver may raise anything. A GPU that it cannot describe may still run.
         return CudaDevice("unknown", "unknown", "unknown")
 
 
 def lacked_types() -> tuple[str, ...]:
-    """Return the data types that the GPU here has no instructions for; none where it is not known."""
+    """Return the data types that this machine's GPU has no instructions for; () for an unknown GPU."""
     gpu = find_gpu()
     architecture = known(gpu.capability) if gpu else None
     return architecture.lacks if architecture else ()
 
 
 def environment(mode: Mode, isolation: tuple[str, ...], gpu: CudaDevice | None) -> Environment:
-    """The machine as the record describes it."""
+    """Return the machine as the record describes it."""
     return Environment(
         mode="gpu" if mode == "gpu" else "interpret",
         gpu=gpu.name if gpu else "",
@@ -102,13 +111,16 @@ def missing_packages(part: Part) -> tuple[Package, ...]:
 
 
 def why_not_judged(part: Part) -> str:
-    """Return which package keeps a part from being judged, and the command that installs it; '' where none does."""
+    """Return which missing package keeps a part from being judged, and the command that installs it.
+
+    '' if none is missing.
+    """
     missing = missing_packages(part)
     return f"{missing[0].module} is not installed: {missing[0].command}" if missing else ""
 
 
 def version(package: str) -> str:
-    """An installed package's version, or an empty string."""
+    """Return an installed package's version, or ''."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,7 @@
-"""The processes that gradings share: a fork server, and on a GPU the anchor of the exercise at hand."""
+"""Hold the processes that gradings share: a fork server, and on a GPU the exercise's baseline process.
+
+Decides when each starts and ends, and in which mode the fork server runs. Runs no submission itself.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,16 @@ from grader.timeline import spent
 
 
 class Processes:
-    """Kept warm from grading to grading. Use as a context manager, or close it: then all of them have ended.
+    """The processes that stay warm from grading to grading.
 
-    Whatever loads torch is started before this process loads it: they load side by side. `cpu` forces the interpreter.
+    Use as a context manager, or call `close`: both end all of them. Every process that loads torch starts before this
+    one loads it, so that they load side by side. `cpu` forces the interpreter.
     """
 
     def __init__(self, *, cpu: bool) -> None:
         self._server = ForkServer(best_mode(cpu=cpu))
-        self._anchor: BaselineProcess | None = None
-        self._anchored = ""
+        self._baseline_process: BaselineProcess | None = None
+        self._exercise_name = ""
         self._beside = ThreadPoolExecutor(1)
         self._tried: Future[selftest.SelfTestResult] | None = None
         self._closing: threading.Thread | None = None
@@ -35,7 +39,7 @@ class Processes:
         self.close()
 
     def begin_closing(self) -> None:
-        """Begin to end all of them, beside whatever else is to be done; `close` waits for that."""
+        """Begin to end all of them in another thread; `close` waits for that thread."""
         self._closing = threading.Thread(target=self._close)
         self._closing.start()
 
@@ -48,28 +52,28 @@ class Processes:
 
     def _close(self) -> None:
         with spent("end the grader's processes"):
-            self._drop_anchor()
+            self._drop_baseline_process()
             self._server.close()
             self._beside.shutdown()
 
     @property
     def mode(self) -> Mode:
-        """What the fork server runs; after `ready`, what this machine can."""
+        """Return the fork server's mode; after `ready`, one that works on this machine."""
         return self._server.mode
 
     def ready(self, entry: Entry) -> tuple[ForkServer, BaselineProcess | None]:
-        """The fork server, and the trusted process on the GPU where something of the exercise is timed."""
+        """Return the fork server, and the baseline process if a check of the exercise is timed on a GPU."""
         if self._server.mode == "gpu":
             rules = [check.rule for _, check in entry.exercise.checks()]
-            self._anchor_for(entry, timed=any(isinstance(rule, SpeedBand) for rule in rules))
+            self._start_or_replace(entry, timed=any(isinstance(rule, SpeedBand) for rule in rules))
             if any(isinstance(rule, WorkModel) for rule in rules):
                 self._server.beside("interpret")
-        return self.settled(), self._anchor
+        return self.settled(), self._baseline_process
 
     def settled(self) -> ForkServer:
-        """Return the fork server, of a mode that this machine can. Loads torch here where there may be a GPU."""
+        """Return the fork server, in a mode that this machine can run. Loads torch where there may be a GPU."""
         if self._server.mode == "gpu" and not machine.has_gpu():
-            self._drop_anchor()
+            self._drop_baseline_process()
             self._server = _interpreter_instead(self._server)
         if self._tried is None:
             # Beside whatever this process loads meanwhile.
@@ -77,32 +81,34 @@ class Processes:
         return self._server
 
     def check(self) -> None:
-        """Wait for the grader's own kernel. Raises GradeError unless it came out right: then nothing can be judged."""
+        """Wait for the grader's own kernel. Raises GradeError if its result is wrong: then nothing can be judged."""
         server = self.settled()
         assert self._tried is not None
         selftest.require_right(self._tried.result(), server.mode)
 
-    def stop_anchor(self) -> None:
-        """End the anchor in the middle of whatever it does; the next grading gets another one."""
-        if self._anchor is not None:
-            self._anchor.stop()
+    def stop_baseline_process(self) -> None:
+        """End the baseline process at once; the next grading gets another one."""
+        if self._baseline_process is not None:
+            self._baseline_process.stop()
 
-    def _anchor_for(self, entry: Entry, *, timed: bool) -> None:
-        if self._anchor is not None and (self._anchored != entry.name or not self._anchor.rest()):
-            self._drop_anchor()
-        if self._anchor is None and timed:
-            self._anchor, self._anchored = BaselineProcess(entry), entry.name
+    def _start_or_replace(self, entry: Entry, *, timed: bool) -> None:
+        if self._baseline_process is not None and (
+            self._exercise_name != entry.name or not self._baseline_process.rest()
+        ):
+            self._drop_baseline_process()
+        if self._baseline_process is None and timed:
+            self._baseline_process, self._exercise_name = BaselineProcess(entry), entry.name
 
-    def _drop_anchor(self) -> None:
-        if self._anchor is not None:
-            self._anchor.__exit__()
-            self._anchor = None
+    def _drop_baseline_process(self) -> None:
+        if self._baseline_process is not None:
+            self._baseline_process.__exit__()
+            self._baseline_process = None
 
 
 def start_server(*, cpu: bool) -> ForkServer:
     """Return a fork server for the best mode of this machine. `cpu` forces the interpreter.
 
-    Raises GradeError when the grader's own kernel does not come out right there.
+    Raises GradeError if the grader's own kernel gives a wrong result there.
     """
     server = ForkServer(best_mode(cpu=cpu))
     if server.mode == "gpu" and not machine.has_gpu():
@@ -116,11 +122,11 @@ def start_server(*, cpu: bool) -> ForkServer:
 
 
 def _interpreter_instead(server: ForkServer) -> ForkServer:
-    """The GPU that was there at first sight cannot be used."""
+    """Replace the server of a GPU that turned out to be unusable."""
     server.close()
     return ForkServer("interpret")
 
 
 def best_mode(*, cpu: bool) -> Mode:
-    """The mode that this machine promises at first sight."""
+    """Return the mode that this machine promises at first sight."""
     return "gpu" if not cpu and machine.may_have_gpu() else "interpret"

@@ -1,4 +1,7 @@
-"""How far a learner is with an exercise: from the file as it is now and the record that is kept of it, nothing else."""
+"""Tell how far a learner is with an exercise, from the file as it is now and its saved record.
+
+Pure functions: they take texts and records, and read or write no file.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,22 @@ from typing import Literal
 
 from grader.record import CheckResult, Record, left_out_in_words
 
-# no file: nothing to grade; not started: the untouched stub; not graded: no record of this file; changed: the record is
-# of an earlier text; begun: something that could be judged is missing, or a whole part was not judged; done: all that
-# could be judged here passed.
+# no file: nothing to grade. not started: the untouched stub. not graded: no record of this file. changed: the record is
+# of an earlier text. begun: a check failed or was left out, or a whole part was not judged. done: all that could be
+# judged here passed.
 State = Literal["no file", "not started", "not graded", "changed", "begun", "done"]
 
-# Of a machine or a measurement, not of the learner: neither keeps an exercise from being done.
+# Statuses of a machine or a measurement, not of the learner: neither keeps an exercise from being done.
 _ELSEWHERE = frozenset({"skipped_environment", "inconclusive"})
 
 
 @dataclass(frozen=True)
 class Standing:
-    """earned, judged: points of the kept record, as far as they could be judged; whole: all points. open: the checks of
-    the record that keep the exercise from being done. unheard: how many checks the record does not hold, because parts
-    were left out. unjudged: in words, the whole parts that this machine could not judge.
+    """A learner's progress with one exercise.
+
+    earned, judged: points of the saved record, earned and judged. whole: all points. open: the record's checks that
+    keep the exercise from being done. unheard: how many checks the record lacks, because parts were left out.
+    unjudged: a sentence on the whole parts that this machine could not judge.
     """
 
     state: State
@@ -35,7 +40,7 @@ class Standing:
 
     @property
     def is_done(self) -> bool:
-        """Whether all that could be judged here passed, in the file as it is now."""
+        """Return whether all that could be judged here passed, in the file as it is now."""
         return self.state == "done"
 
 
@@ -49,8 +54,9 @@ class File:
 
 
 def standing_of(file: File, record: Record | None, checks: Collection[str], spec_sha256: str) -> Standing:
-    """The standing of a file. `checks` are the ids of all checks of the exercise, spec_sha256 says which version of it
-    they are from.
+    """Return the progress of a file.
+
+    `checks` are the ids of all checks of the exercise; spec_sha256 is the hash of their specification.
     """
     if file.text is None:
         return Standing("no file")
@@ -70,7 +76,7 @@ def standing_of(file: File, record: Record | None, checks: Collection[str], spec
 
 
 def words(standing: Standing) -> str:
-    """The standing in a few words: "12 of 75 points", "done: 75 of 75 points, 25 more cannot be judged here"."""
+    """Return the progress in words: "12 of 75 points", "done: 75 of 75 points, 25 more cannot be judged here"."""
     points = f"{_points(standing.earned)} of {_points(standing.judged)} points"
     match standing.state:
         case "no file":
@@ -90,9 +96,9 @@ def words(standing: Standing) -> str:
 
 
 def bar(standings: Collection[Standing], *, width: int, ascii_only: bool = False) -> str:
-    """How many exercises are done, as a bar of so many signs between brackets and a number."""
+    """Return a bar of `width` characters and a number: how many exercises are done."""
     done = sum(standing.is_done for standing in standings)
-    # What is begun counts for the share of its points, and never for a whole exercise.
+    # An exercise that is begun counts for the share of its points, and never for a whole one.
     part = sum(_share(standing) for standing in standings)
     filled = int(width * part / max(len(standings), 1) + 1e-9)
     full, empty = ("#", "-") if ascii_only else ("█", "░")

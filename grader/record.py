@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.exercise.model import Curves as Curves  # noqa: PLC0414  for the reports, which know the record alone
+from grader.exercise.model import Curves as Curves  # noqa: PLC0414  for the reports, which import the record alone
 from grader.protocol.decode import DecodeError, decode
 from grader.text import as_json
-from grader.text import clean as clean  # noqa: PLC0414  for whoever writes into a record
+from grader.text import clean as clean  # noqa: PLC0414  for all writers of records
 from grader.timeline import Stretch
 
 Schema = Literal["grade/result/v1"]
@@ -47,7 +47,7 @@ Number = float | str
 
 @dataclass(frozen=True)
 class Tool:
-    """What graded."""
+    """The program that graded."""
 
     name: str
     version: str
@@ -55,7 +55,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ExerciseInfo:
-    """What was graded against: id ("ex_15"), name ("ex_15_triton_basics"), and a hash of spec, inputs and oracle."""
+    """The exercise of a grading: id ("ex_15"), name ("ex_15_triton_basics"), and a hash of spec, inputs and oracle."""
 
     id: str
     name: str
@@ -75,7 +75,10 @@ class SubmissionInfo:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where it was graded. mode: "gpu" (compiled kernels) or "interpret" (TRITON_INTERPRET=1 on the CPU)."""
+    """The machine of a grading.
+
+    mode: "gpu" (compiled kernels) or "interpret" (TRITON_INTERPRET=1 on the CPU).
+    """
 
     mode: Literal["gpu", "interpret"]
     gpu: str
@@ -90,7 +93,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Difference:
-    """One wrong element: its index, the oracle's value, the submission's, and how far it was allowed to lie."""
+    """One wrong element: its index, the oracle's value, the submission's value, and the allowed error."""
 
     index: tuple[int, ...]
     expected: Number
@@ -100,11 +103,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Picture:
-    """Where an output is wrong, as a small grid: each cell 0 (all right) … 9 (all wrong).
+    """The wrong places of an output as a small grid: each cell 0 (all right) … 9 (all wrong).
 
-    `rows_per_cell` and `columns_per_cell` say how many elements one cell covers; of an output of more than two axes,
+    `rows_per_cell` and `columns_per_cell` say how many elements one cell covers; if an output has more than two axes,
     all but the last count as rows. `tile_rows` and `tile_columns` say how many elements one program's tile covers; 0
-    where the launch does not tell.
+    if the launch does not tell.
     """
 
     cells: tuple[tuple[int, ...], ...]
@@ -117,7 +120,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """How an output differs. `pattern` names where: all, tail, head, rows, columns, scattered."""
+    """The difference between an output and the oracle.
+
+    `pattern` names the wrong places: all, tail, head, rows, columns, scattered.
+    """
 
     output: str
     count: int
@@ -133,7 +139,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Suspect:
-    """What may be behind a failure: a kind for programs, a title, what speaks for it, and where to look.
+    """A possible cause of a failure: a kind for programs, a title, the evidence, and where to look.
 
     `confirmed`: values or a probe leave no doubt; otherwise it is a guess, and says so.
     """
@@ -147,10 +153,10 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a check did not pass: a kind for programs, a title and one sentence for the learner, what to do next.
+    """The reason why a check did not pass: a kind for programs, a title, one sentence, and what to do next.
 
-    `case` names the case that the sentence and the numbers belong to, in words. `suspects` are what may be behind it,
-    the likeliest first: `title` and `help` are that one's.
+    `case` names, in words, the case of the sentence and the numbers. `suspects` are the possible causes, the likeliest
+    first; `title` and `help` are those of the first.
     """
 
     kind: str
@@ -169,8 +175,8 @@ class Cause:
 class Counterexample:
     """The smallest failing case found, and what happens there.
 
-    `passes` is a neighbour that passes, in words; `tried` counts the cases that were run to find it; `replay` is the
-    token that runs it again.
+    `passes` is a neighbouring case that passes, in words. `tried` counts the cases that were run to find it. `replay`
+    is the token that runs it again.
     """
 
     case: dict[str, int | float | bool | str]
@@ -183,7 +189,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What this GPU reached at best, measured once: streams in TB/s, matrix products in TFLOP/s by dtype."""
+    """The best rates that this GPU reached, measured once: streams in TB/s, matrix products in TFLOP/s by dtype."""
 
     copy_tbps: float
     read_tbps: float
@@ -212,12 +218,12 @@ class GpuState:
 
 @dataclass(frozen=True)
 class Contender:
-    """What one contender did at one size. Times are medians with their 95 % intervals, in microseconds.
+    """One contender's measurements at one size. Times are medians with their 95 % intervals, in microseconds.
 
-    name: "submission", or a baseline's. ratio: the band's baseline's time over this one's, with its 95 % interval.
-    tbps, tflops: the compulsory bytes and operations over the time. roofline_share: the time that the measured
-    ceilings allow over the time taken, 0 … 1. peak_bytes: the most device memory that a call held beyond its inputs
-    (-1: not known).
+    name: "submission", or a baseline's name. ratio: the time of the band's baseline over this one's, with its 95 %
+    interval. tbps, tflops: the compulsory bytes and operations over the time. roofline_share: the time that the
+    measured ceilings allow over the time taken, 0 … 1. peak_bytes: the most device memory that a call held beyond its
+    inputs (-1: not known).
     """
 
     name: str
@@ -235,7 +241,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration of an autotuned kernel: what sets it apart, and its time in microseconds.
+    """One configuration of an autotuned kernel: its distinguishing settings, and its time in microseconds.
 
     -1: it does not work. -2: it was not tried, because compiling it would have taken too long.
     """
@@ -247,7 +253,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What an autotuned launch, in this line of the submission, chose from."""
+    """The configurations of an autotuned launch, with the line of the submission that it stands in."""
 
     kernel: str
     line: int
@@ -259,10 +265,10 @@ class SizeTiming:
     """One size of a suite.
 
     method: "stream" (launched step by step) or "graph" (CUDA-graph replay), the same for all contenders. judged:
-    whether the size counts; `reason` says why not, or why it could not be decided. share: the part of the points that
-    the ratio is worth, 0 … 1. rounds: how often each contender ran. outside_us: the submission's median by the
-    grader's own clock, which may be off by clock_us. floor_us: what the measured ceilings allow at best, and bound says
-    which of them ("memory" or "compute"). notes: findings about the measurement. tuned: what autotuners chose.
+    whether the size counts; `reason` says why it does not. share: the part of the points that the ratio earns, 0 … 1.
+    rounds: how often each contender ran. outside_us: the submission's median by the grader's own clock, which may be
+    off by clock_us. floor_us: the least time that the measured ceilings allow; bound: which ceiling sets it ("memory"
+    or "compute"). notes: findings about the measurement. tuned: the choices of autotuners.
     """
 
     case: dict[str, int | float | bool | str]
@@ -282,13 +288,13 @@ class SizeTiming:
 
     @property
     def submission(self) -> Contender:
-        """The submission's own row."""
+        """Return the submission's own row."""
         return next(one for one in self.contenders if one.name == "submission")
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """Something that the submission is compared with; `missing` says why it could not run here."""
+    """A computation that the submission is compared with; `missing` says why it could not run here."""
 
     name: str
     title: str
@@ -299,8 +305,8 @@ class Baseline:
 class Speed:
     """A speed check's measurements. ratio: geometric mean over the judged sizes, with its 95 % interval.
 
-    baseline names the one that the points are measured against; baselines lists it and all that are shown beside it.
-    fallback: why it is not the specification's own, or empty. curves are the specification's.
+    baseline: the one that decides the points; baselines: this one, and all that are shown beside it. fallback: why it
+    is not the specification's first choice, or ''. curves: the specification's.
     """
 
     baseline: str
@@ -320,13 +326,13 @@ class Speed:
 
 @dataclass(frozen=True)
 class Work:
-    """What one call moved in the interpreter, beside the model. Bytes; flops are those of tl.dot.
+    """The bytes that one call moved in the interpreter, and the limits on them. flops are those of tl.dot.
 
-    loaded and stored count every access, unique ones every byte of a launch once; unique_stored_bytes (-1: not known)
-    are those that are stored. model_bytes: what the formula of the specification says that a good kernel moves.
-    extra_bytes: the most memory that tensors took up beyond inputs and results. For what is moved, for the different
-    bytes that are stored and for extra memory: the most bytes that earn all points (allowed) and the fewest that earn
-    none; -1 where nothing is limited. configuration: of autotuned kernels, the one that was counted; empty without.
+    loaded and stored count every access; unique_bytes counts every byte of a launch once, and unique_stored_bytes (-1:
+    not known) every stored byte once. model_bytes: the bytes that a good kernel moves, by the specification's formula.
+    extra_bytes: the most memory that tensors took up beyond inputs and results. Moved bytes, unique stored bytes and
+    extra memory each have two limits: the most bytes that earn all points (allowed) and the fewest that earn none; -1
+    if there is no limit. configuration: the one that was counted, for autotuned kernels; '' for others.
     """
 
     case: dict[str, int | float | bool | str]
@@ -349,17 +355,17 @@ class Work:
 
     @property
     def moved_bytes(self) -> int:
-        """Loaded and stored together."""
+        """Return the loaded and the stored bytes together."""
         return self.loaded_bytes + self.stored_bytes
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """How long one size should take on a GPU, by the roofline, from what was counted in the interpreter.
+    """The time that one size should take on a GPU: a roofline over what was counted in the interpreter.
 
-    bound: what rules: "memory", "compute", or "launch" where starting kernels takes longer than either. bytes, flops:
-    what a call moves between DRAM and the chip, and computes. ceilings: whether the GPU's roofs are published figures
-    less an assumed loss, or were measured on it; then measured_us is the time that the size took there (-1: not timed).
+    bound: the longest term: "memory", "compute", or "launch". bytes, flops: what a call moves between DRAM and the
+    chip, and computes. ceilings: "published" (the maker's figures less an assumed loss) or "measured" on the GPU.
+    measured_us: the time that the size took there (-1: not timed).
     """
 
     gpu: str
@@ -375,9 +381,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a part that chooses could choose from, and chose: costs by case and thing, each over its case's least (-1:
-    not known). chosen: the place of the choice in every case, -1 where the thing was not offered. source: where the
-    costs come from.
+    """The choices of a part that chooses, and what each possible choice costs.
+
+    ratios: costs by case and thing, each over its case's least (-1: not known). chosen: the index of the choice in
+    every case, -1 if the choice was not offered. source: where the costs come from.
     """
 
     cases: tuple[str, ...]
@@ -389,7 +396,10 @@ class Selection:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of the scorecard. `reason` is a sentence for every status but pass; `notes` what was left out."""
+    """One line of the scorecard.
+
+    `reason` is a sentence for every status but pass; `notes` say what was left out.
+    """
 
     id: str
     part: str
@@ -413,8 +423,9 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many programs of a kernel fit a multiprocessor at the same time: the share of its warps that they make, and
-    what keeps more away.
+    """The number of programs of a kernel that fit a multiprocessor at the same time.
+
+    share: the part of the multiprocessor's warps that they fill. limited_by: the resource that admits no more.
     """
 
     programs: int
@@ -424,8 +435,9 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class KernelFinding:
-    """What a compiler's output says against a kernel: a kind for programs, a sentence, and the submission's line (0:
-    none in particular).
+    """A fault that a compiler's output shows: a kind for programs, a sentence, and the submission's line.
+
+    line is 0 if no single line is meant.
     """
 
     kind: str
@@ -435,11 +447,11 @@ class KernelFinding:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """What the compiler made of one launched kernel for one GPU. Instructions are counted in the PTX, where a loop's
-    stand once. Without occupancy, it did not compile.
+    """The compiler's result for one launched kernel on one GPU. Without occupancy, it did not compile.
 
-    case: whose launch this is. configurations: how many an autotuner chooses from. registers (0: unknown), spills and
-    stack: of one thread. loads, stores: instructions for global memory, by the bytes that each moves.
+    Instructions are counted in the PTX, where those of a loop stand once. case: the case of the launch. configurations:
+    how many an autotuner chooses from. registers (0: unknown), spills and stack: of one thread. loads, stores:
+    instructions for global memory, by the bytes that each moves.
     """
 
     kernel: str
@@ -468,9 +480,9 @@ class CompiledKernel:
 
 @dataclass(frozen=True)
 class PartInfo:
-    """A part's heading on the scorecard, and what its kernels were compiled to.
+    """A part's heading on the scorecard, and the compiled forms of its kernels.
 
-    uncompiled: by GPU, why kernels are missing.
+    uncompiled: the reason why kernels are missing, by GPU.
     """
 
     name: str
@@ -481,7 +493,7 @@ class PartInfo:
 
 @dataclass(frozen=True)
 class PrintedOutput:
-    """What the submission printed, both ends kept; `cut_bytes` says how much is missing in between."""
+    """The submission's printed text, both ends of it; `cut_bytes` counts the bytes left out in between."""
 
     text: str = ""
     total_bytes: int = 0
@@ -490,7 +502,7 @@ class PrintedOutput:
 
 @dataclass(frozen=True)
 class Sighting:
-    """Something in a submission's text that a person may want to look at (grader.grading.source_scan).
+    """A place in a submission's text that a person may want to look at (grader.grading.source_scan).
 
     It decides nothing.
     """
@@ -525,15 +537,15 @@ class Record:
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> Status:
-    """Return the one word for a whole grading: the worst of its checks, and no pass where a whole part was left out."""
+    """Return the status of a whole grading: the worst of its checks, and no pass if a whole part was left out."""
     worst = worst_of(checks)
     return "skipped_environment" if worst == "pass" and parts_left_out(checks) else worst
 
 
 def parts_left_out(checks: Iterable[CheckResult]) -> dict[str, str]:
-    """Return the parts of which this machine could judge no check, each with the reason.
+    """Return the parts without any judged check on this machine, each with the reason.
 
-    A record does not tell a missing package from a missing GPU, so both leave a part out alike.
+    A record does not distinguish a missing package from a missing GPU: both leave a part out alike.
     """
     parts: dict[str, list[CheckResult]] = {}
     for check in checks:
@@ -577,7 +589,7 @@ def worst_of(checks: Iterable[CheckResult]) -> Status:
 
 
 def headline(record: Record) -> str:
-    """What was judged and what was not, in one sentence that never claims more than was run."""
+    """Return one sentence on what was judged and what was not; it never claims more than was run."""
     passed = sum(check.status == "pass" for check in record.checks)
     in_part = sum(check.status == "pass" and check.points < check.max_points for check in record.checks)
     unjudged = [check for check in record.checks if check.status in UNJUDGED]
@@ -589,7 +601,7 @@ def headline(record: Record) -> str:
         points = "1 more point is" if missing == 1 else f"{_points(missing)} more points are"
         checks = "1 check was" if len(unjudged) == 1 else f"{len(unjudged)} checks were"
         text += f"; {points} open: {checks} not judged"
-    # Where nothing was judged, the checks say why.
+    # If nothing was judged, the checks say why.
     if judged and (left_out := left_out_in_words(record.checks)):
         text += f"; {left_out}"
     return text + "."
@@ -600,17 +612,17 @@ def _points(value: float) -> str:
 
 
 def number(value: float) -> Number:
-    """A float as JSON can hold it."""
+    """Return a float in the form that JSON can hold."""
     return value if math.isfinite(value) else str(value)
 
 
 def to_json(record: Record) -> str:
-    """The record as a JSON document; raises ValueError if a number is not finite."""
+    """Return the record as a JSON document. Raises ValueError if a number is not finite."""
     return as_json(dataclasses.asdict(record))
 
 
 def from_json(text: str) -> Record:
-    """The record in a JSON document; raises ValueError (DecodeError) naming the field that is wrong."""
+    """Return the record in a JSON document. Raises ValueError (DecodeError) that names the wrong field."""
     try:
         return decode(Record, json.loads(text), "record")
     except RecursionError:
@@ -618,8 +630,10 @@ def from_json(text: str) -> Record:
 
 
 def exit_code(record: Record) -> int:
-    """Return what the command line ends with: 0 all judged checks pass, 1 some fail, 3 nothing to judge in the
-    submission, 4 at least one whole part could not be judged on this machine, 5 the grader failed.
+    """Return the command line's exit code for a record.
+
+    0: all judged checks pass. 1: some fail. 3: the submission holds nothing to judge. 4: at least one whole part could
+    not be judged on this machine. 5: the grader failed.
     """
     match record.verdict:
         case "pass":

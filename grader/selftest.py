@@ -1,6 +1,6 @@
-"""Runs a kernel of the grader's own as it runs a submission's, and compares what it computes.
+"""Run a kernel of the grader's own as a submission's kernel would run, and compare its result.
 
-A machine on which it does not come out right judges nobody: what fails there is not the submission's fault.
+If the result is wrong, nobody is judged on this machine: failures there are not the submission's fault.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _EXPECTED = array("f", (2.0 * place for place in range(_LENGTH))).tobytes()
 
 @dataclass(frozen=True)
 class SelfTestResult:
-    """How the kernel came out: mark "ok", "WRONG" (other values) or "BROKEN" (no values), and why in words.
+    """The outcome of the grader's own kernel.
 
-    isolation: the layers that confined its process.
+    mark: "ok", "WRONG" (other values) or "BROKEN" (no values). words: the reason. isolation: the layers that confined
+    its process.
     """
 
     mark: Literal["ok", "WRONG", "BROKEN"]
@@ -44,7 +45,10 @@ def try_kernel(server: Spawner) -> SelfTestResult:
     source = resources.files("grader.sandbox.inside").joinpath("warmup.py").read_text(encoding="utf-8")
     try:
         start = Start("own_kernel.py", source, _INPUTS, ("double",))
-        with Scratch(_shelf(source, server.mode)) as scratch, Session(server, start, Limits(), scratch) as session:
+        with (
+            Scratch(_kernel_cache(source, server.mode)) as scratch,
+            Session(server, start, Limits(), scratch) as session,
+        ):
             loaded = session.load()
             outcome = session.call(_CALL) if isinstance(loaded, Loaded) else loaded
             isolation = session.ready.isolation if session.ready else ()
@@ -56,8 +60,8 @@ def try_kernel(server: Spawner) -> SelfTestResult:
     return SelfTestResult("ok", "right", isolation) if right else SelfTestResult("WRONG", "wrong values", isolation)
 
 
-def _shelf(source: str, mode: Mode) -> Path | None:
-    """Where the compiled kernel is kept from one grading to the next."""
+def _kernel_cache(source: str, mode: Mode) -> Path | None:
+    """Return the folder that keeps the compiled kernel from one grading to the next."""
     return shelf_for("", source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
 
 

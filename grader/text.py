@@ -1,4 +1,4 @@
-"""Text that nobody vouches for, made harmless: for a terminal, for the log of a CI service, and as JSON."""
+"""Make untrusted text harmless: for a terminal, for the log of a CI service, and in JSON."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import re
 import threading
 
-# C0 and C1 controls except newline and tab, line and paragraph separators, what turns the direction of writing or is
-# never seen, lone surrogates, and what is no character.
+# C0 and C1 controls except newline and tab, line and paragraph separators, characters that change the direction of
+# writing or are invisible, lone surrogates, and noncharacters.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -15,20 +15,23 @@ _UNPRINTABLE = re.compile(
 _TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-_])")
 
 _STYLE = "\x1b\\[[0-9;]*m"
-# GitHub's runner leaves out leading blanks, whatever Unicode calls so, before it looks for "::error …"; its older form,
-# "##[error]", it finds anywhere in a line.
+# GitHub's runner skips leading blanks of any kind in Unicode before it looks for "::error …"; it finds the older form,
+# "##[error]", anywhere in a line.
 _COMMAND_AT_START = re.compile(rf"(?m)^((?:[^\S\n]|{_STYLE})*):(?=(?:{_STYLE})*:)")
 _COMMAND_ANYWHERE = "##["
 
 
 # In CPython before 3.11.8 and 3.12.1, threads that call ast.parse at once may end in a SystemError: they count their
-# depth in one place (python/cpython#106905). Re-entrant: a finalizer that parses runs on whichever thread it meets.
+# depth in one place (python/cpython#106905). Re-entrant, because a finalizer that parses runs on any thread.
 ONE_PARSE_AT_A_TIME = threading.RLock()
 
 
 def clean(text: str, most: int = 4000) -> str:
-    """Text without terminal escapes and control characters; beyond `most` its middle is cut, and that is said."""
-    # Most texts are printable throughout and have nothing to replace; a class has millions of them.
+    """Return text without terminal escapes and control characters.
+
+    Beyond `most` characters its middle is cut, and a note says so.
+    """
+    # Most texts are printable throughout and need no replacement; a class has millions of them.
     if not text.isprintable():
         text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     if len(text) <= most:
@@ -43,26 +46,29 @@ _SAID_IN_ASCII = str.maketrans(
 
 
 def in_ascii(text: str) -> str:
-    """Text for a terminal that knows no other letters; what has no likeness there is written as its code."""
+    """Return text for a terminal that shows only ASCII; other characters get a likeness, or their code."""
     return text.translate(_SAID_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def disarmed(text: str, *, colon: str = ": ", bracket: str = " [") -> str:
-    """Text of which no line is a command to a CI service whose log it is printed in: what begins one is written as
-    `colon` or `bracket`, which in a markup language may be a way to write the very same.
+    """Return text in which no line is a command to the CI service that prints it in a log.
+
+    `colon` or `bracket` replaces the sign that begins a command; in a markup language it may be an escape for the same
+    sign.
     """
     text = _COMMAND_AT_START.sub(lambda found: found[1] + colon, text)
     return text.replace(_COMMAND_ANYWHERE, f"##{bracket}")
 
 
 def disarmed_markup(text: str) -> str:
-    """XML or HTML that means the same, and of which no line is a command."""
+    """Return XML or HTML with the same meaning, in which no line is a command."""
     return disarmed(text, colon="&#58;", bracket="&#91;")
 
 
 def as_json(value: object) -> str:
-    """A JSON document that reads back as it was, can be printed anywhere, and ends in a newline. Raises ValueError if a
-    number is not finite.
+    """Return a JSON document that can be printed anywhere, reads back unchanged, and ends in a newline.
+
+    Raises ValueError if a number is not finite.
     """
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     return disarmed(_UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text), bracket="\\u005b") + "\n"

@@ -1,7 +1,7 @@
-"""Notes where a grading's wall time goes: stretches of it, by name. Knows nothing of what is timed.
+"""Note where a grading's wall time goes: stretches of it, by name. Knows nothing of what is timed.
 
-One list for the process, because what takes time lies in every room: processes that start, calls that are recorded and
-replayed, the oracle, the clock. `spent` notes a stretch; `since` returns what was noted, summed up by name.
+There is one list for the process, because every room takes time: starting processes, recording and replaying calls,
+the oracle, the clock. `spent` notes a stretch; `since` returns the notes, summed up by name.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# A grading notes some hundreds; of a process that grades for days the latest are kept.
+# A grading notes some hundreds. A process that grades for days keeps the latest.
 _MOST = 20_000
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Time spent on one thing. first_s: when it began first, in seconds after the grading began (before it: negative).
+    """The time spent on one thing.
 
-    seconds: all of it together; count: how many times. beside: whether another thread than the grading's own spent it.
+    first_s: the first start, in seconds after the grading began (negative: before). seconds: the sum. count: how many
+    times. beside: whether another thread than the grading's own spent it.
     """
 
     what: str
@@ -54,7 +55,10 @@ def spent(what: str) -> Iterator[None]:
 
 
 def since(began_s: float, *, before_s: float = 0.0) -> tuple[Stretch, ...]:
-    """Return what began at `began_s` (of time.monotonic) or up to `before_s` earlier, summed up by name, in order."""
+    """Return the stretches that began at `began_s` (of time.monotonic) or up to `before_s` earlier.
+
+    They are summed up by name, and ordered by their first start.
+    """
     me = threading.get_ident()
     found: dict[tuple[str, bool], list[_Noted]] = {}
     for one in [*_noted]:
@@ -74,7 +78,7 @@ def since(began_s: float, *, before_s: float = 0.0) -> tuple[Stretch, ...]:
 
 
 def age_s() -> float:
-    """Return how long ago this process began, in seconds; 0 where the system does not say."""
+    """Return the age of this process in seconds; 0 if the system does not say."""
     try:
         with open("/proc/self/stat", encoding="ascii") as stat:
             ticks = int(stat.read().rpartition(")")[2].split()[19])

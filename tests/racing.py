@@ -1,4 +1,4 @@
-"""A speed check on the CPU: a submission in the interpreter, the anchor beside it, and a size that takes moments.
+"""A speed check on the CPU: a submission in the interpreter, the baseline process, and a size that takes moments.
 
 The clocks mean nothing here and decide nothing; the protocol, and what is verified behind every call, are the same.
 """
@@ -32,13 +32,13 @@ TINY: dict[str, Value] = {"N": 4101}
 
 
 @contextmanager
-def anchored(entry: Entry) -> Iterator[BaselineProcess]:
-    """The anchor, on the CPU wherever this runs."""
+def running_baselines(entry: Entry) -> Iterator[BaselineProcess]:
+    """The baseline process, on the CPU wherever this runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        anchor = BaselineProcess(entry)
-    with anchor:
-        yield anchor
+        baseline_process = BaselineProcess(entry)
+    with baseline_process:
+        yield baseline_process
 
 
 def band_of(part: Part, *sizes: dict[str, Value], **changes: Any) -> SpeedBand:
@@ -70,7 +70,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def judge(
     server: ForkServer,
     entry: Entry,
-    anchor: BaselineProcess,
+    baseline_process: BaselineProcess,
     submission: str | Path,
     part: str = "vector_add",
     *,
@@ -93,4 +93,4 @@ def judge(
             assert isinstance(told, RecordedAnswer), told
         traced = {case: pair.record_timed(call_of(found, case)) for case in band.suite.named}
         replayer = pair.end_all_but_one()
-        return Suite(found, band, traced, replayer, anchor, GAUGED, "none", "/learner/ex_15.py").judge()
+        return Suite(found, band, traced, replayer, baseline_process, GAUGED, "none", "/learner/ex_15.py").judge()

@@ -15,7 +15,7 @@ ENTRIES = discover(Path(__file__).resolve().parents[1])
 
 
 class Pretended:
-    """A fork server or an anchor that only says what was done with it."""
+    """A fork server or a baseline process that only says what was done with it."""
 
     log: list[str]
 
@@ -52,7 +52,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return Pretended.log
 
 
-def test_on_a_gpu_the_anchor_starts_before_torch_is_loaded_and_is_kept(log: list[str]) -> None:
+def test_on_a_gpu_the_baseline_process_starts_before_torch_is_loaded_and_is_kept(log: list[str]) -> None:
     with Processes(cpu=False) as shared:
         first = shared.ready(ENTRIES[0])
         assert log == ["start gpu", "start ex_15", "beside interpret"]
@@ -61,19 +61,19 @@ def test_on_a_gpu_the_anchor_starts_before_torch_is_loaded_and_is_kept(log: list
     assert log[-2:] == ["end ex_15", "end gpu"]
 
 
-def test_another_exercise_gets_an_anchor_of_its_own_and_the_same_server(log: list[str]) -> None:
+def test_another_exercise_gets_a_baseline_process_of_its_own_and_the_same_server(log: list[str]) -> None:
     with Processes(cpu=False) as shared:
         server, _ = shared.ready(ENTRIES[0])
-        again, anchor = shared.ready(ENTRIES[1])
+        again, baseline_process = shared.ready(ENTRIES[1])
         assert again is server
-        assert anchor is not None
+        assert baseline_process is not None
         assert log[-3:] == ["end ex_15", "start ex_16", "beside interpret"]
 
 
-def test_an_anchor_that_was_stopped_is_replaced(log: list[str]) -> None:
+def test_a_baseline_process_that_was_stopped_is_replaced(log: list[str]) -> None:
     with Processes(cpu=False) as shared:
         shared.ready(ENTRIES[0])
-        shared.stop_anchor()
+        shared.stop_baseline_process()
         shared.ready(ENTRIES[0])
         assert log.count("start ex_15") == 2
 
@@ -83,8 +83,8 @@ def test_a_gpu_that_torch_cannot_use_leaves_the_interpreter_alone(
 ) -> None:
     monkeypatch.setattr(machine, "has_gpu", lambda: False)
     with Processes(cpu=False) as shared:
-        server, anchor = shared.ready(ENTRIES[0])
-        assert (server.mode, anchor) == ("interpret", None)
+        server, baseline_process = shared.ready(ENTRIES[0])
+        assert (server.mode, baseline_process) == ("interpret", None)
         assert log[-3:] == ["end ex_15", "end gpu", "start interpret"]
         assert shared.mode == "interpret"
 
@@ -95,15 +95,17 @@ def test_without_a_gpu_nothing_but_the_interpreter_is_started(log: list[str]) ->
     assert log == ["start interpret", "end interpret"]
 
 
-def test_a_worker_lends_its_anchor_to_one_grading_at_a_time(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_lends_its_baseline_process_to_one_grading_at_a_time(
+    log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(work.key, "environment", lambda gpu: {})
     desk = work._Desk(cpu=False)
-    with desk._borrowed(ENTRIES[0]) as (server, anchor), desk._borrowed(ENTRIES[1]) as (beside, none):
-        assert anchor is not None
+    with desk._borrowed(ENTRIES[0]) as (server, baseline_process), desk._borrowed(ENTRIES[1]) as (beside, none):
+        assert baseline_process is not None
         assert none is None
         assert beside is server
     with desk._borrowed(ENTRIES[0]) as (_, again):
-        assert again is anchor
+        assert again is baseline_process
     assert [line for line in log if line.startswith(("start", "end"))] == ["start gpu", "start ex_15"]
 
 

@@ -1,1 +1,1 @@
-"""How accurate the grader is: what it catches of model solutions with one change, and what it refuses wrongly."""
+"""Measure the grader's accuracy: what it catches of changed model solutions, and what it refuses wrongly."""

@@ -45,8 +45,9 @@ _COMPILE_PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure of every exercise: so many mutants, drawn with a seed, and so many seeds of honest gradings, and
-    of gradings of planted mistakes.
+    """The size of a measurement, for every exercise.
+
+    How many mutants, drawn with a seed, and how many seeds for honest gradings and for gradings of planted mistakes.
     """
 
     mutants: int
@@ -81,8 +82,9 @@ class _FailedError(Exception):
 
 
 def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal) -> Iterator[Result]:
-    """Every result of an exercise, as it is known: mutants first, then the solution and its honest variants, then
-    planted mistakes.
+    """Yield every result of an exercise as it comes.
+
+    Mutants come first, then the solution and its honest variants, then planted mistakes.
     """
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     run = _Run(entry, server, wanted, journal, truth)
@@ -93,7 +95,7 @@ def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal)
 
 
 def _planted(entry: Entry, *, gpu: bool) -> dict[Path, frozenset[str]]:
-    """The planted mistakes that answers tell from the solution on this machine, and the part that each is in."""
+    """Return the planted mistakes that answers tell from the solution on this machine, each with its part."""
     judged = {
         check_id(part, check): frozenset({part.name})
         for part, check in entry.exercise.checks()
@@ -106,7 +108,7 @@ def _planted(entry: Entry, *, gpu: bool) -> dict[Path, frozenset[str]]:
 def drawn_mutants(
     entry: Entry, count: int, seed: int, *, gpu: bool = False
 ) -> tuple[tuple[Mutant, frozenset[str]], ...]:
-    """Mutants of the exercise's solution, each with the parts that its change can be seen in on this machine."""
+    """Return mutants of the exercise's solution, each with the parts that can show its change on this machine."""
     source = entry.solution.read_text(encoding="utf-8")
     parts = [part.name for part in entry.exercise.parts if _is_judged_here(part, gpu=gpu)]
     found = mutants(source, parts)
@@ -137,7 +139,7 @@ def _of_mutants(run: _Run) -> Iterator[Result]:
 
 
 def _of_files(kind: Kind, files: Mapping[Path, frozenset[str]], seeds: int, run: _Run) -> Iterator[Result]:
-    """The grades of whole files, of the parts beside each, with so many plans."""
+    """Yield the grades of whole files, of the parts beside each, with so many plans."""
     entry, journal, where = run.entry, run.journal, run.server.mode
     trials = [(path, default_seed(entry.id) + i) for i, path in product(range(seeds), files)]
     plans = {(path, seed): draw(entry.exercise, seed, gpu=run.gpu, parts=files[path]) for path, seed in trials}
@@ -169,7 +171,7 @@ def _kept(found: Result, journal: Journal) -> Result:
 
 
 def _judged(mutant: Mutant, plan: Plan, run: _Run) -> Result:
-    """What both protocols say of a mutant."""
+    """Return the results of both protocols for a mutant."""
     fixed = _fixed_shape(mutant.text, plan, run)
     if isinstance(fixed, str):
         graded = Result("mutant", "", run.entry.id, "discarded", why=fixed)
@@ -195,7 +197,7 @@ def _is_run(mutant: Mutant, plan: Plan, run: _Run) -> bool:
 
 
 def _graded(text: str, plan: Plan, run: _Run, *, compiled: bool = True) -> Result:
-    """The grade of a text, up to the first check that fails."""
+    """Return the grade of a text, up to the first check that fails."""
     entry = run.entry
     job = Job(
         entry,
@@ -261,7 +263,7 @@ def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
 
 
 def _shapes(plan: Plan) -> list[tuple[Part, Case]]:
-    """Of every part whose outputs have a truth, the first canonical case of its first check, of normal values."""
+    """Return every part with a truth, and the first canonical case of its first check, of normal values."""
     found: dict[str, tuple[Part, Case]] = {}
     for planned in plan.checks:
         if isinstance(planned.check.rule, Agrees) and planned.cases and planned.part.name not in found:
@@ -280,7 +282,7 @@ def _is_close(bench: Bench, recipe: Recipe) -> bool:
 
 
 def close(got: torch.Tensor, expected: Expected) -> bool:
-    """What `torch.allclose` says at the usual tolerances; NaN in the same places is right."""
+    """Return the result of `torch.allclose` at the usual tolerances; NaN in the same places is right."""
     want = expected.value.to(expected.dtype)
     if not expected.dtype.is_floating_point:
         return torch.equal(got, want)

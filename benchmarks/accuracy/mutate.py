@@ -24,7 +24,7 @@ class Mutant:
 
 
 def mutants(source: str, parts: Sequence[str]) -> tuple[Mutant, ...]:
-    """Every mutant of a solution, in the order of its lines: of its kernels, and of the functions of the parts."""
+    """Return every mutant of a solution, by line: of its kernels, and of the functions of the parts."""
     found: dict[str, Mutant] = {}
     for function in _functions(ast.parse(source)):
         kernel = is_kernel(function)
@@ -39,7 +39,7 @@ def mutants(source: str, parts: Sequence[str]) -> tuple[Mutant, ...]:
 
 
 def sample(found: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]:
-    """`count` of the mutants: of every operator in turn one that chance picks, as long as there are any."""
+    """Return `count` of the mutants: one drawn from every operator in turn, as long as there are any."""
     chance = random.Random(seed)
     groups: dict[str, list[Mutant]] = {}
     for mutant in found:
@@ -55,7 +55,7 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]
 
 
 def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[str]:
-    """The parts whose code leads to a function, by the names that it mentions."""
+    """Return the parts whose code leads to a function, by the names that it mentions."""
     mentions: dict[str, set[str]] = {}
     for node in ast.parse(source).body:
         for name in _defined(node):
@@ -66,7 +66,7 @@ def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[
 
 
 def trapped(source: str, line: int) -> str:
-    """The text with an error in front of the statement that a line belongs to: whoever runs the line runs into it."""
+    """Return the text with an error in front of the statement that a line belongs to: a run of the line raises it."""
     with ONE_PARSE_AT_A_TIME:
         tree = ast.parse(source)
     around = [
@@ -106,7 +106,7 @@ def _scope(source: str, function: ast.FunctionDef) -> Scope:
 
 
 def _changes(scope: Scope, operators: dict[str, Operator]) -> Iterator[tuple[str, Change]]:
-    """Every change of the function's body; signatures, annotations and what is raised or asserted stay."""
+    """Yield every change of the function's body; signatures, annotations, raised and asserted expressions stay."""
     for statement in scope.function.body:
         for node in _inside(statement):
             for name, operator in operators.items():
@@ -141,7 +141,7 @@ def _applied(operator: str, change: Change, scope: Scope) -> Mutant:
 
 
 def _changed(source: bytes, change: Change, start: int, end: int) -> bytes:
-    """Bytes start … end-1 of a source, with the edits of a change among them."""
+    """Return bytes start … end-1 of a source, with the edits of a change among them."""
     pieces, at = [], start
     for edit in change:
         pieces += [source[at : edit.start], edit.text.encode()]

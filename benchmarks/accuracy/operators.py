@@ -31,37 +31,37 @@ class Scope:
     parents: Mapping[ast.AST, ast.AST]
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
-        """First byte and the one behind the last; syntax trees count columns in bytes."""
+        """Return the first byte and the one behind the last; syntax trees count columns in bytes."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self.line_starts[node.lineno - 1] + node.col_offset
         return start, self.line_starts[node.end_lineno - 1] + node.end_col_offset
 
     def text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
-        """The node as it is written."""
+        """Return the node as it is written."""
         start, end = self.span(node)
         return self.source[start:end].decode()
 
     def replaced(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Change:
-        """The change that writes `text` where the node stands."""
+        """Return the change that writes `text` where the node stands."""
         return (Edit(*self.span(node), text),)
 
     def token(self, before: int, after: int, old: str, new: str) -> Iterator[Change]:
-        """The change of the operator between two operands that end at `before` and start at `after`."""
+        """Yield the change of the operator between two operands that end at `before` and start at `after`."""
         gap = self.source[before:after]
         if gap.count(old.encode()) == 1 and b"#" not in gap:
             start = before + gap.index(old.encode())
             yield (Edit(start, start + len(old.encode()), new),)
 
     def without(self, keyword: ast.keyword) -> Edit | None:
-        """The edit that takes a keyword argument out, with the comma before it."""
+        """Return the edit that takes a keyword argument out, with the comma before it."""
         start, end = self.span(keyword)
         comma = self.source.rfind(b",", 0, start)
         return Edit(comma, end, "") if comma >= 0 and not self.source[comma + 1 : start].strip() else None
 
     @property
     def strides(self) -> tuple[str, ...]:
-        """The function's parameters that are strides."""
+        """Return the function's parameters that are strides."""
         return tuple(one.arg for one in self.function.args.args if one.arg.startswith("stride"))
 
 
@@ -89,14 +89,14 @@ _TUNING = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def comparison(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """An end that is included or left out, or equal for unequal."""
+    """Include or leave out an end, or write equal for unequal."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         old, new = _COMPARISONS[type(node.ops[0])]
         yield from scope.token(scope.span(node.left)[1], scope.span(node.comparators[0])[0], old, new)
 
 
 def mask(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """A load or store without its mask; `other` goes with it, for alone it is no longer allowed."""
+    """Take the mask from a load or store; `other` goes with it, because it is not allowed alone."""
     if isinstance(node, ast.Call):
         dropped = [one for one in node.keywords if one.arg in ("mask", "other")]
         edits = [edit for one in dropped if (edit := scope.without(one))]
@@ -105,7 +105,7 @@ def mask(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def other(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """A masked load that no longer says what the other lanes hold."""
+    """Take from a masked load the value of its other lanes."""
     if isinstance(node, ast.Call):
         for one in node.keywords:
             if one.arg == "other" and (edit := scope.without(one)):
@@ -113,7 +113,7 @@ def other(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def bound(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """A range of indices, or a number of blocks, that is off by one."""
+    """Shift a range of indices, or a number of blocks, by one."""
     if not isinstance(node, ast.Call) or not node.args:
         return
     match _called(node):
@@ -129,7 +129,7 @@ def bound(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def stride(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """Two neighbouring strides of a call swapped, or one stride's name for the next one's in an address."""
+    """Swap two neighbouring strides of a call, or write one stride's name for the next one's in an address."""
     if isinstance(node, ast.Call):
         for left, right in pairwise(node.args):
             one, two = scope.text(left), scope.text(right)
@@ -143,7 +143,7 @@ def stride(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def dtype(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """float32 that becomes float16, or a conversion to float32 that is left out."""
+    """Write float16 for float32, or leave a conversion to float32 out."""
     if isinstance(node, ast.Attribute) and node.attr == "float32":
         yield scope.replaced(node, f"{scope.text(node.value)}.float16")
     if isinstance(node, ast.Call) and _called(node) == "to" and isinstance(node.func, ast.Attribute):
@@ -153,7 +153,7 @@ def dtype(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def constant(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """An integer one more or one less, a float doubled (0.0 becomes 1.0), and 0.0 for minus infinity."""
+    """Add or subtract one from an integer, double a float (0.0 becomes 1.0), write 0.0 for minus infinity."""
     if isinstance(node, ast.Call) and _called(node) == "float" and scope.text(node) == 'float("-inf")':
         yield scope.replaced(node, "0.0")
     if not isinstance(node, ast.Constant) or _has_operator_of_its_own(node, scope):
@@ -166,7 +166,7 @@ def constant(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def dropped(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """A statement left out: a store, an update in place, or an assignment to a name that had a value before."""
+    """Leave a statement out: a store, an update in place, or an assignment to a name that had a value before."""
     match node:
         case ast.Expr(value=ast.Call() as call) if "store" in _called(call) or "atomic" in _called(call):
             yield scope.replaced(node, "pass")
@@ -177,7 +177,7 @@ def dropped(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def axis(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """The other axis: of the grid, of a reduction, or of a vector that becomes a row or a column."""
+    """Take the other axis: of the grid, of a reduction, or of a vector that becomes a row or a column."""
     if isinstance(node, ast.Call):
         called = _called(node)
         named = [one.value for one in node.keywords if one.arg == "axis"]
@@ -195,7 +195,7 @@ def axis(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def arithmetic(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """Another arithmetic operator."""
+    """Write another arithmetic operator."""
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         old, new = _ARITHMETIC[type(node.op)]
         yield from scope.token(scope.span(node.left)[1], scope.span(node.right)[0], old, new)
@@ -205,7 +205,7 @@ def arithmetic(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 
 def logic(node: ast.AST, scope: Scope) -> Iterator[Change]:
-    """Or for and, one of two conditions only, and the least for the greatest."""
+    """Write or for and, one of two conditions only, and the least for the greatest."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
         old, new = ("&", "|") if isinstance(node.op, ast.BitAnd) else ("|", "&")
         yield from scope.token(scope.span(node.left)[1], scope.span(node.right)[0], old, new)
@@ -235,7 +235,7 @@ LAUNCH = {
 
 
 def _called(node: ast.Call) -> str:
-    """The last name of what is called: "load" of tl.load(...)."""
+    """Return the last name of a call's function: "load" of tl.load(...)."""
     match node.func:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
@@ -244,7 +244,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _closing(node: ast.Call, scope: Scope) -> int:
-    """How many bytes behind the converted value its own brackets take: `.to` starts behind them."""
+    """Return how many bytes behind the converted value its own brackets take: `.to` starts behind them."""
     assert isinstance(node.func, ast.Attribute)
     gap = scope.source[scope.span(node.func.value)[1] : scope.span(node.func)[1]]
     return gap.rindex(b".")
@@ -264,14 +264,14 @@ def _has_operator_of_its_own(node: ast.Constant, scope: Scope) -> bool:
 
 
 def _names(target: ast.AST) -> set[str]:
-    """The names that an assignment to `target` binds."""
+    """Return the names that an assignment to `target` binds."""
     if isinstance(target, ast.Tuple):
         return set().union(*(_names(one) for one in target.elts))
     return {target.id} if isinstance(target, ast.Name) else set()
 
 
 def _bound_before(node: ast.Assign, scope: Scope) -> set[str]:
-    """The names that have a value when the assignment is reached, as far as the order of the lines tells."""
+    """Return the names that have a value when the assignment is reached, as far as the order of the lines tells."""
     known = {one.arg for one in scope.function.args.args}
     for found in ast.walk(scope.function):
         if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store) and found.lineno < node.lineno:

@@ -39,8 +39,10 @@ _MACHINES = {"interpret": "On a CPU", "gpu": "On a GPU"}
 
 
 def report(results: Sequence[Result], equivalent: Mapping[str, str], missed: Mapping[str, str] | None = None) -> str:
-    """The whole page. By `Result.change`: `equivalent` says why changes make no difference, `missed` why others, which
-    do, are not caught.
+    """Return the whole page.
+
+    By `Result.change`: `equivalent` gives reasons why changes make no difference; `missed` gives reasons why other
+    changes are not caught.
     """
     sections = [INTRODUCTION]
     for where, title in _MACHINES.items():
@@ -50,7 +52,7 @@ def report(results: Sequence[Result], equivalent: Mapping[str, str], missed: Map
 
 
 def _machine(results: Sequence[Result], equivalent: Mapping[str, str], missed: Mapping[str, str]) -> Iterator[str]:
-    """What was found on one kind of machine."""
+    """Yield the results of one kind of machine."""
     mutants = [one for one in results if one.kind == "mutant" and one.status != "discarded"]
     discarded = sum(one.kind == "mutant" and one.status == "discarded" for one in results)
     honest = [one for one in results if one.kind == "honest"]
@@ -66,7 +68,7 @@ def _machine(results: Sequence[Result], equivalent: Mapping[str, str], missed: M
 
 
 def gaps(results: Iterable[Result], equivalent: Mapping[str, str]) -> list[Result]:
-    """The survivors that some answer can tell from the solution, or that nobody has explained."""
+    """Return the survivors that some answer can tell from the solution, or that nobody has explained."""
     return [one for one in results if _counts(one, equivalent) and not one.caught]
 
 

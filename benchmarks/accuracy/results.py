@@ -1,4 +1,4 @@
-"""What is known of every file that was graded: kept as JSON, one line each in the journal."""
+"""Store the results of all graded files: as JSON, one line each in the journal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def change(self) -> str:
-        """What names a change whatever line it is in."""
+        """Return a name of a change that does not depend on its line."""
         return f"{self.exercise} {self.function}: {self.before} -> {self.after}"
 
     @property
@@ -61,7 +61,7 @@ class Journal:
 
     @classmethod
     def opened(cls, path: Path) -> Journal:
-        """The journal at that path, with what it holds."""
+        """Return the journal at that path, with its entries."""
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         results = [decoded(json.loads(line)) for line in lines]
         return cls(path, {one.key: one for one in results})
@@ -74,17 +74,17 @@ class Journal:
 
 
 def key_of(kind: Kind, where: str, exercise_hash: str, text: str, seed: int) -> str:
-    """The hash of a grading: what was graded, in which mode, against which exercise, with which seed."""
+    """Return the hash of a grading: its text, mode, exercise and seed."""
     return hashlib.sha256("\0".join((kind, where, exercise_hash, text, str(seed))).encode()).hexdigest()[:24]
 
 
 def decoded(fields: dict[str, Any]) -> Result:
-    """A result from its JSON form."""
+    """Return a result from its JSON form."""
     return Result(**{**fields, "parts": tuple(fields.get("parts", ()))})
 
 
 def read(path: Path) -> tuple[Result, ...]:
-    """The results of a finished run."""
+    """Return the results of a finished run."""
     return tuple(decoded(one) for one in json.loads(path.read_text(encoding="utf-8"))["results"])
 
 

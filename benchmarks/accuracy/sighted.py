@@ -1,4 +1,4 @@
-"""How often the tripwire (grader/grading/source_scan.py) goes off where it should not, and where it should."""
+"""Count where the source scan (grader/grading/source_scan.py) sees something, in honest files and in hostile ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HOSTILE = (
 
 
 def sighted(root: Path) -> str:
-    """The section of the page: of every kind of file, how many there are, and in how many something was seen."""
+    """Return the section of the page: for every kind of file, how many there are, and how many have a sighting."""
     lines = ["| files | of them | sighted |", "| --- | --- | --- |", *_rows(root)]
     return INTRODUCTION + "\n".join(lines) + "\n"
 

@@ -101,7 +101,7 @@ class _Loop:
         self._how = RunOptions(cpu=cpu, quiet=quiet)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._lane = LatestTask(self._broke, processes.stop_anchor)
+        self._lane = LatestTask(self._broke, processes.stop_baseline_process)
         self._jobs: dict[tuple[str, bool], Job] = {}
         self._truths: dict[str, Truth] = {}
         self._keyboard: Keyboard | None = None

@@ -1,1 +1,4 @@
-"""What an exercise is. Everything here is frozen data; nothing imports torch, triton or Hypothesis."""
+"""Define exercises as frozen data: their parts, checks, cases and limits.
+
+Only `tensors` imports torch, and only `plan` imports Hypothesis; nothing here runs a submission.
+"""

@@ -1,4 +1,4 @@
-"""The cases of a check: which axes vary, over which values, and one concrete choice of them.
+"""The cases of a check: its axes, their values, and one concrete choice of them.
 
 A case is a handful of names and numbers, never a tensor: `inputs.py` builds the tensors from the case and a seed.
 The domains below are data, so that a specification imports neither torch nor Hypothesis; `grader.exercise.plan`
@@ -47,11 +47,11 @@ class Case(Mapping[str, Value]):
         return f"Case({self.words()})"
 
     def words(self) -> str:
-        """The case as a learner reads it: "N=65, dtype=float16"."""
+        """Return the case as a learner reads it: "N=65, dtype=float16"."""
         return ", ".join(f"{name}={value}" for name, value in self._items)
 
     def changed(self, /, **values: Value) -> Case:
-        """The same case with some axes changed."""
+        """Return the same case with some axes changed."""
         return Case({**dict(self._items), **values})
 
 
@@ -71,7 +71,7 @@ class Size:
 
     @property
     def simplest(self) -> Value:
-        """The value that failing cases shrink towards."""
+        """Return the value that failing cases shrink towards."""
         return self.low
 
     def __contains__(self, value: object) -> bool:
@@ -83,13 +83,13 @@ class Size:
         )
 
     def up_to(self, value: Value) -> Size:
-        """The part of the domain that is no harder than `value`."""
+        """Return the part of the domain that is no harder than `value`."""
         return Size(self.low, int(value), self.multiple_of)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values, simplest first; those in `gpu_only` are left out where kernels are interpreted."""
+    """A domain of a few values, simplest first; those in `gpu_only` are left out where kernels are interpreted."""
 
     values: tuple[Value, ...]
     gpu_only: tuple[Value, ...] = ()
@@ -110,18 +110,18 @@ class Choice:
 
     @property
     def simplest(self) -> Value:
-        """The value that failing cases shrink towards."""
+        """Return the value that failing cases shrink towards."""
         return self.values[0]
 
     def __contains__(self, value: object) -> bool:
         return value in self.values
 
     def up_to(self, value: Value) -> Choice:
-        """The part of the domain that is no harder than `value`."""
+        """Return the part of the domain that is no harder than `value`."""
         return Choice(self.values[: self.values.index(value) + 1])
 
     def without_gpu(self) -> Choice:
-        """The values that the interpreter computes correctly."""
+        """Return the values that the interpreter computes correctly."""
         return Choice(tuple(value for value in self.values if value not in self.gpu_only))
 
 
@@ -130,7 +130,7 @@ Domain = Size | Choice
 
 @dataclass(frozen=True)
 class Space:
-    """Named axes and their domains; `where` keeps only the combinations that the contract allows."""
+    """Named axes and their domains; `where` restricts them to the combinations that the contract allows."""
 
     axes: Mapping[str, Domain]
     where: Callable[[Case], bool] | None = None
@@ -142,7 +142,10 @@ class Space:
             require(isinstance(domain, Size | Choice), f"Space.axes[{name!r}]", "be a Size or a Choice", domain)
 
     def case(self, /, **values: Value) -> Case:
-        """A case of this space; axes not named take their simplest value. Raises SpecError outside the space."""
+        """Return a case of this space; axes not named take their simplest value.
+
+        Raises SpecError outside the space.
+        """
         unknown = [name for name in values if name not in self.axes]
         require(not unknown, "case", f"name only the axes {', '.join(self.axes)}", ", ".join(unknown))
         chosen = {name: values.get(name, domain.simplest) for name, domain in self.axes.items()}
@@ -153,37 +156,37 @@ class Space:
         return case
 
     def allows(self, case: Case) -> bool:
-        """Whether the combination is one that the contract allows."""
+        """Return whether the contract allows this combination."""
         return self.where is None or bool(self.where(case))
 
     def holds(self, case: Case) -> bool:
-        """Whether a case is one of this space."""
+        """Return whether a case belongs to this space."""
         inside = all(name in self.axes and value in self.axes[name] for name, value in case.items())
         return inside and len(case) == len(self.axes) and self.allows(case)
 
     def up_to(self, case: Case) -> Space:
-        """The part of the space in which no axis is harder than in `case`: where shrinking looks."""
+        """Return the part of the space in which no axis is harder than in `case`. Shrinking searches there."""
         return Space({name: domain.up_to(case[name]) for name, domain in self.axes.items()}, self.where)
 
     def without_gpu(self) -> Space:
-        """The part of the space that the interpreter computes correctly."""
-        kept = {
+        """Return the part of the space that the interpreter computes correctly."""
+        axes = {
             name: domain.without_gpu() if isinstance(domain, Choice) else domain for name, domain in self.axes.items()
         }
-        return Space(kept, self.where)
+        return Space(axes, self.where)
 
     def without(self, values: Collection[Value]) -> Space | None:
-        """The part of the space that has none of these values on any axis; None if an axis has no other."""
-        kept: dict[str, Domain] = {}
+        """Return the part of the space with none of these values on any axis; None if an axis has no other value."""
+        axes: dict[str, Domain] = {}
         for name, domain in self.axes.items():
             left = tuple(one for one in domain.values if one not in values) if isinstance(domain, Choice) else ()
             if isinstance(domain, Choice) and not left:
                 return None
-            kept[name] = Choice(left) if isinstance(domain, Choice) and left != domain.values else domain
-        return Space(kept, self.where)
+            axes[name] = Choice(left) if isinstance(domain, Choice) and left != domain.values else domain
+        return Space(axes, self.where)
 
     def without_bounds(self) -> Space:
-        """The same axes with sizes of any length, in all combinations."""
+        """Return the same axes with sizes of any length, in all combinations."""
         free = {
             name: Size(domain.low, sys.maxsize, domain.multiple_of) if isinstance(domain, Size) else domain
             for name, domain in self.axes.items()
@@ -191,16 +194,16 @@ class Space:
         return Space(free)
 
     def needs_gpu(self, case: Case) -> bool:
-        """Whether some axis of the case has a value that only a GPU computes correctly."""
+        """Return whether some axis of the case has a value that only a GPU computes correctly."""
         return any(isinstance(domain, Choice) and case[name] in domain.gpu_only for name, domain in self.axes.items())
 
 
 @dataclass(frozen=True)
 class Star:
-    """At most `count` cases of a space; in each, one length is far longer than the others (grader.exercise.star).
+    """A set of at most `count` cases; in each, one length is far longer than the others (grader.exercise.star).
 
-    space: it has the axes of the check's own space, with lengths far beyond its bounds; its `where` says what one case
-    may cost. together: at most so many cases more, in which all lengths are long.
+    space: has the axes of the check's own space, with lengths far beyond its bounds; its `where` limits the cost of a
+    case. together: the most cases added in which all lengths are long.
     """
 
     count: int
@@ -223,10 +226,9 @@ class Star:
 class Cases:
     """The cases that a check runs, in this order.
 
-    Named canonical cases; `generated` ones, drawn by Hypothesis from the space; at most `covering` ones, in which as
-    many pairs of values as possible meet (grader.exercise.covering); those of a `star`, whose lengths lie beyond the
-    space's bounds. Last, and on a GPU only, named cases that are too `large` for an interpreter; they may lie beyond
-    the bounds too.
+    canonical: named cases. generated: how many Hypothesis draws from the space. covering: the most cases added to make
+    many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
+    large: named cases that are too large for an interpreter; they run on a GPU only, and may lie beyond the bounds too.
     """
 
     space: Space
@@ -254,7 +256,7 @@ class Cases:
         object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
 
     def case(self, values: Mapping[str, Value]) -> Case:
-        """A case of the space, of the star's, or a large one. Raises SpecError for any other."""
+        """Return a case of the space, of the star's space, or a large one. Raises SpecError for any other."""
         if Case(values) in self._large:
             return Case(values)
         try:
@@ -265,15 +267,15 @@ class Cases:
             return self.star.space.case(**values)
 
     def around(self, case: Case) -> Space:
-        """The space that a case lies in: where smaller ones are looked for."""
+        """Return the space that a case lies in: smaller cases are searched there."""
         return self.space if self.star is None or self.space.holds(case) else self.star.space
 
     @property
     def named(self) -> tuple[Case, ...]:
-        """The canonical cases, completed with the simplest value of every axis they leave open."""
+        """Return the canonical cases, completed with the simplest value of every axis they leave open."""
         return self._canonical
 
     @property
     def named_large(self) -> tuple[Case, ...]:
-        """The `large` cases, completed in the same way."""
+        """Return the `large` cases, completed in the same way."""
         return self._large

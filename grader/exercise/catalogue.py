@@ -1,10 +1,10 @@
-"""Where exercises are found: a sorted scan of `reference/`. The only module that knows the folder layout.
+"""Find exercises by a sorted scan of `reference/`. No other module knows the folder layout.
 
-exercises/<name>.py            what the learner edits
+exercises/<name>.py            the learner's file
 reference/<name>/spec.py       EXERCISE = Exercise(...)
 reference/<name>/inputs.py     builds the inputs of a case
 reference/<name>/oracle.py     the truth, and honest same-precision computations
-reference/<name>/measured.json  what the oracle looks up instead of computing it, where there is something
+reference/<name>/measured.json  values that the oracle looks up instead of computing them (optional)
 reference/<name>/stub.py       the untouched stub
 reference/<name>/solution.py, wrong/*.py, honest/*.py
 """
@@ -32,55 +32,58 @@ _AROUND_THE_PACKAGE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Entry:
-    """One exercise's place: `name` is its folder's and stub's ("ex_15_triton_basics"), `id` the short "ex_15"."""
+    """The place of one exercise.
+
+    name: of its folder and its stub ("ex_15_triton_basics"). id: the short form ("ex_15").
+    """
 
     root: Path
     name: str
 
     @property
     def id(self) -> str:
-        """The short name that commands take."""
+        """Return the short name that commands take."""
         match = _NAME.fullmatch(self.name)
         return match["id"] if match else self.name
 
     @property
     def number(self) -> str:
-        """The bare number, which commands take as well."""
+        """Return the bare number, which commands take as well."""
         return self.id.removeprefix("ex_")
 
     @property
     def folder(self) -> Path:
-        """The reference folder."""
+        """Return the reference folder."""
         return self.root / "reference" / self.name
 
     @property
     def stub(self) -> Path:
-        """The file that the learner edits."""
+        """Return the file that the learner edits."""
         return self.root / "exercises" / f"{self.name}.py"
 
     @property
     def pristine_stub(self) -> Path:
-        """The stub as it was handed out."""
+        """Return the stub as it was handed out."""
         return self.folder / "stub.py"
 
     @property
     def solution(self) -> Path:
-        """The model solution."""
+        """Return the model solution."""
         return self.folder / "solution.py"
 
     @property
     def wrong(self) -> tuple[Path, ...]:
-        """The planted mistakes."""
+        """Return the planted mistakes."""
         return tuple(sorted((self.folder / "wrong").glob("*.py")))
 
     @property
     def honest(self) -> tuple[Path, ...]:
-        """Correct solutions of another kind."""
+        """Return correct solutions of another kind."""
         return tuple(sorted((self.folder / "honest").glob("*.py")))
 
     @cached_property
     def exercise(self) -> Exercise:
-        """The specification, read and checked. Raises SpecError."""
+        """Return the specification, read and checked. Raises SpecError."""
         path = self.folder / "spec.py"
         module_spec = importlib.util.spec_from_file_location(f"grade_spec_{self.name}", path)
         if module_spec is None or module_spec.loader is None or not path.is_file():
@@ -91,7 +94,7 @@ class Entry:
         except SpecError as broken:
             raise SpecError(f"{self.name}/spec.py: {broken}") from broken
         except Exception as broken:
-            # An author's file may fail in any way; whoever runs `grade list` must learn which file it was.
+            # An author's file may fail in any way; the message must name the file.
             raise SpecError(f"{self.name}/spec.py: {type(broken).__name__}: {broken}") from broken
         exercise = getattr(module, "EXERCISE", None)
         if not isinstance(exercise, Exercise):
@@ -99,7 +102,7 @@ class Entry:
         return exercise
 
     def source(self, file: str) -> str:
-        """The text of one of the folder's files. Raises SpecError when it is missing."""
+        """Return the text of one of the folder's files. Raises SpecError if it is missing."""
         path = self.folder / file
         if not path.is_file():
             raise SpecError(f"an exercise's folder must hold {file}, got none at {path}")
@@ -107,12 +110,12 @@ class Entry:
 
     @property
     def measured(self) -> str:
-        """The text of measured.json, what was measured once and is looked up since; empty where there is none."""
+        """Return the text of measured.json, which the oracle looks up; '' if there is none."""
         path = self.folder / "measured.json"
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def sha256(self) -> str:
-        """A hash over the files that decide a grade: spec, inputs, oracle, and what was measured."""
+        """Return a hash over the files that decide a grade: spec, inputs, oracle, and measured values."""
         digest = hashlib.sha256()
         for file in ("spec.py", "inputs.py", "oracle.py"):
             digest.update(file.encode() + b"\0" + self.source(file).encode() + b"\0")
@@ -120,15 +123,17 @@ class Entry:
         return digest.hexdigest()
 
     def start(self, submission: str) -> Start:
-        """What a process is told first that is to run this text as a submission."""
+        """Return the first message to a process that is to run this text as a submission."""
         functions = tuple(part.name for part in self.exercise.parts)
         inputs, packages = self.source("inputs.py"), self.exercise.packages
         return Start(f"{self.name}.py", submission, inputs, functions, packages=packages)
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The folder that holds exercises/ and reference/: $GRADE_ROOT, a parent of `start` (the working directory), or
-    the checkout that this package lies in. Raises UsageError.
+    """Return the folder that holds exercises/ and reference/. Raises UsageError.
+
+    It is $GRADE_ROOT, or else `start` (the working directory) or a parent of it, or else the checkout that this package
+    lies in.
     """
     named = os.environ.get("GRADE_ROOT")
     here = (start or Path.cwd()).resolve()
@@ -155,13 +160,14 @@ def _is_root(folder: Path) -> bool:
 
 
 def discover(root: Path) -> tuple[Entry, ...]:
-    """Every exercise, sorted by name: the folders of reference/ that hold a spec.py."""
+    """Return every exercise, sorted by name: the folders of reference/ that hold a spec.py."""
     return tuple(Entry(root, spec.parent.name) for spec in sorted((root / "reference").glob("ex_*/spec.py")))
 
 
 def resolve(root: Path, wanted: str) -> tuple[Entry, Path]:
-    """The exercise that `wanted` names ("ex_18", "18", the full name, or a path to a file of that name) and the
-    submission to grade: that path, or the stub. Raises UsageError with the closest name.
+    """Return the exercise that `wanted` names, and the submission to grade: the given path, or the stub.
+
+    `wanted`: "ex_18", "18", the full name, or a path to a file of that name. Raises UsageError with the closest name.
     """
     entries = discover(root)
     path = Path(wanted)

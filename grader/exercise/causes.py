@@ -1,6 +1,6 @@
-"""What may be behind a failure, in words: the kinds of causes, and how a case's axes point to them.
+"""Possible causes of a failure: their kinds, and how a case's axes point to them.
 
-grader.diagnosis.kinds lists the kinds that any exercise may meet; those of one exercise stand in its specification.
+grader.diagnosis.kinds lists the kinds that any exercise may meet; a specification adds its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from grader.exercise.cases import Value
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of cause. `name` is for programs and for the labels of planted mistakes; `is_a` is what it is, so that
-    "Looks like <is_a>" is a title; `help` says where to look, and leaves the answer to the learner.
+    """One kind of cause.
+
+    `name` is for programs and for the labels of planted mistakes. `is_a` completes the title "Looks like <is_a>".
+    `help` says where to look, and leaves the answer to the learner.
     """
 
     name: str
@@ -31,12 +33,12 @@ class Kind:
 
 @dataclass(frozen=True)
 class Contrast:
-    """What it points to when a part is wrong wherever `axis` has one of some values, and right elsewhere.
+    """A clue to a kind: a part fails for some values of `axis`, and passes for the others.
 
-    `values` are those values; where there are none, all but the domain's simplest. `says` ends the sentence "wrong in
-    all 4 cases …, right in 9 others": "whose memory is not contiguous". `weight`, 0 … 1, is how much that says; `only`,
-    whether such a cause leaves all other cases right, so that one that fails speaks against it; `part`, the only part
-    that it is about, if there is one.
+    `values`: the failing values; if empty, all but the domain's simplest. `says` ends the sentence "wrong in all 4
+    cases …, right in 9 others": "whose memory is not contiguous". `weight`, 0 … 1: how strong the clue is. `only`: the
+    cause leaves all other cases right, so that another failing case speaks against it. `part`: the only part that the
+    clue is about; '' for any.
     """
 
     axis: str

@@ -2,8 +2,8 @@
 
 Most defects show when two particular values come together, so that a small set of cases that covers every pair finds
 nearly what all combinations would (D. R. Kuhn, D. R. Wallace and A. M. Gallo, "Software Fault Interactions and
-Implications for Software Testing", IEEE TSE 30(6), 2004). Lengths count as least, short, middling or long here: kernels
-branch on such things. Half of them are multiples of a power of two: what some tiles divide, and larger ones do not.
+Implications for Software Testing", IEEE TSE 30(6), 2004). Lengths count as least, short, middling or long here, because
+kernels branch on such ranges. Half of them are multiples of a power of two: some tiles divide them, larger ones do not.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from random import Random
 from grader.exercise.cases import Case, Domain, Size, Space, Value
 
 CANDIDATES = 200
-# What round lengths are multiples of: as wide as tiles are.
+# Round lengths are multiples of these: as wide as tiles are.
 GRAINS = (16, 32, 64, 128, 256, 512, 1024)
 
 Met = tuple[str, Value]
 
 
 def covering(space: Space, count: int, seed: int, without: frozenset[Case] = frozenset()) -> list[Case]:
-    """At most `count` cases, none in `without`, each of which adds as many new pairs as a sample of the space allows.
+    """Return at most `count` cases, none in `without`; each adds as many new pairs as a sample of the space allows.
 
-    Fewer where no case of the sample adds any. The same space, count and seed give the same cases.
+    Returns fewer if no case of the sample adds a pair. The same space, count and seed give the same cases.
     """
     sample = _sample(space, seed, without) if count else {}
     chosen: list[Case] = []
@@ -38,10 +38,10 @@ def covering(space: Space, count: int, seed: int, without: frozenset[Case] = fro
 
 
 def _sample(space: Space, seed: int, without: frozenset[Case]) -> dict[Case, frozenset[tuple[Met, Met]]]:
-    """Allowed cases and the pairs that meet in each. Every regime of an axis is as likely as every other."""
+    """Return allowed cases, with the pairs that meet in each. Every range of an axis is equally likely."""
     random = Random(seed)  # noqa: S311 (nothing here is a secret)
     found: dict[Case, frozenset[tuple[Met, Met]]] = {}
-    # What a `where` forbids is drawn again, but not for ever.
+    # A case that `where` forbids is drawn again, but not for ever.
     for _ in range(20 * CANDIDATES):
         case = Case({name: _any(domain, random) for name, domain in space.axes.items()})
         if case not in without and space.allows(case):
@@ -65,15 +65,17 @@ def _any(domain: Domain, random: Random) -> Value:
 
 
 def _regime(domain: Domain, value: Value) -> Value:
-    """The value itself; of a length, which of the domain's bounds it lies in."""
+    """Return the value itself; for a length, the index of the range that it lies in."""
     if not isinstance(domain, Size):
         return value
     return next(place for place, (_, most) in enumerate(_bounds(domain)) if int(value) <= most)
 
 
 def _bounds(domain: Size) -> list[tuple[int, int]]:
-    """First and last of the least, short, middling and long lengths: the least alone, the lowest sixteenth, the rest of
-    the lower half, the upper half. A narrow domain has fewer of them.
+    """Return the first and last of the least, short, middling and long lengths.
+
+    They are the least alone, the lowest sixteenth, the rest of the lower half, and the upper half. A narrow domain has
+    fewer ranges.
     """
     steps = (domain.high - domain.low) // domain.multiple_of
     ends = sorted({0, steps // 16, steps // 2, steps})

@@ -28,14 +28,14 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max, "ceil": m
 
 
 def evaluate(formula: str, case: Mapping[str, Value]) -> float:
-    """The formula's value for a case. Raises SpecError for anything that is not such a formula."""
+    """Return the formula's value for a case. Raises SpecError for anything that is not such a formula."""
     names: dict[str, float] = {name: float(value) for name, value in case.items() if not isinstance(value, str | bool)}
     if "dtype" in case:
         names["itemsize"] = itemsize(case["dtype"])
     try:
         with ONE_PARSE_AT_A_TIME:
             tree = ast.parse(formula, mode="eval")
-        # A root of something negative is a complex number, and no amount of work: float() refuses it.
+        # The root of a negative number is complex, and no amount of work: float() refuses it.
         return _finite(float(_value(tree.body, names)))
     except (SyntaxError, ZeroDivisionError, TypeError, OverflowError, ValueError) as broken:
         raise SpecError(f"a formula must be arithmetic over {_listed(names)}, got {formula!r} ({broken})") from broken
@@ -48,7 +48,7 @@ def _finite(value: float) -> float:
 
 
 def itemsize(dtype: Value) -> int:
-    """Bytes of one element of the dtype of that name: the number in "float16" counts its bits."""
+    """Return the bytes of one element of a dtype: the number in "float16" counts its bits."""
     bits = re.search(r"\d+", str(dtype))
     return max(1, int(bits[0]) // 8) if bits else 1
 

@@ -1,7 +1,7 @@
-"""Every GPU architecture that the grader knows, one row each. Adding one touches this file alone.
+"""One row for every GPU architecture that the grader knows. A new one touches this file alone.
 
-A row holds what limits occupancy, and for each GPU named here what its maker publishes. An architecture without a row
-is unknown: nothing is compiled for it or predicted of it, and no other row stands in.
+A row holds the limits on occupancy, and the maker's published figures for each GPU named here. An architecture without
+a row is unknown: nothing is compiled for it or predicted of it, and no other row stands in.
 
 Sources, the same for every row:
 - Limits of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the same
@@ -25,8 +25,8 @@ _WARP = 32
 class Gpu:
     """A GPU on paper: multiprocessors, memory in GiB, DRAM bandwidth in TB/s and its bus in bits, L2 cache in bytes.
 
-    tflops: dense TFLOP/s by type. "float16", "bfloat16" and "tf32" on the tensor cores, with sums in float32, where
-    there are such; "float32" on the CUDA cores, where true float32 products run.
+    tflops: dense TFLOP/s by type. "float16", "bfloat16" and "tf32" are rates of the tensor cores with sums in float32,
+    if there are such; "float32" is the rate of the CUDA cores, which run true float32 products.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Gpu:
 
     @property
     def memory_mhz(self) -> int:
-        """The memory's clock, of which both edges move data: what the bandwidth and the bus come to."""
+        """Return the memory clock that the bandwidth and the bus imply, with data on both edges."""
         return round(self.dram_tbps * 1e6 * 8 / (2 * self.bus_bits))
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A compute capability: 90 is 9.0. gpus: GPUs of this kind, the one that stands for it first.
+    """One compute capability: 90 is 9.0. gpus: GPUs of this kind, the one that stands for it first.
 
-    warps, programs, shared_bytes, registers: of a multiprocessor, at one time. reserved_bytes: of shared memory, taken
-    by each program beside its own; shared_piece: the bytes that its shared memory is rounded up to. lanes: float32
-    multiply-adds of a multiprocessor in a cycle. lacks: types that it has no instructions for. triton_tensor_cores:
-    whether Triton compiles tl.dot to its tensor cores; cute_dsl: whether CuTe's compiler knows it. by_default: whether
-    kernels are compiled for it everywhere.
+    warps, programs, shared_bytes, registers: limits of a multiprocessor at one time. reserved_bytes: shared memory that
+    each program takes beside its own. shared_piece: each program's shared memory is rounded up to this many bytes.
+    lanes: float32 multiply-adds of a multiprocessor in a cycle. lacks: types without instructions there.
+    triton_tensor_cores: whether Triton compiles tl.dot to its tensor cores. cute_dsl: whether CuTe's compiler knows it.
+    by_default: whether kernels are compiled for it everywhere.
     """
 
     capability: int
@@ -71,27 +71,27 @@ class Architecture:
 
     @property
     def name(self) -> str:
-        """As compilers call it: "sm_90"."""
+        """Return the compilers' name: "sm_90"."""
         return f"sm_{self.capability}"
 
     @property
     def gpu(self) -> Gpu:
-        """The GPU that stands for the architecture."""
+        """Return the GPU that stands for the architecture."""
         return self.gpus[0]
 
     @property
     def threads(self) -> int:
-        """The most threads of a multiprocessor at one time."""
+        """Return the most threads of a multiprocessor at one time."""
         return self.warps * _WARP
 
     @property
     def shared_bytes_per_program(self) -> int:
-        """The most shared memory that one program may use."""
+        """Return the most shared memory that one program may use."""
         return self.shared_bytes - self.reserved_bytes
 
     @property
     def sm_mhz(self) -> int:
-        """The clock that the published float32 rate of its GPU implies."""
+        """Return the clock that the published float32 rate of its GPU implies."""
         return round(self.gpu.tflops["float32"] * 1e6 / (2 * self.lanes * self.gpu.multiprocessors))
 
 
@@ -202,7 +202,7 @@ USUAL = _ROWS[0]
 
 
 def named(capability: str) -> str:
-    """Return what compilers call a compute capability: "sm_89" for "8.9"; '' for what is none."""
+    """Return the compilers' name of a compute capability: "sm_89" for "8.9"; '' for an invalid one."""
     digits = capability.replace(".", "", 1)
     return f"sm_{digits}" if digits.isascii() and digits.isdigit() else ""
 
@@ -223,14 +223,15 @@ def why_unknown(capability: str) -> str:
 
 
 def restrictions(architecture: Architecture) -> tuple[str, ...]:
-    """Return what its figures do not say, in words: what Triton does not use there, and what is left out there."""
+    """Return, in words, what the figures do not show: what Triton does not use there, and which types are left out."""
     said = [] if architecture.triton_tensor_cores else ["Triton uses no tensor cores there, products run as float32"]
     return (*said, *(f"it has no {dtype}: such cases are left out" for dtype in architecture.lacks))
 
 
 def compiled_for(capability: str = "", also: Iterable[int] = ()) -> tuple[Architecture, ...]:
-    """Return what kernels are compiled for on a machine with such a GPU ('': none), in this order: its own, those by
-    default, and those in `also`.
+    """Return the architectures that kernels are compiled for on a machine with such a GPU ('': none).
+
+    In this order: its own, those by default, and those in `also`.
     """
     local = known(capability)
     wanted = (*([local] if local else []), *(row for row in _ROWS if row.by_default), *(ARCHITECTURES[c] for c in also))

@@ -1,4 +1,4 @@
-"""What an exercise is: frozen data that checks itself when it is built.
+"""Exercises as frozen data that checks itself when it is built.
 
     Exercise ─┬─ Part ─┬─ Check ── one rule: Agrees | Stateful | Fresh | UsesKernels | Launches |
               │        │           WorkModel | Compiles | Regret | SpeedBand
@@ -26,14 +26,14 @@ from grader.exercise.gpus import ARCHITECTURES
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an output may lie from the float64 oracle. Derived on every case, never a constant:
+    """The allowed distance of an output from the float64 oracle. Derived on every case, never a constant.
 
         allowed = factor × honest error + result_ulps × ulp(expected) + accumulation_ulps × ulp32(oracle(|inputs|))
 
-    The honest error is the largest that the oracle's `<part>_honest` variants, plain computations in the working
-    precision, make on that very case, within `group` consecutive elements of the last axis (0: the whole row), so that
-    a row of small numbers is not judged by a row of large ones. The last term is a componentwise rounding bound for
-    sums: it keeps a lucky honest error of zero from failing another summation order.
+    The honest error is the largest error of the oracle's `<part>_honest` variants, plain computations in the working
+    precision, on that very case. It is taken within `group` consecutive elements of the last axis (0: the whole row),
+    so that a row of small numbers is not judged by a row of large ones. The last term is a componentwise rounding bound
+    for sums: without it, a lucky honest error of zero would fail another summation order.
     """
 
     factor: float = 4.0
@@ -52,10 +52,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Agrees:
-    """Passes when every output agrees with the oracle on every case.
+    """The rule that every output agrees with the oracle on every case.
 
     every_configuration: the largest canonical case is also run in every configuration of autotuned kernels, in the
-    interpreter: such a case should be small, and no usual tile should divide it.
+    interpreter. Such a case should be small, and no usual tile should divide it.
     """
 
     cases: Cases
@@ -64,12 +64,12 @@ class Agrees:
 
 @dataclass(frozen=True)
 class Stateful:
-    """Passes when calls that build on each other agree with the oracle at every step.
+    """The rule that calls that build on each other agree with the oracle at every step.
 
     A step calls the parts of `before`, in their order, and then the check's own part; a case has as many steps as its
-    axis `steps` says. Arguments named in `carries` come from the builder of inputs in the very first call only: after
-    that each call finds them, in the same memory, as the call before left them. A builder learns from `step` (0, 1, …),
-    which is added to the case, what the other arguments are, and what those that are carried must by then hold.
+    axis `steps` says. The builder of inputs makes the arguments named in `carries` for the very first call only; each
+    later call finds them, in the same memory, as the call before left them. A builder gets `step` (0, 1, …), which is
+    added to the case: it decides the other arguments, and what the carried ones must hold by then.
     """
 
     cases: Cases
@@ -88,9 +88,10 @@ class Stateful:
 
 @dataclass(frozen=True)
 class Fresh:
-    """Passes when every call computes anew: new bytes in the same storage, one changed stretch, the same bytes again.
+    """The rule that every call computes anew.
 
-    Results may not alias an input or an earlier result, and repeated calls agree: to the bit where the part says so.
+    Calls see new bytes in the same storage, one changed stretch, and the same bytes again. Results may not alias an
+    input or an earlier result, and repeated calls agree: to the bit if the part says so.
     """
 
     cases: Cases
@@ -98,13 +99,13 @@ class Fresh:
 
 @dataclass(frozen=True)
 class UsesKernels:
-    """Passes when the learner's kernels do the work, judged by what ran.
+    """The rule that the learner's kernels do the work, judged by what ran.
 
     Kernels were launched in every call, and no ATen operator computed. Kernels are replayed where nothing else of the
     submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either.
-    `allowed_operators` names ATen operators (such as
-    "aten.sum") that this part permits beyond allocation, fills, views, copies, dtype casts and indices. `operations`
-    names operations of CuTe (such as "cute.gemm") that must stand in what a call runs.
+    `allowed_operators` names ATen operators (such as "aten.sum") that this part permits beyond allocation, fills,
+    views, copies, dtype casts and indices. `operations` names operations of CuTe (such as "cute.gemm") that must stand
+    in what a call runs.
     """
 
     cases: Cases
@@ -114,7 +115,7 @@ class UsesKernels:
 
 @dataclass(frozen=True)
 class Launches:
-    """Passes when no call launches more than `most` kernels."""
+    """The rule that no call launches more than `most` kernels."""
 
     cases: Cases
     most: int = 1
@@ -125,7 +126,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class Allowance:
-    """Bytes that a call may use, and what more of them costs.
+    """Bytes that a call may use, and how points fall with more of them.
 
     bytes: a formula (grader.exercise.formula) for what a good kernel uses. All points up to `full` times that, none
     from `none` times on, linear in between.
@@ -140,25 +141,25 @@ class Allowance:
         require(self.full < self.none, "Allowance.full", f"lie in 1 … none ({self.none})", self.full)
 
     def bounds(self, case: Case) -> tuple[int, int]:
-        """The most bytes that earn all points of the case, and the fewest that earn none."""
+        """Return the most bytes that earn all points of the case, and the fewest that earn none."""
         needed = evaluate(self.bytes, case)
         return floor(self.full * needed), max(ceil(self.none * needed), floor(self.full * needed) + 1)
 
     def share(self, used: int, case: Case) -> float:
-        """The share of the points that so many bytes earn."""
+        """Return the share of the points for this many bytes."""
         full, none = self.bounds(case)
         return min(max((none - used) / (none - full), 0.0), 1.0)
 
 
 @dataclass(frozen=True)
 class WorkModel:
-    """Bytes that calls move, store and take up, each within an allowance: counted in the interpreter.
+    """The rule that bytes moved, stored and taken up stay within allowances: counted in the interpreter.
 
-    moved: what is loaded and stored together, each access counted. stored: the different bytes that are stored; storing
+    moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
-    beyond inputs and results. What has no allowance is not judged. The worst share of all counts and cases decides.
-    everywhere: calls of other checks on cases of the space are meant as well; for parts of which no honest design
-    moves more at small sizes than the formula says.
+    beyond inputs and results. A count without an allowance is not judged. The worst share of all counts and cases
+    decides. everywhere: calls of other checks on cases of the space are judged as well; for parts whose honest designs
+    never move more at small sizes than the formula says.
     """
 
     cases: Cases
@@ -178,7 +179,7 @@ class WorkModel:
 
 @dataclass(frozen=True)
 class Compiles:
-    """Passes when the kernels that a call launches compile for every target, whether such a GPU is there or not.
+    """The rule that a call's kernels compile for every target, whether such a GPU is there or not.
 
     The call is the one that is compiled for the scorecard (grader.judge.compiler.case_for). capabilities: the targets
     (grader.exercise.gpus). Each kernel must fit the target's shared memory and spill no registers; with
@@ -197,11 +198,11 @@ class Compiles:
 
 @dataclass(frozen=True)
 class Regret:
-    """How much more than the best its choices cost, for a part that chooses one of the things it is given.
+    """The rule that a part's choices cost little more than the best ones; for a part that returns one of its things.
 
-    What every possible answer costs is the oracle's to say: `<part>(*arguments)` gives the costs [number of things],
-    NaN for what is not known. A choice's regret is its cost over the least, less 1; over several cases the geometric
-    mean of the ratios counts. All points at a regret of `full` or less, none at `none` or more, linear in between.
+    The oracle gives the cost of every possible answer: `<part>(*arguments)` returns costs [number of things], NaN if
+    not known. A choice's regret is its cost over the least, less 1; over several cases the geometric mean of the ratios
+    counts. All points at a regret of `full` or less, none at `none` or more, linear in between.
     """
 
     cases: Cases
@@ -212,17 +213,17 @@ class Regret:
         require(0 <= self.full < self.none, "Regret.full", f"lie in 0 … none ({self.none})", self.full)
 
     def share(self, regret: float) -> float:
-        """The share of the points that a regret earns."""
+        """Return the share of the points for a regret."""
         return min(max((self.none - regret) / (self.none - self.full), 0.0), 1.0)
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Figures over one axis of a suite: how fast every contender is along it, and how much memory it takes.
+    """Figures over one axis of a suite: the speed and the memory of every contender.
 
-    over: the axis. apart: axes whose values get a panel each; other axes may vary along with `over`. quantity: what
-    speed is drawn as. versus: the baseline that the submission's speed-up and saved memory are told of, and what it is
-    called there; empty for none.
+    over: the axis. apart: axes with one panel for each value; other axes may vary together with `over`. quantity: the
+    unit of speed in the figure. versus: the baseline of the stated speed-up and saved memory, and versus_title its name
+    there; '' for none.
     """
 
     over: str
@@ -234,15 +235,15 @@ class Curves:
 
 @dataclass(frozen=True)
 class SpeedBand:
-    """Speed relative to a baseline over a suite of sizes: no points at or below the `floor` ratio, all at `full`.
+    """The rule on speed relative to a baseline over a suite of sizes: no points up to the `floor` ratio, all at `full`.
 
     A size's share of the points lies linearly between the two; the check's is the mean over the sizes that can be
     judged. A ratio is the baseline's time over the submission's, so above 1 the submission is faster.
 
     suite: the sizes, as canonical cases. bytes, flops: formulas (grader.exercise.formula) for the bytes that a call
     must move and the floating-point operations that it must do. baseline, fallbacks and shown_beside name baselines of
-    grader.speed.baselines: where the baseline cannot run, the first of `fallbacks` that can takes its place, with the
-    same floor and full. curves: what the scorecard draws over one of the axes.
+    grader.speed.baselines: if the baseline cannot run, the first of `fallbacks` that can takes its place, with the same
+    floor and full. curves: what the scorecard draws over one of the axes.
     """
 
     baseline: str
@@ -302,7 +303,7 @@ class Check:
 
     @property
     def cases(self) -> Cases | None:
-        """The cases that the rule runs, or None for a rule that runs none of its own."""
+        """Return the cases that the rule runs, or None for a rule that runs none of its own."""
         match self.rule:
             case Agrees(cases=cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
                 return cases
@@ -314,7 +315,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Package:
-    """What a part cannot be judged without: a module, and the command that installs it."""
+    """A module that a part cannot be judged without, and the command that installs it."""
 
     module: str
     command: str
@@ -326,15 +327,15 @@ class Package:
 
 @dataclass(frozen=True)
 class Part:
-    """One function of the stub: how it is called, what it is judged by, and three hints from vague to plain.
+    """One function of the stub: its arguments and outputs, its checks, and three hints from vague to plain.
 
     `mutates` names arguments that the contract changes in place: their contents after the call are outputs, listed
-    after the returned ones. `deterministic` promises equal bits for equal inputs. `on` says where the function runs: on
-    the "cpu" or the "gpu", whatever the machine has, or where kernels run. `tensors` says what it is given: torch's, or
-    CuTe's, as cutlass.cute.runtime.from_dlpack makes them. `chooses` names the argument that holds the things of which
-    it returns one. `needs` are packages that an installation may lack. `defaults` are the values of the last arguments
-    that a caller may leave out, by name; some cases do. `bounds` says in words of shapes what bounds the values of
-    arguments, by name: what launch code may use in their place.
+    after the returned ones. `deterministic` promises equal bits for equal inputs. `on`: the device that the function
+    runs on, "cpu" or "gpu", whatever the machine has; '' means wherever kernels run. `tensors`: the kind of tensors
+    that it gets, torch's or CuTe's (cutlass.cute.runtime.from_dlpack). `chooses` names the argument that holds the
+    things, one of them the result. `needs` are packages that an installation may lack. `defaults` are the values of the
+    last arguments that a caller may leave out, by name; some cases do. `bounds` gives, by name and in words of shapes,
+    limits on the values of arguments: launch code may use them in place of the values.
     """
 
     name: str
@@ -380,20 +381,20 @@ class Part:
 
     @property
     def points(self) -> float:
-        """The points of all its checks."""
+        """Return the points of all its checks."""
         return sum(check.points for check in self.checks)
 
     @property
     def is_replayed(self) -> bool:
-        """Whether its calls are recorded and replayed: where kernels must do the work."""
+        """Return whether its calls are recorded and replayed: parts whose kernels must do the work."""
         return any(isinstance(check.rule, UsesKernels) for check in self.checks)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use; a call beyond its time ends as `timeout`, beyond its memory or its disk as `oom`.
+    """The resources of one submission. A call beyond its time ends as `timeout`, beyond its memory or disk as `oom`.
 
-    part_s: what the calls of one part may take together.
+    part_s: seconds for all calls of one part together.
     """
 
     load_s: float = 20.0
@@ -403,7 +404,7 @@ class Limits:
     processes: int = 64
     file_bytes: int = 1 << 30
     scratch_bytes: int = 2 << 30
-    # More than any compiler makes, and few enough to be removed in seconds.
+    # More files than any compiler makes, and few enough to be removed in seconds.
     scratch_files: int = 50_000
 
     def __post_init__(self) -> None:
@@ -413,10 +414,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A stub's parts and how each is judged; all points together make 100.
+    """A stub's parts and their checks; all points together make 100.
 
     `kinds` are causes of failure that only this exercise knows, beside the general ones (grader.diagnosis.kinds);
-    `contrasts` say what it points to where failing cases have some value of an axis and passing ones have not.
+    `contrasts` are its clues from the axes of failing and passing cases.
     """
 
     title: str
@@ -441,21 +442,21 @@ class Exercise:
         require(abs(total - 100) < 1e-9, "Exercise.parts", "carry 100 points together", total)
 
     def checks(self) -> Iterator[tuple[Part, Check]]:
-        """Every check with its part, in the order of the stub."""
+        """Yield every check with its part, in the order of the stub."""
         for part in self.parts:
             for check in part.checks:
                 yield part, check
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The modules that some part needs, each once."""
+        """Return the modules that some part needs, each once."""
         return tuple(dict.fromkeys(package.module for part in self.parts for package in part.needs))
 
     def part(self, name: str) -> Part | None:
-        """The part of that name, or None."""
+        """Return the part of that name, or None."""
         return next((part for part in self.parts if part.name == name), None)
 
 
 def check_id(part: Part, check: Check) -> str:
-    """The check's name within its exercise: "vector_add.tail"."""
+    """Return the check's name within its exercise: "vector_add.tail"."""
     return f"{part.name}.{check.name}"

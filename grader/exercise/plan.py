@@ -1,4 +1,4 @@
-"""The plan: which cases every check runs, with which seeds. Drawn by Hypothesis before any submission is loaded.
+"""Draw the plan: every check's cases and their seeds. Hypothesis draws it before any submission is loaded.
 
 The same exercise, seed and mode give the same plan. A plan holds names and numbers only; a single case of it travels
 as a replay token, `ex_15:vector_add.tail:N=65,dtype=float16:0x5f`.
@@ -26,7 +26,7 @@ from grader.exercise.covering import covering
 from grader.exercise.model import Check, Compiles, Exercise, Part, Rule, SpeedBand, check_id
 from grader.exercise.star import star
 
-# Hypothesis keeps what it finds in a folder; not in the learner's working directory.
+# Hypothesis stores its examples in a folder; it must not be the learner's working directory.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"grade-hypothesis-{os.getuid()}")
 
 _PRIMES = (2, 3, 5, 7, 13, 31, 61, 127, 251, 509, 1021, 2039, 4093, 8191, 16381)
@@ -42,7 +42,10 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class PlannedCheck:
-    """What one check runs, and what this machine made it leave out. unfit: why nothing of it can be judged here."""
+    """The planned cases of one check.
+
+    notes: what this machine left out. unfit: why it can judge nothing of the check, or ''.
+    """
 
     part: Part
     check: Check
@@ -53,28 +56,29 @@ class PlannedCheck:
 
     @property
     def id(self) -> str:
-        """The check's name within the exercise."""
+        """Return the check's name within the exercise."""
         return check_id(self.part, self.check)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that one grading will run."""
+    """All checks that one grading will run."""
 
     seed: int
     checks: tuple[PlannedCheck, ...]
 
 
 def default_seed(exercise_id: str) -> int:
-    """The seed of an exercise when none is given: the same for everybody, so that everybody gets the same plan."""
+    """Return the seed of an exercise when none is given: the same for everybody, so that plans are equal."""
     return _digest(exercise_id) & 0xFFFF_FFFF
 
 
 def draw(
     exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None, lacks: Collection[str] = ()
 ) -> Plan:
-    """The plan of an exercise (or of the named parts). Without a GPU, values that need one are left out and noted; with
-    one, the types that it `lacks` are.
+    """Return the plan of an exercise, or of the named parts.
+
+    Without a GPU, values that need one are left out and noted; with one, the types that it `lacks` are.
     """
     checks = tuple(
         _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks)
@@ -89,15 +93,15 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
         return PlannedCheck(part, check, (), None)
     name = check_id(part, check)
     space = check.cases.space if gpu else check.cases.space.without_gpu()
-    kept = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
+    chosen = [case for case in check.cases.named if gpu or not check.cases.space.needs_gpu(case)]
     own = _digest(f"{seed}/{name}")
-    kept += _generate(name, space, check.cases.generated, own, without=frozenset(kept))
-    kept += covering(space, check.cases.covering, own, without=frozenset(kept))
+    chosen += _generate(name, space, check.cases.generated, own, without=frozenset(chosen))
+    chosen += covering(space, check.cases.covering, own, without=frozenset(chosen))
     if wide := check.cases.star:
         reach = wide.space if gpu else wide.space.without_gpu()
-        kept += star(reach, wide.count, own, without=frozenset(kept), together=wide.together)
-    kept += check.cases.named_large if gpu else ()
-    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(kept))
+        chosen += star(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
+    chosen += check.cases.named_large if gpu else ()
+    cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(chosen))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 
 
@@ -115,7 +119,7 @@ def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> Plan
 
 
 def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
-    """The cases that have none of these values; None if there are none, and the same object if all are."""
+    """Return the cases with none of these values; None if there are none, and the same object if all are."""
     space = cases.space.without(lacks)
     named, large = (
         tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
@@ -144,7 +148,7 @@ def _with_cases(rule: Rule, cases: Cases) -> Rule:
 
 
 def case_seed(seed: int, name: str, index: int) -> int:
-    """The seed of one case's inputs: 32 bits that depend on the run's seed, the check, and the case's place."""
+    """Return the seed of one case's inputs: 32 bits from the run's seed, the check, and the case's index."""
     return _digest(f"{seed}/{name}/{index}") & 0xFFFF_FFFF
 
 
@@ -165,12 +169,12 @@ def _left_out(cases: Cases) -> tuple[str, ...]:
 
 
 def _generate(name: str, space: Space, count: int, seed: int, without: frozenset[Case]) -> list[Case]:
-    """Up to `count` distinct cases of the space, none of them in `without`."""
+    """Return up to `count` distinct cases of the space, none of them in `without`."""
     found: dict[Case, None] = {}
     if count == 0:
         return []
 
-    # Hypothesis starts at the simplest case and repeats itself in small spaces: ask for more than are needed.
+    # Hypothesis starts at the simplest case and repeats itself in small spaces: ask for more cases than needed.
     @hypothesis_seed(seed)
     @settings(
         max_examples=2 * count + 4,
@@ -192,12 +196,12 @@ def _generate(name: str, space: Space, count: int, seed: int, without: frozenset
 
 
 def strategy(space: Space) -> st.SearchStrategy[Case]:
-    """The space as a Hypothesis strategy for drawing: sizes at primes, powers of two and their neighbours."""
+    """Return a Hypothesis strategy for drawing: sizes at primes, powers of two and their neighbours."""
     return _cases(space, {name: _drawn(domain) for name, domain in space.axes.items()})
 
 
 def shrinking_strategy(space: Space) -> st.SearchStrategy[Case]:
-    """The space as a Hypothesis strategy for shrinking: every axis moves freely towards its simplest value."""
+    """Return a Hypothesis strategy for shrinking: every axis moves freely towards its simplest value."""
     return _cases(space, {name: _ordered(domain) for name, domain in space.axes.items()})
 
 
@@ -221,10 +225,10 @@ def _drawn(domain: Domain) -> st.SearchStrategy[Value]:
 
 
 def _index(count: int) -> st.SearchStrategy[int]:
-    """0 … count-1 from single bits.
+    """Return a strategy for 0 … count-1, built from single bits.
 
-    Hypothesis sprinkles integers, and choices among values, with constants that it finds in whatever modules happen to
-    be imported; bits it leaves alone, and only then does a plan depend on nothing but its seed.
+    Hypothesis mixes constants of all imported modules into integers and into choices among values, but not into bits.
+    Only with bits does a plan depend on nothing but its seed.
     """
     bits = (count - 1).bit_length() + 4
 
@@ -267,7 +271,7 @@ _TOKEN = re.compile(r"(?P<exercise>\w+):(?P<check>\w+\.\w+):(?P<axes>[^:]*):(?P<
 
 
 def parse_token(text: str) -> ReplayToken:
-    """The token in `text`. Raises UsageError."""
+    """Return the token in `text`. Raises UsageError."""
     match = _TOKEN.fullmatch(text.strip())
     if match is None:
         raise UsageError(
@@ -287,7 +291,7 @@ def parse_case(space: Space, text: str) -> dict[str, Value]:
 
 
 def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lacks: Collection[str] = ()) -> Plan:
-    """The plan that runs the token's one case.
+    """Return the plan that runs the token's one case.
 
     Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU, or one
     that does not lack its type.
@@ -313,7 +317,7 @@ def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lac
 
 
 def _resolve(space: Space, name: str, value: Value) -> Value:
-    """The domain's own value that a token's text stands for: "1" may be a word of the exercise."""
+    """Return the domain's own value that a token's text stands for: "1" may be a word of the exercise."""
     domain = space.axes.get(name)
     if not isinstance(domain, Choice) or value in domain:
         return value

@@ -1,11 +1,11 @@
-"""A star: from small cases, one length at a time goes far beyond any block, and meets every other choice on the way.
+"""A star of cases: from small cases, one length at a time goes far beyond any block, and meets all other choices.
 
-What `covering` draws stays in the middle: where one case must not cost much, the lengths share what is allowed. On an
-arm of a star one length takes all of it: many rows of few columns, one row that is very long, seventy heads of three
-tokens. Each point has other values on the other axes, so that a far end meets every dtype and every layout. In a second
-turn another length is middling: twenty heads of two hundred tokens.
+Cases of `covering` stay in the middle: a case must not cost much, so the lengths share what is allowed. On an arm of a
+star one length takes all of it: many rows of few columns, one very long row, seventy heads of three tokens. Each point
+has other values on the other axes, so that a far end meets every dtype and every layout. In a second turn another
+length is middling: twenty heads of two hundred tokens.
 
-What no arm reaches is where all lengths are long, though none is the longest: where a kernel for large problems takes
+No arm reaches cases in which all lengths are long and none is the longest. There a kernel for large problems takes
 over, with tiles that small ones do not have. The points `together` lie there: all lengths grow at a time, some of them
 several times as fast as others, as far as the space allows.
 """
@@ -17,17 +17,17 @@ from random import Random
 
 from grader.exercise.cases import Case, Choice, Size, Space, Value
 
-# So many points are drawn for each arm, of which those are taken in which most meets for the first time.
+# The number of points drawn for each arm. The one in which most pairs meet for the first time is taken.
 CANDIDATES = 100
-# How many steps above its least value a length is where it is not the arm's own; and where it is middling, at most so
-# many more.
+# The most steps above its least value for a length that is not the arm's own, and the most steps more for a middling
+# one.
 NEAR = 3
 MIDDLING = 24
 # An arm ends in the last part of what is allowed: this share of it.
 LAST = 8
 # No arm is shorter than this share of the longest one drawn: beside four heads a length is a quarter of what it can be.
 REACH = 0.75
-# How fast a length grows beside the others, where all grow together.
+# The speed of a length's growth beside the others, where all grow together.
 SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
 Met = tuple[str, Value]
@@ -36,11 +36,11 @@ Met = tuple[str, Value]
 def star(
     space: Space, count: int, seed: int, without: frozenset[Case] = frozenset(), *, together: int = 0
 ) -> list[Case]:
-    """At most `count` cases, none in `without`: in turns one of every axis that is a Size, at its far end; then at most
-    `together` cases in which all lengths are long. The axis that may be longest comes first.
+    """Return at most `count` cases with one long length each, then at most `together` with all lengths long.
 
-    The far end is the longest that the space allows beside the short lengths of the other axes, of which those are
-    taken that allow nearly the most. From the second turn on, one of the others is middling, and not short. The same
+    The axes that are a Size take turns, the one that may be longest first. None of the cases is in `without`. The far
+    end is the longest length that the space allows beside short lengths of the other axes; the short lengths are chosen
+    so that it comes near the most. From the second turn on, one of the others is middling instead of short. The same
     space, counts and seed give the same cases.
     """
     random = Random(seed)  # noqa: S311 (nothing here is a secret)
@@ -53,7 +53,7 @@ def star(
     chosen: dict[Case, None] = {}
     for place in range(count + together if arms else 0):
         arm = arms[place % len(arms)] if place < count else ""
-        # In a second turn another length is no longer short: what two lengths decide together shows in no single arm.
+        # In a second turn another length is no longer short: no single arm shows what two lengths decide together.
         others = [name for name in arms if name != arm] if len(arms) <= place < count else []
         beside = others[int(random.random() * len(others))] if others else ""
         drawn = (_point(space, arm, random, beside) if arm else _far(space, arms, random) for _ in range(CANDIDATES))
@@ -68,7 +68,7 @@ def star(
 
 
 def _point(space: Space, arm: str, random: Random, beside: str = "") -> Case | None:
-    """A case with a long `arm`, and a middling `beside`; None where the space allows none with what was drawn."""
+    """Return a case with a long `arm`, and a middling `beside`; None if the space allows none with the drawn values."""
     drawn = {name: _near(domain, random) for name, domain in space.axes.items()}
     if isinstance(middling := space.axes.get(beside), Size):
         steps = min((middling.high - middling.low) // middling.multiple_of, NEAR + 1 + int(random.random() * MIDDLING))
@@ -85,7 +85,7 @@ def _point(space: Space, arm: str, random: Random, beside: str = "") -> Case | N
 
 
 def _far(space: Space, arms: list[str], random: Random) -> Case | None:
-    """A case in which all lengths are long; None where the space allows none with the other values that were drawn."""
+    """Return a case in which all lengths are long; None if the space allows none with the drawn values."""
     drawn = {name: _near(domain, random) for name, domain in space.axes.items()}
     drawn_shares = [SHARES[int(random.random() * len(SHARES))] for _ in arms]
     shares = {name: share / max(drawn_shares) for name, share in zip(arms, drawn_shares, strict=True)}
@@ -107,7 +107,7 @@ def _far(space: Space, arms: list[str], random: Random) -> Case | None:
 
 
 def _scaled(domain: Size | Choice, length: float) -> int:
-    """The longest length of the domain up to that one, or its least."""
+    """Return the longest length of the domain up to that one, or its least."""
     assert isinstance(domain, Size)
     steps = int(min(max(length, domain.low), domain.high) - domain.low) // domain.multiple_of
     return domain.low + steps * domain.multiple_of
@@ -121,7 +121,7 @@ def _near(domain: Size | Choice, random: Random) -> Value:
 
 
 def _longest(space: Space, arm: str, domain: Size, drawn: dict[str, Value]) -> int | None:
-    """The largest of the lengths that halving finds allowed, from the longest down; None where none is."""
+    """Return the longest length that bisection finds allowed; None if it finds none."""
 
     def allowed(steps: int) -> bool:
         return space.allows(Case({**drawn, arm: domain.low + steps * domain.multiple_of}))
@@ -141,6 +141,6 @@ def _longest(space: Space, arm: str, domain: Size, drawn: dict[str, Value]) -> i
 
 
 def _meeting(space: Space, arm: str, case: Case) -> frozenset[frozenset[Met]]:
-    """The pairs that meet in a case: of choices, and of the arm with each of them."""
+    """Return the pairs that meet in a case: of choices, and of the arm with each of them."""
     choices = [(name, case[name]) for name, domain in space.axes.items() if isinstance(domain, Choice)]
     return frozenset(frozenset(pair) for pair in combinations([("", arm), *choices], 2))

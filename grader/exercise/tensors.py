@@ -1,4 +1,4 @@
-"""What `inputs.py` files build tensors with: families of values and memory layouts, from a seeded generator.
+"""Build the tensors of `inputs.py` files: families of values and memory layouts, from a seeded generator.
 
 Runs on both sides of the process boundary and must give the same bits on each. Everything is drawn on the device of
 the `torch.Generator`: the CPU where answers are judged, the GPU where they are timed (a seed gives the same bits in
@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 
 def dtype_of(name: object) -> torch.dtype:
-    """The torch dtype of that name, such as "float16". Raises TypeError for anything else."""
+    """Return the torch dtype of that name, such as "float16". Raises TypeError for anything else."""
     found = getattr(torch, str(name), None)
     if not isinstance(found, torch.dtype):
         raise TypeError(f"a dtype must be named as in torch, got {name!r}")
@@ -25,7 +25,7 @@ def dtype_of(name: object) -> torch.dtype:
 
 
 def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: Generator) -> Tensor:
-    """A contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
+    """Return a contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs. tiny:
     around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis, zeros
@@ -33,9 +33,9 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     up to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its start on,
     never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
     masked_negative: the same with -inf as in masked. lowest: around minus half of the largest finite number. extreme:
-    ±1e4. stretch: normal, but for one stretch of each row, anywhere and up to all of it, of zeros, or of equal numbers,
-    or of numbers around 1000 or -1000, whichever chance says. gap: normal with -inf in one stretch of each row,
-    anywhere, never all of it.
+    ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal numbers, or
+    numbers around 1000 or -1000, at random. gap: normal with -inf in one stretch of each row, anywhere, never all of
+    it.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -136,7 +136,10 @@ def _gap(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Te
 
 
 def stretch_of(shape: Sequence[int], generator: Generator) -> Tensor:
-    """One stretch of every row [..., N]: leading, middle or trailing, of any length from 1 to N; True inside it."""
+    """Return a mask of one stretch in every row [..., N]: True inside it.
+
+    The stretch leads, lies in the middle or trails; its length is 1 to N.
+    """
     *rows, columns = shape
     dice = torch.rand((2, *rows, 1), generator=generator, device=generator.device)
     # As many stretches are short as are long.
@@ -151,7 +154,7 @@ FAR = 1000.0
 
 
 def stretched(rows: Tensor, generator: Generator) -> Tensor:
-    """The same rows, in one stretch of each of them zeros, equal numbers, or numbers ±1000 away, as chance says."""
+    """Return the rows with one stretch of each replaced at random: zeros, equal numbers, or numbers ±1000 away."""
     inside = stretch_of(rows.shape, generator)
     kind = torch.randint(4, (*rows.shape[:-1], 1), generator=generator, device=generator.device)
     for place, other in enumerate((torch.zeros_like(rows), rows[..., :1].expand_as(rows), rows + FAR, rows - FAR)):
@@ -179,7 +182,7 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
-    """The elements one after another as bytes, uint8 [numel · itemsize], on the same device; a view where they lie so.
+    """Return the elements as bytes, uint8 [numel · itemsize], on the same device; a view if they lie contiguously.
 
     A tensor of one element is contiguous whatever its stride is, and a view of it keeps that stride.
     """
@@ -188,7 +191,7 @@ def bytes_of(tensor: Tensor) -> Tensor:
 
 
 def starting_at(tensor: Tensor, offset: int) -> Tensor:
-    """The same tensor of any shape, contiguous, from element `offset` of a longer one."""
+    """Return the same tensor of any shape, contiguous, from element `offset` of a longer one."""
     longer = tensor.new_empty(offset + tensor.numel())
     view = longer[offset:].view(tensor.shape)
     view.copy_(tensor)
@@ -196,7 +199,7 @@ def starting_at(tensor: Tensor, offset: int) -> Tensor:
 
 
 def differing(layouts: Sequence[str], count: int, case: Mapping[str, object]) -> tuple[str, ...]:
-    """Return so many of the layouts, no two alike; which ones, and in which order, follows from the sizes of the case.
+    """Return `count` of the layouts, no two alike; the sizes of the case decide which ones, and in which order.
 
     A kernel that takes one tensor's strides for another's is right wherever both lie alike. Seeds do not matter:
     decoys lie as the true inputs do.
@@ -210,8 +213,8 @@ def differing(layouts: Sequence[str], count: int, case: Mapping[str, object]) ->
 def one_apart(names: Sequence[str], layout: str, usual: str, other: str) -> tuple[str, ...]:
     """Return the layouts of tensors of these names for "<name>_apart": `other` for that one, `usual` for the rest.
 
-    Empty where the layout is none of that form. A way for contiguous tensors that asks all but one of them whether they
-    are is right wherever all lie alike, and wherever no two do.
+    Returns () for a layout of another form. Such layouts catch a path for contiguous tensors that checks all tensors
+    but one: it is right wherever all lie alike, and wherever no two do.
     """
     lone, form, _ = layout.rpartition("_apart")
     if not form:
@@ -222,7 +225,7 @@ def one_apart(names: Sequence[str], layout: str, usual: str, other: str) -> tupl
 
 
 def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
-    """The same matrix [M, N], in memory whose rows lie N + gap elements apart."""
+    """Return the same matrix [M, N], in memory whose rows lie N + gap elements apart."""
     rows, columns = matrix.shape
     view = matrix.new_empty(rows, columns + gap)[:, :columns]
     view.copy_(matrix)
@@ -230,7 +233,7 @@ def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
 
 
 def distinct(view: Tensor) -> Tensor:
-    """The view with every broadcast axis cut to one element: no two of what is left share memory."""
+    """Return the view with every broadcast axis cut to one element: no two of its elements share memory."""
     for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
         if stride == 0 and size > 1:
             view = view.narrow(axis, 0, 1)
@@ -238,9 +241,9 @@ def distinct(view: Tensor) -> Tensor:
 
 
 def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, ...]:
-    """`inputs` with the middle third of every floating-point tensor's elements taken from `other`, in place.
+    """Replace, in place, the middle third of every floating-point tensor's elements with those of `other`.
 
-    Changes what a fingerprint of the first and last elements would not see.
+    Returns `inputs`. A fingerprint of the first and last elements does not see the change.
     """
     for tensor, source in zip(inputs, other, strict=True):
         if isinstance(tensor, Tensor) and isinstance(source, Tensor) and tensor.is_floating_point():
@@ -254,7 +257,7 @@ def patched(inputs: Sequence[object], other: Sequence[object]) -> tuple[object, 
 
 
 def is_whole(dtype: torch.dtype) -> bool:
-    """Tell whether a dtype has whole numbers alone; truth values are some."""
+    """Return whether a dtype holds whole numbers alone; bool does."""
     return not dtype.is_floating_point and not dtype.is_complex
 
 
@@ -265,7 +268,10 @@ def build(
     patch_seed: int | None = None,
     device: torch.device | str = "cpu",
 ) -> tuple[object, ...]:
-    """The inputs of a case and a seed; with `patch_seed`, `patched` with those of that seed. Same bits everywhere."""
+    """Return the inputs of a case and a seed; with `patch_seed`, `patched` with those of that seed.
+
+    The bits are the same in every process.
+    """
     inputs = tuple(builder(case, Generator(device).manual_seed(seed)))
     if patch_seed is None:
         return inputs

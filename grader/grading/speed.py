@@ -44,7 +44,11 @@ class SpeedResult:
 
     def is_timed(self, planned: PlannedCheck) -> bool:
         """Tell whether a check, here, is one on speed."""
-        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None and not planned.unfit
+        return (
+            isinstance(planned.check.rule, SpeedBand)
+            and self._stadium.baseline_process is not None
+            and not planned.unfit
+        )
 
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""
@@ -120,13 +124,13 @@ class SpeedResult:
             }
 
     def _gauged(self) -> Gauged:
-        assert self._stadium.anchor is not None
-        return self._stadium.anchor.gauge()
+        assert self._stadium.baseline_process is not None
+        return self._stadium.baseline_process.gauge()
 
     def _timed(self, planned: PlannedCheck, traced: dict[Case, Traced], replayer: Session) -> CheckResult:
         """Judge one check on speed."""
         started = monotonic()
-        band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
+        band, anchor, lock = planned.check.rule, self._stadium.baseline_process, self._stadium.lock
         assert isinstance(band, SpeedBand)
         assert anchor is not None
         assert lock is not None
@@ -139,7 +143,7 @@ class SpeedResult:
                     band=band,
                     traced=traced,
                     replayer=replayer,
-                    anchor=anchor,
+                    baseline_process=anchor,
                     gauged=self._gauged(),
                     uuid=self._stadium.uuid,
                     path=self._job.path,

@@ -1,4 +1,4 @@
-"""compute-sanitizer: where it is, and how it is called."""
+"""Find compute-sanitizer, and build its command line."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _LAUNCH_S = 150
 
 
 def find(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The path of compute-sanitizer, or None: in $PATH, or where the toolkit puts it."""
+    """Return the path of compute-sanitizer, or None. Looks in $PATH, and where the toolkit puts it."""
     places = os.pathsep.join([*filter(None, [environment.get("PATH")]), *_PLACES])
     found = shutil.which("compute-sanitizer", path=places)
     return str(Path(found).absolute()) if found else None
 
 
 def command(executable: str, tool: ToolName) -> tuple[str, ...]:
-    """The command line, to which the program to watch is added.
+    """Return the command line; the caller adds the program to watch.
 
-    A kernel that does wrong is ended, and the process goes on with the next call. Host backtraces would be of Python's
+    A kernel with an error is ended, and the process goes on with the next call. Host backtraces would show Python's
     interpreter; device ones lead from Triton's own functions to the learner's line.
     """
     words = [executable, "--tool", tool, "--target-processes", "all", "--launch-timeout", str(_LAUNCH_S)]

@@ -1,4 +1,4 @@
-"""What an examination found, put together: each line of code once. Data and pure functions."""
+"""An examination's findings, each line of code once. Data and pure functions."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Called:
 
     @property
     def size(self) -> int:
-        """By which the smallest of several calls is chosen."""
+        """Return a size by which the smallest of several calls is chosen."""
         return sum(value for value in self.case.values() if isinstance(value, int) and not isinstance(value, bool))
 
 
 @dataclass(frozen=True)
 class CallFinding:
-    """What one call did in one place, in words.
+    """One call's fault in one place, in words.
 
-    line and code are of the learner's file; where no line of it is known, line is 0 and `place` says what is. program:
-    the first that did it. lanes: how many lanes, threads or racing bytes.
+    line and code are of the learner's file; if no line of it is known, line is 0 and `place` tells the place. program:
+    the first with the fault. lanes: how many lanes, threads or racing bytes.
     """
 
     kind: Kind
@@ -54,9 +54,9 @@ class CallFinding:
 
 @dataclass(frozen=True)
 class ToolFinding:
-    """One place, as it showed in its smallest call, and in how many calls it showed.
+    """One faulty place, in its smallest call, with the number of calls that showed it.
 
-    call is None, and calls 0, where the report does not say in which call it was.
+    call is None, and calls 0, if the report does not say in which call it was.
     """
 
     sighting: CallFinding
@@ -66,7 +66,7 @@ class ToolFinding:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Calls of one part that could not be looked at to their end, for one reason; `call` is the first."""
+    """Calls of one part that were not examined to their end, for one reason; `call` is the first."""
 
     part: str
     status: Status
@@ -78,11 +78,11 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Examination:
-    """One submission, looked at by one means.
+    """One submission, examined by one means.
 
-    planned, looked: how many calls were to be made, and how many returned while they were looked at. silent: of those,
-    how many launched no kernel. unfollowed: how many launched kernels too large for races to be looked for. remarks:
-    what lies outside the learner's file and is no fault of it. notes: sentences on how it was done.
+    planned, looked: how many calls were planned, and how many returned while they were watched. silent: how many of the
+    returned calls launched no kernel. unfollowed: how many launched kernels too large for a search for races. remarks:
+    findings outside the learner's file that are no fault of it. notes: sentences on how it was done.
     """
 
     schema: Schema
@@ -106,7 +106,10 @@ class Examination:
 
     @property
     def exit_code(self) -> int:
-        """As of a grading: 1 for a finding or a call that died, 3 where something is not there to be looked at."""
+        """Return the exit code, as of a grading.
+
+        1: a finding, or a call that died. 3: nothing there to be examined. 0: else.
+        """
         statuses = {one.status for one in self.stopped}
         if self.findings or statuses - {"not_implemented", "invalid_submission"}:
             return 1
@@ -115,18 +118,18 @@ class Examination:
 
 @dataclass
 class Gathering:
-    """Sightings of several calls, to become findings."""
+    """A collection of several calls' findings, merged by place."""
 
     _seen: dict[tuple[object, ...], list[tuple[Called | None, CallFinding]]] = field(default_factory=dict)
 
     def add(self, call: Called | None, sightings: Iterable[CallFinding]) -> None:
-        """What one call did; None where nobody knows which."""
+        """Add the findings of one call; None for findings of an unknown call."""
         for one in sightings:
             key = (one.kind, one.line) if one.line else (one.kind, one.kernel, one.place)
             self._seen.setdefault(key, []).append((call, one))
 
     def found(self) -> tuple[ToolFinding, ...]:
-        """Each place once, by its smallest call, in the order of the file."""
+        """Return each place once, by its smallest call, in the order of the file."""
         findings = [_smallest(seen) for seen in self._seen.values()]
         return tuple(sorted(findings, key=lambda one: (one.sighting.line == 0, one.sighting.line)))
 
@@ -140,6 +143,6 @@ def _smallest(seen: Sequence[tuple[Called | None, CallFinding]]) -> ToolFinding:
 
 
 def to_json(examination: Examination) -> str:
-    """The examination as one JSON document (docs/sanitize.md)."""
+    """Return the examination as one JSON document (docs/sanitize.md)."""
     document = {**dataclasses.asdict(examination), "exit_code": examination.exit_code}
     return as_json(document)

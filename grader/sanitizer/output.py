@@ -1,5 +1,6 @@
-"""Reads what compute-sanitizer writes: memcheck, racecheck, initcheck and synccheck, of CUDA 11 to 13. Pure: text in,
-accusations out. A submission could have written such text itself; whoever shows it cleans it.
+"""Parse the report of compute-sanitizer: memcheck, racecheck, initcheck and synccheck, of CUDA 11 to 13.
+
+Pure: text in, accusations out. A submission could have written such text itself; renderers clean it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Kind = Literal["load", "store", "atomic", "race", "uninitialised", "barrier", "o
 
 @dataclass(frozen=True)
 class CodePlace:
-    """Where in the code: a kernel, and a line of a source file where the compiler noted lines."""
+    """A place in the code: a kernel, and a line of a source file if the compiler noted lines."""
 
     kernel: str = ""
     file: str = ""
@@ -45,15 +46,17 @@ class Accusation:
     hazards: int = 1
 
     def line_in(self, file: str) -> int:
-        """The line of that file nearest to where it happened; 0 where no line of it is involved."""
+        """Return the line of that file nearest to the place; 0 if no line of it is involved."""
         places = (self.place, *self.callers, *self.others)
         return next((one.line for one in places if one.file.rpartition("/")[2] == file), 0)
 
 
 @dataclass(frozen=True)
 class SanitizerReport:
-    """All that the tool wrote. summaries: of how many processes it said how many errors there were. unprinted: errors
-    beyond its limit. troubles: what it says of itself.
+    """The parsed output of the tool.
+
+    summaries: how many processes gave a summary of their errors. unprinted: errors beyond its limit. troubles: its
+    messages about itself.
     """
 
     accusations: tuple[Accusation, ...] = ()
@@ -100,7 +103,7 @@ _KINDS: dict[str, Kind] = {"read": "load", "write": "store", "atomic": "atomic"}
 
 
 def parse(text: str) -> SanitizerReport:
-    """What the tool found, and what it says of itself. Lines that are not the tool's are passed over."""
+    """Return the tool's findings and its messages about itself. Lines that are not the tool's are skipped."""
     found: list[Accusation] = []
     troubles: dict[str, None] = {}
     summaries = unprinted = 0
@@ -120,7 +123,7 @@ def parse(text: str) -> SanitizerReport:
 
 
 def _records(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """(offset, first line, indented lines behind it) of everything that stands behind the tool's bar."""
+    """Yield (offset, first line, indented lines behind it) of everything that stands behind the tool's bar."""
     offset, begun, head, details = 0, 0, "", list[str]()
     for line in text.splitlines(keepends=True):
         barred = _BAR.match(line[:_MOST_LINE].rstrip("\r\n"))
@@ -161,7 +164,7 @@ def _accusation(offset: int, head: str, details: Sequence[str]) -> Accusation | 
 
 
 def _with(plain: Accusation, detail: str) -> Accusation:
-    """The accusation with what one more line of it says."""
+    """Return the accusation with one more line of detail."""
     changed: dict[str, Any] = {}
     if detail.startswith("at "):
         changed = {"place": place(detail.removeprefix("at "))}
@@ -195,7 +198,7 @@ def _race(offset: int, head: str, first: str, details: Sequence[str]) -> Accusat
 
 
 def place(text: str) -> CodePlace:
-    """A place as the tool writes it, in the forms of its several versions."""
+    """Return a place from the tool's text, in the forms of its several versions."""
     text = re.sub(r"\[(?:0x[0-9a-fA-F]+|[\d,]+ hazards?)\]$", "", text.strip()).rstrip()
     match = _OLDER_PLACE.fullmatch(text) or _PLACE.fullmatch(text)
     if match is None:
@@ -204,7 +207,7 @@ def place(text: str) -> CodePlace:
 
 
 def _bare(kernel: str) -> str:
-    """A function's name without its parameters."""
+    """Return a function's name without its parameters."""
     return kernel.strip().partition("(")[0].strip() or kernel.strip()
 
 
@@ -213,5 +216,5 @@ def _coordinates(text: str) -> tuple[int, ...]:
 
 
 def _number(text: str) -> int:
-    """12,345 as the tool writes it. Of what cannot be a number of this tool's, what is left of it."""
+    """Return a number such as "12,345"; one too long for the tool is cut."""
     return int(text.replace(",", "")[:18] or 0)

@@ -1,5 +1,7 @@
-"""Has every planned call of a submission recorded and replayed, and keeps what was seen: by the guard in the
-interpreter, or by compute-sanitizer on a GPU. Answers do not matter here, so nothing is compared with anything.
+"""Record and replay every planned call of a submission, and collect what was seen.
+
+The guard sees it in the interpreter, or compute-sanitizer on a GPU. Answers do not matter here, so nothing is compared
+with anything.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ Heard = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SanitizeTarget:
-    """What is looked at.
+    """The submission to examine.
 
-    path is shown, source is what runs; command repeats the examination, and replay_options are those that replaying one
-    of its cases needs. has_gpu: whether a replay would use one unless told otherwise.
+    path is shown, source runs. command repeats the examination; replay_options are the options for a replay of one of
+    its cases. has_gpu: whether a replay would use a GPU unless told otherwise.
     """
 
     entry: Entry
@@ -63,16 +65,16 @@ class SanitizeTarget:
 
     @property
     def file(self) -> str:
-        """The name of the file that the submission's process keeps the source in."""
+        """Return the name of the file that the submission's process holds the source in."""
         return f"{self.entry.name}.py"
 
     @property
     def start(self) -> Start:
-        """What the submission's process is told first."""
+        """Return the first message to the submission's process."""
         return self.entry.start(self.source)
 
     def parts(self) -> list[tuple[Part, list[_Planned]]]:
-        """The planned calls of each part. Checks without cases, such as those on speed, plan none."""
+        """Return the planned calls of each part. Checks without cases, such as those on speed, plan none."""
         return [
             (part, [planned for check in checks for planned in self._calls(check)])
             for part, checks in groupby(self.plan.checks, key=lambda check: check.part)
@@ -96,7 +98,7 @@ class _Planned:
 
 @dataclass(frozen=True)
 class _Visit:
-    """A call that was made, or was not for the reason in `failure`; answered is None where there was no call."""
+    """A call that was made, or was not for the reason in `failure`; answered is None if there was no call."""
 
     called: Called
     answered: Answered | None
@@ -104,21 +106,21 @@ class _Visit:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Return what came of the call, if it was made."""
+        """Return the outcome of the call, if it was made."""
         return self.answered.outcome if self.answered else None
 
     @property
     def returned(self) -> bool:
-        """Whether the call came to its end."""
+        """Return whether the call came to its end."""
         return isinstance(self.outcome, Finished)
 
 
 def _unheard(line: str) -> None:
-    """Nobody wants to know how far the calls are."""
+    """Ignore the messages about progress."""
 
 
 def examine_by_guard(subject: SanitizeTarget, server: ForkServer, heard: Heard = _unheard) -> Examination:
-    """Every planned call in the interpreter: each access is compared with the tensor that its pointer came from."""
+    """Make every planned call in the interpreter, where the guard compares each access with its pointer's tensor."""
     gathering, limits = Gathering(), subject.entry.exercise.limits
     with (
         Session(server, subject.start, limits) as session,
@@ -147,7 +149,7 @@ def examine_by_tool(
     lock: GpuLock,
     heard: Heard = _unheard,
 ) -> Examination:
-    """Every planned call on the GPU of that lock, replayed under compute-sanitizer, which `command` starts.
+    """Make every planned call on the GPU of that lock, replayed under compute-sanitizer, which `command` starts.
 
     Raises MissingEnvironment when the tool does not start, or did not look.
     """
@@ -186,24 +188,24 @@ def examine_by_tool(
 
 @dataclass
 class _Watched:
-    """One kind of process under the tool: the calls that were made in it, and where in the report each ended."""
+    """One kind of process under the tool: its calls, and the offset in the report at which each ended."""
 
     server: TracedServer
     visits: list[_Visit] = field(default_factory=list)
     _ends: list[int] = field(default_factory=list)
 
     def add(self, visit: _Visit) -> None:
-        """Note a call that has just come to its end; what belongs to it is waited for."""
+        """Note a call that has just ended, and wait for its report."""
         self.visits.append(visit)
         self._ends.append(self.server.report.settle(_QUIET_S, _MOST_QUIET_S))
 
     def read(self) -> tuple[SanitizerReport, list[tuple[Called | None, list[Accusation]]]]:
-        """Return the report, and what it says of each call."""
+        """Return the report, and its accusations by call."""
         return _read(self.server.report.text, self._ends, self.visits)
 
 
 def _require_a_look(reports: Sequence[SanitizerReport], visits: Sequence[_Visit], tool: str) -> None:
-    """Raise MissingEnvironment if the tool said nothing of calls that came to their end, and accused nobody."""
+    """Raise MissingEnvironment if the tool accused nobody, and gave no summary of calls that ended."""
     accused = any(report.accusations for report in reports)
     if accused or (any(report.summaries for report in reports) and any(visit.returned for visit in visits)):
         return
@@ -214,7 +216,7 @@ def _require_a_look(reports: Sequence[SanitizerReport], visits: Sequence[_Visit]
 def _read(
     text: bytes, ends: Sequence[int], visits: Sequence[_Visit]
 ) -> tuple[SanitizerReport, list[tuple[Called | None, list[Accusation]]]]:
-    """The report, and its accusations by the call at whose end they had come; None for what came after the last."""
+    """Return the report, and its accusations by the call at whose end they had come; None for those after the last."""
     # Counted in characters, as the accusations' offsets are.
     pieces = [text[start:end].decode(errors="replace") for start, end in pairwise([0, *ends, len(text)])]
     bounds = list(accumulate(map(len, pieces)))
@@ -240,9 +242,9 @@ def _notes(report: SanitizerReport, *, cut: bool) -> tuple[str, ...]:
 def _visits(
     subject: SanitizeTarget, pair: Pair, own: Session, heard: Heard, lock: GpuLock | None = None
 ) -> Iterator[_Visit]:
-    """Make the planned calls, part by part. Whatever becomes of one call, the next one is made.
+    """Make the planned calls, part by part. A failure of one call does not keep the next one from being made.
 
-    own: where calls are made that cannot be replayed.
+    own: makes the calls that cannot be replayed.
     """
     session, salt = pair.session, hashlib.sha256(subject.source.encode()).hexdigest()
     broken: Failure | None = None
@@ -282,7 +284,7 @@ def _call(part: Part, recipe: Recipe) -> Call:
 
 
 def _has_ended(outcome: Outcome) -> bool:
-    """Tell whether the process that was asked is gone."""
+    """Return whether the process that made the call is gone."""
     return outcome.fatal if isinstance(outcome, Raised) else not isinstance(outcome, Finished)
 
 
@@ -293,7 +295,7 @@ _NOT_CALLED = Failure(
 
 
 def _examination(subject: SanitizeTarget, means: Means, visits: Sequence[_Visit]) -> Examination:
-    """What can be said of the calls themselves."""
+    """Return the examination without the findings."""
     returned = [visit.outcome for visit in visits if isinstance(visit.outcome, Finished)]
     return Examination(
         schema=SCHEMA,
@@ -329,7 +331,7 @@ def _unreplayed(visits: Sequence[_Visit]) -> Iterator[str]:
 
 
 def _stopped(visits: Sequence[_Visit]) -> tuple[Stopped, ...]:
-    """The calls that came to no end, by part and by how they ended."""
+    """Return the calls that did not end, by part and by kind of failure."""
     kinds: dict[tuple[str, Status, str], list[_Visit]] = {}
     for visit in visits:
         if visit.failure is not None:

@@ -1,4 +1,4 @@
-"""An examination as plain text: a verdict, what was found, and what could not be looked at."""
+"""Render an examination as plain text: findings, calls not examined to the end, and a verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _CLEAN: dict[Means, str] = {
 
 
 def render(examination: Examination, *, width: int = 100, ascii_only: bool = False) -> str:
-    """The whole result as text that ends in a newline. Commands stand on lines of their own, whatever their length."""
+    """Return the whole result as text that ends in a newline.
+
+    Commands stand on lines of their own, whatever their length.
+    """
     heading = f"{_line(examination.exercise)}: {_line(examination.title)}"
     lines = [heading, _line(examination.path), f"Looked at: {_HOW[examination.means]}."]
     for number, one in enumerate(examination.findings, 1):
@@ -98,5 +101,5 @@ def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
 
 
 def _line(text: str) -> str:
-    """A name or a sentence, whatever is in it, as one line."""
+    """Return a name or a sentence, whatever it contains, as one line."""
     return " ".join(clean(text).split())

@@ -1,4 +1,4 @@
-"""From what the guard or compute-sanitizer reports to sentences for the learner."""
+"""Turn reports of the guard or of compute-sanitizer into sentences for the learner."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BARRIER = "Threads of one program wait at different barriers: look for control 
 
 
 def sighting_of(finding: GuardFinding) -> CallFinding:
-    """One finding of the guard."""
+    """Return one finding of the guard in words."""
     cause = cause_of((finding,))
     assert cause is not None
     return CallFinding(
@@ -51,7 +51,10 @@ def sighting_of(finding: GuardFinding) -> CallFinding:
 
 
 def sightings_of(accusations: Sequence[Accusation], file: str, source: Sequence[str]) -> tuple[CallFinding, ...]:
-    """The reports of one call, each place once. `file` is the name, and `source` the lines, of the learner's file."""
+    """Return the reports of one call in words, each place once.
+
+    `file` is the name, and `source` the lines, of the learner's file.
+    """
 
     def key(one: Accusation) -> tuple[str, int, str, str, int]:
         return one.kind, one.line_in(file), one.place.kernel, one.place.file, one.place.line
@@ -84,7 +87,7 @@ def _sighting(alike: Sequence[Accusation], file: str, source: Sequence[str]) -> 
 
 
 def _told(first: Accusation, where: str, kernel: str, threads: int) -> tuple[str, str, str]:
-    """(title, text, help) of reports that are alike."""
+    """Return (title, text, help) of reports that are alike."""
     program = f"program ({', '.join(map(str, first.block))}) of {kernel}" if first.block else kernel or "the kernel"
     many = f"; {threads} threads in all" if threads > 1 else ""
     how = _ADDRESS.sub("", clean(first.how, 200))
@@ -110,7 +113,7 @@ def _told(first: Accusation, where: str, kernel: str, threads: int) -> tuple[str
 
 
 def _said(first: Accusation) -> str:
-    """The tool's own words."""
+    """Return the tool's own words."""
     return clean(first.what, 200).rstrip(".")
 
 

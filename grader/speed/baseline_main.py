@@ -1,7 +1,7 @@
-"""The anchor's own process: builds the same inputs as the submission's, runs the baselines, knows the truth.
+"""Run the baselines in a process of their own, which builds the submission's inputs and knows the truth.
 
-It is trusted, and shares nothing with the submission but the GPU. Its answers carry no tag: the grader knows what it
-asked for.
+The process is trusted, and shares nothing with the submission but the GPU. Its answers carry no tag: the grader knows
+what it asked for.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ def main(channel_fd: int) -> None:
     message, _ = receive(channel, TRUSTED_BYTES)
     begin = decode(Begin, message)
     try:
-        anchor = _Anchor(Entry(Path(begin.root), begin.name))
+        state = _State(Entry(Path(begin.root), begin.name))
     except Exception as failed:
         send(channel, dataclasses.asdict(_failure(failed)))
         return
     send(channel, {})
-    anchor.rehearse()
+    state.rehearse()
     with contextlib.suppress(Closed):
         while True:
             message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
-            send(channel, anchor.answer(message, descriptors))
+            send(channel, state.answer(message, descriptors))
 
 
 class _Baseline:
@@ -98,7 +98,7 @@ class _Baseline:
         return (*items_of(self._function(*self._values)), *(named[name] for name in self._wanted.mutates))
 
 
-class _Anchor:
+class _State:
     """The state of the process: one exercise, on one device."""
 
     def __init__(self, entry: Entry) -> None:
@@ -121,7 +121,7 @@ class _Anchor:
         self._revealed: tuple[object, tuple[Portion, ...]] | None = None
 
     def _rest(self) -> Rested:
-        """As at the beginning, but that everything is loaded. Whoever is graded next finds the device's memory free."""
+        """Return to the initial state, but keep everything loaded: the next grading finds the device's memory free."""
         self._begin()
         gc.collect()
         if self._device.type == "cuda":
@@ -129,8 +129,9 @@ class _Anchor:
         return Rested()
 
     def rehearse(self) -> None:
-        """Run every part's baseline once, at its first size: what loads at the first use is loaded before the clock
-        runs. What fails here fails again when it is asked for, and is reported then.
+        """Run every part's baseline once, at its first size: later uses load nothing while the clock runs.
+
+        A baseline that fails here fails again when it is asked for, and is reported then.
         """
         for part in self._exercise.parts:
             for band in (check.rule for check in part.checks if isinstance(check.rule, SpeedBand)):
@@ -144,7 +145,7 @@ class _Anchor:
                         run(*self._truth.inputs(recipe))
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-        """Do what a message asks for; what goes wrong is an answer as well."""
+        """Do what a message asks for. A failure is an answer as well."""
         try:
             return dataclasses.asdict(self._do(message, descriptors))
         except Exception as failed:
@@ -169,7 +170,7 @@ class _Anchor:
             case Rest.op:
                 return self._rest()
             case other:
-                raise ValueError(f"the anchor must be asked for something it knows, got {other!r}")
+                raise ValueError(f"the baseline process must be asked for something it knows, got {other!r}")
 
     def _missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
         def arguments() -> tuple[object, ...]:
@@ -207,7 +208,7 @@ class _Anchor:
         return self._functions[key]
 
     def _copy(self, part: str, recipe: Recipe) -> Callable[..., Any]:
-        """A device copy that reads and writes as many bytes together as the part must move."""
+        """Return a device copy that reads and writes, together, as many bytes as the part must move."""
         band = next(check.rule for check in self._part(part).checks if isinstance(check.rule, SpeedBand))
         count = max(1, int(evaluate(band.bytes, recipe.case)) // 16)
         source = torch.empty(count, dtype=torch.int64, device=self._device).random_()
@@ -234,7 +235,7 @@ class _Anchor:
         return Revealed(str(expected.dtype).removeprefix("torch."), portion.start, expected.value.numel())
 
     def _portion(self, wanted: Reveal) -> Portion:
-        """Return what is asked for; the portions of the latest call are kept."""
+        """Return the portion that is asked for; the portions of the latest call are cached."""
         part, key = self._part(wanted.recipe.part), (wanted.recipe, wanted.chance)
         if self._revealed is None or self._revealed[0] != key:
             self._revealed = None

@@ -1,4 +1,7 @@
-"""The anchor as the grader sees it: a trusted process on the same GPU, asked for baselines, truth and ceilings."""
+"""Start the baseline process and talk to it: a trusted process on the same GPU that answers the grader.
+
+It gives baselines, the truth, and the GPU's ceilings. No code of the submission enters it.
+"""
 
 from __future__ import annotations
 
@@ -43,20 +46,20 @@ from grader.sandbox import process
 from grader.timeline import spent
 
 _START_TIMEOUT_S = 180.0
-# A first call may compile for minutes; nothing that the anchor runs is hostile.
+# A first call may compile for minutes; nothing that the baseline process runs is hostile.
 _ANSWER_TIMEOUT_S = 300.0
 
 T = TypeVar("T")
 
 
-class AnchorFailed(GradeError):
-    """The anchor could not do what it was asked for; the message says why."""
+class BaselineProcessFailed(GradeError):
+    """The baseline process could not do what it was asked for; the message says why."""
 
 
 class BaselineProcess:
-    """Started at once, so that it loads while answers are judged; the first question waits for it.
+    """The baseline process. It starts at once, and loads while answers are judged; the first question waits for it.
 
-    Use as a context manager. Raises AnchorFailed.
+    Use as a context manager. Questions raise BaselineProcessFailed.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -79,45 +82,45 @@ class BaselineProcess:
         self._errors.close()
 
     def stop(self) -> None:
-        """End its process at once, from whichever thread; whoever waits for an answer gets AnchorFailed."""
+        """End the process at once, from any thread; a pending question raises BaselineProcessFailed."""
         self._process.kill()
 
     @property
     def is_running(self) -> bool:
-        """Whether it can still be asked."""
+        """Return whether it can still be asked."""
         return self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Return its process id."""
         return self._process.pid
 
     def missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
-        """Why baselines of a part cannot run here, by name; empty text for those that can. They are tried on a case."""
+        """Return why baselines of a part cannot run here, by name; '' for those that can. They are tried on a case."""
         return self._asked(Ask(recipe, names), Missing).missing
 
     def gauge(self) -> Gauged:
-        """The GPU's sizes and ceilings."""
+        """Return the GPU's sizes and ceilings."""
         return self._asked(Gauge(), Gauged)
 
     def rest(self) -> bool:
-        """Have it let go of what the last grading left on the device; whether it can be used for another one."""
-        with contextlib.suppress(AnchorFailed):
+        """Release what the last grading left on the device; return whether the process can serve another one."""
+        with contextlib.suppress(BaselineProcessFailed):
             if self._started:
                 self._asked(Rest(), Rested)
             return self.is_running
         return False
 
     def prepare(self, wanted: PrepareBaseline) -> Prepared:
-        """Have a baseline made ready to be timed."""
+        """Prepare a baseline for timing."""
         return self._asked(wanted, Prepared)
 
     def sample(self, wanted: Sample) -> Sampled:
-        """Have a baseline timed once."""
+        """Time a baseline once."""
         return self._asked(wanted, Sampled)
 
     def reveal(self, wanted: Reveal) -> tuple[Revealed, bytes, bytes]:
-        """Return what the truth is of, and float64 values and allowed errors of the elements that are asked for."""
+        """Return a description of the truth, and the float64 values and allowed errors of the requested elements."""
         count = wanted.count
         with _memory(2 * 8 * count) as (descriptor, memory):
             revealed = self._asked(wanted, Revealed, descriptor)
@@ -126,7 +129,7 @@ class BaselineProcess:
     def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
         with self._or_gone():
             if not self._started:
-                with spent("wait for the anchor"):
+                with spent("wait for the baseline process"):
                     self._answer(_START_TIMEOUT_S)
                 self._started = True
             send(self._channel, dataclasses.asdict(question), () if descriptor is None else (descriptor,))
@@ -139,25 +142,25 @@ class BaselineProcess:
         except (Closed, FrameError, DecodeError, OSError) as gone:
             # If it still runs, its next words would pass for the answer to another question.
             self.stop()
-            raise AnchorFailed(
-                f"the anchor must answer, but it ended: {process.last_words(self._process, self._errors)}"
+            raise BaselineProcessFailed(
+                f"the baseline process must answer, but it ended: {process.last_words(self._process, self._errors)}"
             ) from gone
 
     def _answer(self, limit_s: float) -> dict[str, Any]:
         if not select.select([self._channel], [], [], limit_s)[0]:
             # What it says after that would pass for the answer to the next question.
             self.stop()
-            raise AnchorFailed(f"the anchor must answer within {limit_s:g} s, got nothing")
+            raise BaselineProcessFailed(f"the baseline process must answer within {limit_s:g} s, got nothing")
         answer, _ = receive(self._channel, TRUSTED_BYTES)
         if answer.keys() == {"why"}:
-            raise AnchorFailed(decode(Failed, answer).why)
+            raise BaselineProcessFailed(decode(Failed, answer).why)
         return answer
 
 
 @contextlib.contextmanager
 def _memory(size: int) -> Iterator[tuple[int, mmap.mmap]]:
-    """A memory file of that size: its descriptor, and a view of it."""
-    descriptor = os.memfd_create("grade-anchor", os.MFD_CLOEXEC)
+    """Yield a memory file of that size: its descriptor, and a view of it."""
+    descriptor = os.memfd_create("grade-baselines", os.MFD_CLOEXEC)
     try:
         os.ftruncate(descriptor, max(size, 1))
         with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as memory:

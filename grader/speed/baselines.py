@@ -1,7 +1,8 @@
-"""The baselines that a submission can be compared with. An exercise writes what is its own, `<part>_<baseline>` in its
-baselines.py; what such a function needs, and how it is called, is known here.
+"""The baselines that a submission can be compared with.
 
-Runs in the anchor, a trusted process: torch, jax and the rest are imported when a baseline is first asked for.
+An exercise writes its own functions, `<part>_<baseline>` in its baselines.py; this module knows what such a function
+needs and how it is called. It runs in the trusted baseline process: torch, jax and the rest are imported when a
+baseline is first asked for.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ Function = Callable[..., Any]
 class Family:
     """One way to compute what a part asks for.
 
-    source: the exercise's function is `<part>_<source>`. wrap: how that function becomes the one that is called.
-    needs: Python modules that must be importable, and `gate` what else must hold (a sentence why not, or ""). computes:
-    whether its result is the part's. slow: takes seconds to compile, and is timed only where asked for.
+    source: the exercise's function is `<part>_<source>`. needs: Python modules that must be importable. gate: returns a
+    sentence why it cannot run, or ''. wrap: turns the exercise's function into the one that is called. computes:
+    whether its result is the part's. slow: it takes seconds to compile, and is timed only on request.
     """
 
     title: str
@@ -56,9 +57,9 @@ def _with_attention(backend: str) -> Callable[[Function], Function]:
 
 
 def _through_xla(function: Function) -> Function:
-    """The function of jax arrays as one of torch tensors that returns when the result is there.
+    """Turn a function of jax arrays into one of torch tensors that waits for its result.
 
-    XLA launches on streams of its own: its time includes the way there and back.
+    XLA launches on streams of its own: its time includes the conversion of the tensors in both directions.
     """
     import jax
     import torch
@@ -106,15 +107,15 @@ FAMILIES: Mapping[str, Family] = types.MappingProxyType(
 
 
 def title_of(name: str) -> str:
-    """A baseline's name for people."""
+    """Return a baseline's name for people."""
     return FAMILIES[name].title if name in FAMILIES else name
 
 
 def why_missing(name: str, part: str, module: types.ModuleType, arguments: Callable[[], Sequence[Any]]) -> str:
-    """Return why a baseline cannot run for this part on this machine; '' when it can.
+    """Return why a baseline cannot run for this part on this machine; '' if it can.
 
-    What it needs is looked up, and then it is called once: whether a GPU can run it, only a call tells. Those that
-    compile for seconds are only looked up. arguments: builds a small call's.
+    Its requirements are looked up, and then it is called once: only a call tells whether a GPU can run it. Slow ones
+    are only looked up. `arguments` builds the arguments of a small call.
     """
     if why := unmet(name, part, module):
         return why
@@ -123,7 +124,7 @@ def why_missing(name: str, part: str, module: types.ModuleType, arguments: Calla
 
 
 def unmet(name: str, part: str, module: types.ModuleType) -> str:
-    """Return what a baseline lacks by what is written and installed; '' where that is all there."""
+    """Return which requirement of a baseline is not written or not installed; '' if all are there."""
     family = FAMILIES.get(name)
     if family is None:
         return f"a baseline must be one of {', '.join(FAMILIES)}, got {name!r}"
@@ -143,7 +144,7 @@ def unmet(name: str, part: str, module: types.ModuleType) -> str:
 
 
 def _why_not_called(function: Function, arguments: Callable[[], Sequence[Any]]) -> str:
-    """Call a baseline once, and wait for its end: a kernel that fails says so only then."""
+    """Call a baseline once and wait for its end: a kernel's failure shows only then."""
     import torch
 
     given = arguments()
@@ -161,6 +162,9 @@ def _told(failed: Exception) -> str:
 
 
 def function_of(name: str, part: str, module: types.ModuleType) -> Function:
-    """The function to time, of the part's own arguments. For a baseline that `why_missing` finds no fault with."""
+    """Return the function to time, which takes the part's own arguments.
+
+    Only for a baseline without a reason from `why_missing`.
+    """
     family = FAMILIES[name]
     return family.wrap(getattr(module, f"{part}_{family.source}"))

@@ -1,4 +1,4 @@
-"""What the GPU reaches at best: the roofs of the roofline, and the floor under every time. Measured once per GPU."""
+"""Measure the best rates of the GPU, once per GPU: the roofs of the roofline, and the floor under every time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REPEATS = 5
 
 
 def gauge(device: torch.device) -> Gauged:
-    """The GPU's sizes and ceilings; from the cache where this very GPU was measured with this torch."""
+    """Return the GPU's sizes and ceilings; from the cache if this very GPU was measured with this torch."""
     properties = torch.cuda.get_device_properties(device)
     name = re.sub(r"[^\w.-]", "_", f"{properties.name}-{properties.uuid}-torch{torch.__version__}")
     path = _cache_folder() / f"{name}.json"
@@ -60,7 +60,7 @@ def _measure(device: torch.device) -> Gauged:
 
 
 def _rates(device: torch.device) -> dict[str, float]:
-    """The most TFLOP/s by type; without the types that this GPU, or its torch, cannot multiply."""
+    """Return the most TFLOP/s by type, without the types that this GPU, or its torch, cannot multiply."""
     rates = {}
     for name in _DTYPES:
         with contextlib.suppress(RuntimeError):
@@ -69,7 +69,7 @@ def _rates(device: torch.device) -> dict[str, float]:
 
 
 def _products(dtype: torch.dtype, device: torch.device) -> float:
-    """The most TFLOP/s over a few sizes: the largest ones run into the power limit."""
+    """Return the most TFLOP/s over a few sizes: the largest ones run into the power limit."""
     best = 0.0
     for size in (2048, 4096, 8192) if dtype.itemsize == 2 else (2048, 4096):
         a, b = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))

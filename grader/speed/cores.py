@@ -1,4 +1,4 @@
-"""Keeps the processes that a clock depends on from sharing a processor core while kernels are timed.
+"""Give the processes that a clock depends on a processor core each while kernels are timed.
 
 A process that shares its core with one that spins takes half as long again for everything, and the scheduler may leave
 it there for seconds: tens of microseconds in every round trip.
@@ -16,15 +16,15 @@ from pathlib import Path
 from grader.speed.lock import TEMPORARY, claimed_core
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
-# The submission's process and the anchor.
+# The submission's process and the baseline process.
 _TIMED = 2
 
 
 @contextmanager
 def apart(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterator[None]:
-    """This thread and the main threads of the processes each run on a core of their own, where there are enough.
+    """Run this thread and the main threads of the processes on a core each, if there are enough cores.
 
-    Of two graders that time on two GPUs, each has cores of its own. `folder` is where graders of this host meet.
+    Two graders that time on two GPUs get different cores. `folder` holds the locks that graders of this host share.
     """
     allowed = os.sched_getaffinity(0)
     cores = physical(sorted(allowed))
@@ -49,9 +49,9 @@ def apart(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterator[None]:
 
 
 def shares(count: int, topology: Path = _TOPOLOGY) -> tuple[str, ...]:
-    """The processors of each of `count` graders, "0,1,8,9": whole cores, as many for each, nobody else's.
+    """Return the processors of each of `count` graders, such as "0,1,8,9": whole cores, equally many, none shared.
 
-    Empty where one grader has all, or where a share would be too small to time in.
+    '' for each if one grader has all, or if a share would be too small to time in.
     """
     cores = _cores(sorted(os.sched_getaffinity(0)), topology)
     each = len(cores) // count
@@ -62,19 +62,19 @@ def shares(count: int, topology: Path = _TOPOLOGY) -> tuple[str, ...]:
 
 
 def stay_on(share: str) -> None:
-    """Keep this thread, and whatever it starts, to these processors, where they are still ours."""
+    """Keep this thread, and all that it starts, on these processors, as far as the process may use them."""
     processors = {int(one) for one in share.split(",") if one.isdigit()} & os.sched_getaffinity(0)
     if processors:
         os.sched_setaffinity(0, processors)
 
 
 def physical(processors: Sequence[int], topology: Path = _TOPOLOGY) -> list[int]:
-    """The first processor of every core."""
+    """Return the first processor of every core."""
     return [core[0] for core in _cores(processors, topology)]
 
 
 def _cores(processors: Sequence[int], topology: Path) -> list[list[int]]:
-    """The processors by the core that they are threads of."""
+    """Return the processors, grouped by the core that they are threads of."""
     found: dict[str, list[int]] = {}
     for processor in processors:
         siblings = topology / f"cpu{processor}" / "topology" / "thread_siblings_list"

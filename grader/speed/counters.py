@@ -1,8 +1,7 @@
-"""Nsight Compute: what the GPU itself counted while a part ran once. For `grade profile`; nothing is judged by it.
+"""Count on the GPU with Nsight Compute while a part runs once. For `grade profile`; nothing is judged by it.
 
-The call is recorded, and replayed under ncu in a process that is confined like any other. What ncu writes is text of
-its own, but the process below it could have written as well: it is read without trust, and whoever shows names cleans
-them.
+The call is recorded, and replayed under ncu in a process that is confined like any other. The report is untrusted: the
+process below ncu could have written such text too. Renderers clean the names in it.
 """
 
 from __future__ import annotations
@@ -54,27 +53,29 @@ _UNITS = _BYTES | _NANOSECONDS
 
 @dataclass(frozen=True)
 class LaunchCounters:
-    """One launch. metrics: what was counted, by ncu's names; bytes, nanoseconds, per cent, instructions."""
+    """One launch. metrics: the counts, by ncu's names; bytes, nanoseconds, per cent, instructions."""
 
     kernel: str
     metrics: dict[str, float] = field(default_factory=dict)
 
     @property
     def dram_bytes(self) -> float | None:
-        """Read and written together, if both are known."""
+        """Return the bytes read and written together, if both are known."""
         both = [self.metrics[name] for name in (READ, WRITTEN) if name in self.metrics]
         return sum(both) if len(both) == 2 else None
 
     @property
     def time_us(self) -> float | None:
-        """How long it ran, if that is known."""
+        """Return the running time in microseconds, if it is known."""
         return self.metrics[TIME] / 1e3 if TIME in self.metrics else None
 
 
 @dataclass(frozen=True)
 class Counters:
-    """One call of a part. why: why there are no counters, or empty. unreplayed: what kept the call from being replayed,
-    so that the submission's own process made it, or empty.
+    """One call of a part.
+
+    why: the reason for missing counters, or ''. unreplayed: the reason why the submission's own process made the call
+    and no replay did, or ''.
     """
 
     part: str
@@ -88,16 +89,16 @@ class Counters:
 
 
 def find(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The path of ncu, or None: in $PATH, or where NVIDIA's packages put it."""
+    """Return the path of ncu, or None. Looks in $PATH, and where NVIDIA's packages put it."""
     places = os.pathsep.join([*filter(None, [environment.get("PATH")]), *_PLACES])
     found = shutil.which("ncu", path=places)
     return str(Path(found).absolute()) if found else None
 
 
 def command(executable: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
-    """The command line, to which the program to watch is added.
+    """Return the command line; the caller adds the program to watch.
 
-    Counting waits until the program asks for it. Clocks are left as they are: a time at base clocks is nobody's. Each
+    Counting waits until the program asks for it. Clocks stay as they are: a time at base clocks tells nothing. Each
     kernel starts with empty caches, as the inputs of a timed call do.
     """
     words = [executable, "--csv", "--print-units", "base", "--metrics", ",".join(metrics)]
@@ -109,9 +110,9 @@ def command(executable: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...
 
 
 def parse(text: str) -> tuple[LaunchCounters, ...]:
-    """The launches that ncu reports in CSV, with one metric a row or all in one; whatever else it says is passed over.
+    """Return the launches that ncu reports in CSV, with one metric a row or all in one; other lines are skipped.
 
-    A value that is none ("n/a") is left out.
+    A value that is no number ("n/a") is left out.
     """
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID",')), None)
@@ -156,12 +157,12 @@ def _by_kernel(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[La
 
 
 def _bare(kernel: str) -> str:
-    """A kernel's name without its parameters, cleaned."""
+    """Return a kernel's name without its parameters, cleaned."""
     return clean(kernel.partition("(")[0].strip() or kernel.strip(), 120)
 
 
 def _value(text: str, unit: str) -> float | None:
-    """A number as ncu writes it ("1,234.5"), in base units; None for what is none."""
+    """Return a number as ncu writes it ("1,234.5"), in base units; None if it is none."""
     try:
         value = float(text.replace(",", "")) * _UNITS.get(unit.strip(), 1.0)
     except ValueError:
@@ -182,7 +183,7 @@ _KNOWN = {
 
 
 def why_not(text: str, otherwise: str = "") -> str:
-    """Why a report holds no launches, as far as it says."""
+    """Return the reason why a report holds no launches, as far as it says."""
     messages = _MESSAGE.findall(text)
     for sign, why in _KNOWN.items():
         if any(sign in message for message in messages):
@@ -193,7 +194,7 @@ def why_not(text: str, otherwise: str = "") -> str:
 
 
 def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
-    """The metrics that this GPU or this version of ncu complains about."""
+    """Return the metrics that this GPU or this version of ncu complains about."""
     messages = _MESSAGE.findall(text)
     return tuple(name for name in metrics if any(name in message for message in messages))
 
@@ -204,7 +205,10 @@ def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
 def count(
     server: ForkServer, executable: str, start: Start, limits: Limits, asked: Sequence[tuple[Part, Case, int]]
 ) -> Iterator[Counters]:
-    """Each part once, on its case, in a process of its own under ncu. The seed that counts follows from the trace."""
+    """Count each part once, on its case, in a process of its own under ncu.
+
+    The seed of the counted call follows from the trace.
+    """
     for part, case, seed in asked:
         found, text = _counted(server, command(executable), start, limits, part, case, seed)
         missing = unknown(text)
@@ -217,7 +221,7 @@ def count(
 def _counted(
     server: ForkServer, tool: tuple[str, ...], start: Start, limits: Limits, part: Part, case: Case, seed: int
 ) -> tuple[Counters, str]:
-    """The counters of one call, and all that ncu wrote."""
+    """Return the counters of one call, and all that ncu wrote."""
     words = case.words()
     answered: Answered | None = None
     why = ""
@@ -243,7 +247,7 @@ def _counted(
 
 
 def _no_end(outcome: Outcome | None) -> str:
-    """How a call ended that did not return; empty for one that did, or that never was."""
+    """Return the failure of a call that did not return; '' for one that did, or that was never made."""
     match outcome:
         case None | Finished():
             return ""

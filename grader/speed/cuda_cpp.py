@@ -1,4 +1,4 @@
-"""CUDA C++ at run time, for exercises' baselines: compiled by NVRTC and launched through torch's Python binding."""
+"""Compile CUDA C++ at run time, for exercises' baselines: by NVRTC, launched through torch's Python binding."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ _HALVES = """
 def elementwise_launcher(
     source: str, name: str, dtype: torch.dtype, elements_per_thread: int = 1
 ) -> Callable[..., None]:
-    """A launcher of the kernel `name` in `source`, called with its tensors [N] of `dtype`; the kernel gets a pointer to
-    each and N as an int: that is how the binding passes integers. In the source, SCALAR stands for the element type.
+    """Return a launcher of the kernel `name` in `source`, called with tensors [N] of `dtype`.
+
+    The kernel gets a pointer to each tensor and N as an int, which is how the binding passes integers. In the source,
+    SCALAR stands for the element type.
     """
     headers = "" if dtype == torch.float32 else _HALVES
     kernel: Any = torch.cuda._compile_kernel(headers + source.replace("SCALAR", _SCALARS[dtype]), name)

@@ -1,4 +1,4 @@
-"""From samples to numbers that a verdict can rest on: ratios of medians with bootstrap intervals. Pure functions."""
+"""Turn samples into numbers that a verdict can rest on: ratios of medians with bootstrap intervals. Pure functions."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the interval's width, relative to the estimate."""
+        """Return half the interval's width, relative to the estimate."""
         return (self.high - self.low) / 2 / self.value if self.value > 0 else float("inf")
 
 
 def median(samples: Sequence[float]) -> Interval:
-    """The median of samples, with its bootstrap interval."""
+    """Return the median of samples, with its bootstrap interval."""
     return quantile(samples, 0.5)
 
 
 def quantile(samples: Sequence[float], share: float) -> Interval:
-    """The value that a share of the samples lies below, with its bootstrap interval."""
+    """Return the value that a share of the samples lies below, with its bootstrap interval."""
     values = np.asarray(samples, dtype=np.float64)
     drawn = np.quantile(values[_resampled(len(values))], share, axis=1)
     return Interval(float(np.quantile(values, share)), *_ends(drawn))
 
 
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Interval:
-    """median(above) / median(below), with its bootstrap interval. The samples belong together pair by pair (both were
-    taken in one round), and rounds are what is drawn again.
+    """Return median(above) / median(below), with its bootstrap interval.
+
+    The samples belong together pair by pair, because each pair was taken in one round; the bootstrap draws rounds.
     """
     first, second = (np.asarray(samples, dtype=np.float64) for samples in (above, below))
     drawn = _resampled(len(first))
@@ -52,7 +53,7 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Interval
 
 
 def geometric_mean(ratios: Sequence[Interval]) -> Interval:
-    """The geometric mean of independent ratios; their relative errors add up as squares."""
+    """Return the geometric mean of independent ratios; their relative errors add up as squares."""
     values = np.log([ratio.value for ratio in ratios])
     centre = float(np.exp(values.mean()))
     below, above = (
@@ -66,14 +67,14 @@ def geometric_mean(ratios: Sequence[Interval]) -> Interval:
 
 
 def side(ratio: Interval, threshold: float) -> Literal["above", "below", "undecided"]:
-    """On which side of a threshold a ratio lies, where its interval clears it."""
+    """Return on which side of a threshold a ratio lies, if its interval clears the threshold."""
     if ratio.low >= threshold:
         return "above"
     return "below" if ratio.high < threshold else "undecided"
 
 
 def share(ratio: float, floor: float, full: float) -> float:
-    """The share of the points that a ratio is worth: 0 up to `floor`, 1 from `full` on, linear between."""
+    """Return the share of the points for a ratio: 0 up to `floor`, 1 from `full` on, linear between."""
     return min(1.0, max(0.0, (ratio - floor) / (full - floor)))
 
 

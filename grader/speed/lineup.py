@@ -1,4 +1,4 @@
-"""Which baseline a speed check is measured against on this machine, and which are shown beside it. Pure."""
+"""Choose the baseline that a speed check is measured against on this machine, and those shown beside it. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _SLOW = "not timed: takes seconds to compile (grade … --all-baselines times it
 
 @dataclass(frozen=True)
 class Lineup:
-    """baseline: what the check is measured against, '' where nothing of its chain can run. beside: the others that run.
-    missing: by name, in the order of the card, why a baseline does not run; '' for those that do. note: a sentence
-    where the baseline is not the specification's own, and where there is none.
+    """The baselines of one speed check on this machine.
+
+    baseline: the one that decides the points, '' if nothing of its chain can run. beside: the others that run. missing:
+    by name, in the order of the card, the reason why a baseline does not run; '' for those that do. note: a sentence if
+    the baseline is not the specification's first choice, or if there is none.
     """
 
     baseline: str
@@ -38,13 +40,15 @@ def asked(band: SpeedBand) -> tuple[str, ...]:
 
 
 def smallest(band: SpeedBand) -> Case:
-    """Return the timed size that moves the fewest bytes: the one on which a baseline is tried."""
+    """Return the timed size that moves the fewest bytes: baselines are tried on it."""
     return min(band.suite.named, key=lambda case: evaluate(band.bytes, case))
 
 
 def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: bool = False) -> Lineup:
-    """Choose from what was found out about the baselines of `asked`: why each cannot run, '' for those that can. slow:
-    whether those that take seconds to compile are timed beside the others.
+    """Choose among the baselines of `asked`.
+
+    missing: why each cannot run, '' for those that can. slow: whether those that take seconds to compile are timed
+    beside the others.
     """
     chain = (band.baseline, *band.fallbacks)
     place = next((place for place, name in enumerate(chain) if not missing[name]), None)

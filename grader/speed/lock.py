@@ -1,7 +1,7 @@
-"""Who may use a GPU when: judging answers shares it, timing has it alone; and whose a processor core is meanwhile.
+"""Share the GPU among graders: judging answers shares it, timing has it alone. Processor cores are claimed here too.
 
-Locks hold across processes and users. Two files per GPU: whoever times closes the door, so that nobody new comes in,
-and then waits until the room is empty. The operating system releases the locks of a process that dies.
+Locks hold across processes and users. There are two files per GPU: a timing grader closes the door, so that nobody new
+comes in, and then waits until the room is empty. The operating system releases the locks of a process that dies.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class GpuLock:
 
 @contextmanager
 def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
-    """Whether that processor core is ours while the block runs: no other grader that asks gets it."""
+    """Claim a processor core while the block runs; yield whether this grader has it.
+
+    No other grader that asks gets the core meanwhile.
+    """
     try:
         descriptor = _opened(folder / f"grade-core-{number}")
     except (GradeError, OSError):
@@ -77,7 +80,7 @@ def _locked(path: Path, kind: int, after: Path | None = None) -> Iterator[None]:
 
 
 def _take(descriptor: int, kind: int, path: Path) -> None:
-    """Wait for the lock, but not for ever: whoever can open the file can hold it. Raises GradeError."""
+    """Wait for the lock, but not for ever: any process that can open the file can hold it. Raises GradeError."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -91,7 +94,7 @@ def _take(descriptor: int, kind: int, path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """The file, made for everybody where there is none; never through a link or a pipe that somebody laid there."""
+    """Return a descriptor of the file, made for everybody if there is none; never through a link or a pipe."""
     careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | careful, 0o666)

@@ -1,4 +1,4 @@
-"""The GPU's clocks, temperature, power and reasons for slowing down, read by a thread while kernels are timed."""
+"""Read the GPU's clocks, temperature, power and reasons for slowing down, in a thread, while kernels are timed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SLOWING = {
 
 @dataclass
 class Readings:
-    """What was read so far."""
+    """All readings so far."""
 
     sm_mhz: list[float] = field(default_factory=list)
     memory_mhz: list[float] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Readings:
     throttled: set[str] = field(default_factory=set)
 
     def state(self) -> GpuState | None:
-        """The readings as the record holds them; None without any."""
+        """Return the readings as the record holds them; None without any."""
         if not self.power_w:
             return None
         return GpuState(

@@ -1,8 +1,8 @@
-"""How long a call should take on a GPU: what was counted in the interpreter, scaled to a size, under the GPU's roofs.
+"""Predict the time of a call on a GPU: interpreter counts, scaled to a size, under the GPU's roofs.
 
     time = launches × launch + max(DRAM bytes / bandwidth, operations / rate)
 
-A roofline and no simulation: how well it does, and where it must fail, stands in docs/efficiency.md.
+This is a roofline and no simulation: docs/efficiency.md says how well it does, and where it must fail.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALIKE = 0.05
 
 @dataclass(frozen=True)
 class Roofs:
-    """What a GPU can be expected to reach: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch.
+    """The rates to expect of a GPU: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch.
 
     lacks: types that it does not compute in; nothing is predicted for these.
     """
@@ -47,30 +47,33 @@ class Roofs:
     lacks: tuple[str, ...] = ()
 
     def rate(self, dtype: str) -> float:
-        """TFLOP/s with this type; of an unknown one, no more than the fastest."""
+        """Return the TFLOP/s with this type; for an unknown type, the fastest rate."""
         return self.tflops.get(dtype) or max(self.tflops.values(), default=0.0)
 
 
 def published(gpu: Gpu, architecture: Architecture) -> Roofs:
-    """A GPU on paper, less what nobody reaches of it. Without tensor cores for Triton, all runs on the CUDA cores."""
+    """Return the roofs of a GPU on paper, less an assumed loss.
+
+    Without tensor cores for Triton, everything runs on the CUDA cores.
+    """
     cores = {"float32": gpu.tflops["float32"] * CORE_SHARE}
     tensor = {name: rate * TENSOR_SHARE for name, rate in gpu.tflops.items() if architecture.triton_tensor_cores}
     return Roofs(gpu.name, gpu.dram_tbps * DRAM_SHARE, {**tensor, **cores}, "published", lacks=architecture.lacks)
 
 
 def measured(gpu: str, ceilings: Ceilings) -> Roofs:
-    """A GPU whose ceilings were measured: nothing is taken off."""
+    """Return the roofs of a GPU whose ceilings were measured: nothing is taken off."""
     return Roofs(gpu, ceilings.copy_tbps, dict(ceilings.tflops), "measured")
 
 
 def predict(
     roofs: Roofs, band: SpeedBand, case: Mapping[str, Value], words: str, counted: Sequence[Work]
 ) -> Prediction | None:
-    """The time of one size from what was counted on other cases; None where that tells nothing about it, and where the
-    GPU does not compute in the size's type.
+    """Return the time of one size from counts on other cases.
 
-    The DRAM bytes exceed what the size needs as the unique bytes of the counted case exceed what that one needs; the
-    operations are those that the size needs.
+    None if no counted case is usable, or if the GPU does not compute in the size's type. The DRAM bytes are the size's
+    compulsory bytes, scaled by the counted case's unique bytes over its compulsory bytes. The operations are those that
+    the size needs.
     """
     work = _nearest(band, case, counted)
     if work is None or case.get("dtype") in roofs.lacks:
@@ -102,9 +105,10 @@ def predict(
 
 
 def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
-    """The largest counted case of the size's type, or of any: what it moves beyond its inputs and results weighs least.
+    """Return the largest counted case of the size's type, or of any type.
 
-    Cases that the band's formula does not know, and calls without a launch, tell nothing.
+    In the largest case, bytes beyond inputs and results weigh least. Cases that the band's formula does not know, and
+    calls without a launch, are not used.
     """
     needed = [(work, _value(band.bytes, work.case)) for work in counted if work.launches and work.unique_bytes]
     usable = [(work, nbytes) for work, nbytes in needed if nbytes > 0]
@@ -114,7 +118,7 @@ def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]
 
 
 def _value(formula: str, case: Mapping[str, Value]) -> float:
-    """The formula's value, 0 for a case that it does not know."""
+    """Return the formula's value, 0 for a case that it does not know."""
     try:
         return evaluate(formula, case)
     except SpecError:
@@ -122,7 +126,7 @@ def _value(formula: str, case: Mapping[str, Value]) -> float:
 
 
 def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]:
-    """A few sizes of the suite on every GPU that is known by name, size by size from the shortest to the longest."""
+    """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
     gpus = [published(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
     by_case = {case: predict(gpus[0], band, case, case.words(), counted) for case in band.suite.named}
     told: dict[Case, float] = {}
@@ -140,14 +144,17 @@ def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]
 
 
 def _spread(count: int) -> list[int]:
-    """At most a few places of so many, the first and the last among them."""
+    """Return at most a few places of so many, the first and the last among them."""
     if count <= _FEW:
         return list(range(count))
     return [round(i * (count - 1) / (_FEW - 1)) for i in range(_FEW)]
 
 
 def beside_measured(gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work]) -> tuple[Prediction, ...]:
-    """Every size by the ceilings of the very GPU, with the measured time: a graph's, where launches ruled the other."""
+    """Return a prediction for every size by the ceilings of the very GPU, with the measured time.
+
+    If a size was timed by both methods, the graph's time counts.
+    """
     if speed.ceilings is None:
         return ()
     roofs = measured(gpu, speed.ceilings)

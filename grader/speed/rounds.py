@@ -1,4 +1,4 @@
-"""One timed case: the submission's replay and the baselines take turns in random order, round after round.
+"""Time one case in interleaved rounds: the submission's replay and the baselines take turns in random order.
 
 A round has a seed of its own, drawn when it begins; every contender gets the inputs of that seed. In every round sums
 of the submission's outputs, under random signs, are compared with those of a baseline. In one round, drawn by chance
@@ -33,7 +33,7 @@ from grader.record import clean
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed import verify
-from grader.speed.baseline_process import AnchorFailed, BaselineProcess
+from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.cores import apart
 from grader.speed.verify import CannotBeTimed
 from grader.timeline import spent
@@ -56,7 +56,7 @@ _CHANCE = random.SystemRandom()
 
 @dataclass(frozen=True)
 class TimedCase:
-    """A part at one size, timed by one method; traces: what the submission does there (grader.sandbox.pair)."""
+    """A part at one size, timed by one method. traces: the submission's recorded calls there (grader.sandbox.pair)."""
 
     part: Part
     case: Case
@@ -69,7 +69,7 @@ class TimedCase:
         return Recipe(self.part.name, dict(self.case), seed)
 
     def prepare(self) -> Prepare:
-        """Return what the replayer is asked first."""
+        """Return the first message to the replayer."""
         part = self.part
         call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
         traces = tuple(told.message for told in self.traces)
@@ -77,7 +77,7 @@ class TimedCase:
         return Prepare(call, traces, self.method, self.cover_bytes, untried)
 
     def prepare_baseline(self, name: str) -> PrepareBaseline:
-        """Return what the baselines' process is asked first."""
+        """Return the first message to the baseline process about this case."""
         part = self.part
         return PrepareBaseline(name, self.recipe(0), part.arguments, part.mutates, self.method, self.cover_bytes)
 
@@ -109,7 +109,7 @@ class NotCapturable(Exception):
 
 
 class Untimed(Exception):
-    """A call was recorded and cannot be replayed, which is no fault of its author's; the message says why."""
+    """A recorded call cannot be replayed, which is not the submission's fault; the message says why."""
 
 
 class Exposed(Exception):
@@ -120,14 +120,14 @@ class Exposed(Exception):
 class Rounds:
     """The contenders at one size.
 
-    path: the submission's file, for messages. baseline: what the points are measured against. beside: what is shown as
-    well. witness: the baseline whose outputs the submission's are compared with, if one of them computes what the part
-    asks for.
+    path: the submission's file, for messages. baseline: the one that decides the points. beside: those that are shown
+    as well. witness: the baseline whose outputs are compared with the submission's, if one computes what the part asks
+    for.
     """
 
     timed: TimedCase
     replayer: Session
-    anchor: BaselineProcess
+    baseline_process: BaselineProcess
     path: str
     baseline: str
     beside: tuple[str, ...] = ()
@@ -146,10 +146,10 @@ class Rounds:
     ) -> Samples:
         """Take samples until there are enough, or until the budget is spent.
 
-        hidden: a stream's launches must hide behind the cover. Raises Refused, NotCapturable, and Exposed where they
-        cannot.
+        hidden: a stream's launches must hide behind the cover; Exposed is raised if they do not. Raises CannotBeTimed,
+        Untimed, NotCapturable, and BaselineProcessFailed.
         """
-        with apart([pid for pid in (self.replayer.pid, self.anchor.pid) if pid]):
+        with apart([pid for pid in (self.replayer.pid, self.baseline_process.pid) if pid]):
             with spent("prepare what is timed, and its baselines"):
                 self._prepare()
             exposed = sum(self._round(self._needed(), counts=False) for _ in range(_WARM_UPS))
@@ -174,8 +174,8 @@ class Rounds:
             self.samples.choices = prepared.choices
         for name in self._names():
             try:
-                self.anchor.prepare(self.timed.prepare_baseline(name))
-            except AnchorFailed as failed:
+                self.baseline_process.prepare(self.timed.prepare_baseline(name))
+            except BaselineProcessFailed as failed:
                 self._drop(name, failed)
 
     def _raise_of(self, outcome: object) -> None:
@@ -190,9 +190,9 @@ class Rounds:
         failure = why_not_finished(outcome, self.path)  # type: ignore[arg-type]
         raise CannotBeTimed(verify.at(self.timed.case, failure))
 
-    def _drop(self, name: str, failed: AnchorFailed) -> None:
+    def _drop(self, name: str, failed: BaselineProcessFailed) -> None:
         if name == self.baseline:
-            if self.timed.method == "graph" and self.anchor.is_running:
+            if self.timed.method == "graph" and self.baseline_process.is_running:
                 raise NotCapturable from failed
             raise failed
         self.samples.dropped[name] = str(failed)
@@ -203,7 +203,7 @@ class Rounds:
         return [name for name in names if name not in self.samples.dropped]
 
     def _needed(self) -> list[str]:
-        """Return the baselines that are not only shown."""
+        """Return the baselines that the verdict needs."""
         return [name for name in self._names() if name in (self.baseline, self.witness)]
 
     def _running(self) -> list[str]:
@@ -218,7 +218,10 @@ class Rounds:
         return len(had_us) >= _BESIDE_ROUNDS or (len(had_us) >= _BESIDE_LEAST and sum(had_us) > _BESIDE_US)
 
     def _round(self, baselines: Sequence[str], *, counts: bool = True, looked_at: bool = False) -> bool:
-        """Take one sample of each, in random order; tell whether the device waited for the host in one that counts."""
+        """Take one sample of each in random order; return whether the device waited for the host.
+
+        Only the submission and the deciding baseline count for that.
+        """
         seed = _CHANCE.getrandbits(62)
         order = ["", *baselines]
         _CHANCE.shuffle(order)
@@ -245,13 +248,13 @@ class Rounds:
 
     def _sample_of(self, name: str, seed: int) -> Sampled | None:
         try:
-            return self.anchor.sample(Sample(seed, name))
-        except AnchorFailed as failed:
+            return self.baseline_process.sample(Sample(seed, name))
+        except BaselineProcessFailed as failed:
             self._drop(name, failed)
             return None
 
     def _verify(self, seed: int, taken: dict[str, tuple[TimingSample, Sampled]], *, looked_at: bool) -> None:
-        """Compare what the submission's sample left with a baseline's, or with the oracle. Raises Refused."""
+        """Compare the submission's outputs with a baseline's, or with the oracle. Raises CannotBeTimed."""
         own = taken[""][1]
         if own.changed:
             raise CannotBeTimed(verify.changed(self.timed.case, own.changed))
@@ -260,7 +263,7 @@ class Rounds:
             with spent("compare a timed sample with the oracle"):
                 verify.compare_with_oracle(
                     self.replayer,
-                    self.anchor,
+                    self.baseline_process,
                     self.timed.part,
                     self.timed.case,
                     self.timed.recipe(seed),

@@ -1,4 +1,4 @@
-"""Where speed is judged: the GPU's lock, and the trusted process that runs the baselines there."""
+"""Provide what timing needs on this machine: the GPU's lock, and the baseline process."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from grader.speed.lock import GpuLock
 
 @dataclass(frozen=True)
 class TimingSetup:
-    """A GPU on which a submission is graded. No lock: there is none; no anchor: nothing is timed."""
+    """The GPU that a submission is graded on. lock: None without a GPU. baseline_process: None if nothing is timed."""
 
-    anchor: BaselineProcess | None
+    baseline_process: BaselineProcess | None
     lock: GpuLock | None
     uuid: str
 
 
 @contextmanager
-def opened(entry: Entry, uuid: str, anchor: BaselineProcess | None, *, timed: bool) -> Iterator[TimingSetup]:
-    """Open the stadium on the GPU of that UUID (empty: there is none). `anchor` is one that runs already."""
+def opened(entry: Entry, uuid: str, baseline_process: BaselineProcess | None, *, timed: bool) -> Iterator[TimingSetup]:
+    """Yield the timing setup of the GPU with that UUID ('': there is none).
+
+    `baseline_process` is one that runs already; without it, one is started if something is timed.
+    """
     if not uuid:
         yield TimingSetup(None, None, "")
     elif not timed:
         yield TimingSetup(None, GpuLock(uuid), uuid)
     else:
-        with nullcontext(anchor) if anchor else BaselineProcess(entry) as running:
+        with nullcontext(baseline_process) if baseline_process else BaselineProcess(entry) as running:
             yield TimingSetup(running, GpuLock(uuid), uuid)

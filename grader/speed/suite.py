@@ -1,4 +1,4 @@
-"""From the samples at every size to a check's verdict: ratio, interval, share of the points."""
+"""Judge a speed check from the samples at every size: ratio, interval, share of the points."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ Traced = tuple[RecordedAnswer, ...] | Raised | Unanswered
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a speed check comes to: a failure, or the share of the points earned; and all that was measured."""
+    """The result of a speed check: a failure, or the share of the points earned; and all that was measured."""
 
     speed: Speed | None
     failure: Failure | None = None
@@ -94,16 +94,17 @@ def _undisturbed() -> Iterator[None]:
 
 @dataclass
 class Suite:
-    """A part's speed check on this machine. traced: what the submission does at each size; its process has ended.
+    """A part's speed check on this machine.
 
-    slow_baselines: whether those that compile for seconds take part.
+    traced: the submission's recorded calls at each size; its process has ended. slow_baselines: whether baselines that
+    compile for seconds take part.
     """
 
     part: Part
     band: SpeedBand
     traced: Mapping[Case, Traced]
     replayer: Session
-    anchor: BaselineProcess
+    baseline_process: BaselineProcess
     gauged: Gauged
     uuid: str
     path: str
@@ -114,7 +115,7 @@ class Suite:
     _slow_from: dict[str, float] = field(default_factory=dict)
 
     def judge(self) -> Verdict:
-        """Time every size. The GPU must be ours alone meanwhile (grader.speed.lock)."""
+        """Time every size. This grader must hold the GPU alone meanwhile (grader.speed.lock)."""
         chosen = self._lineup()
         self._missing = dict(chosen.missing)
         if not chosen.baseline:
@@ -152,7 +153,7 @@ class Suite:
         return [case for case in self.band.suite.named if fits(self.band, case, self.gauged)]
 
     def _untold(self) -> str:
-        """Return what could not be recorded at some size; '' where all could."""
+        """Return the name and line of the first thing that could not be recorded; '' if there is none."""
         for traced in self.traced.values():
             for told in traced if isinstance(traced, tuple) else ():
                 if told.untold:
@@ -164,9 +165,9 @@ class Suite:
         return min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
 
     def _lineup(self) -> Lineup:
-        """Who takes part, found out on the smallest size."""
+        """Return the baselines that take part, tried on the smallest size."""
         recipe = Recipe(self.part.name, dict(smallest(self.band)), _TRIAL_SEED)
-        missing = self.anchor.missing(recipe, asked(self.band))
+        missing = self.baseline_process.missing(recipe, asked(self.band))
         return lineup(self.band, missing, slow=self.slow_baselines)
 
     def _timed(self, case: Case) -> SizeTiming:
@@ -181,7 +182,7 @@ class Suite:
                 return self._by(TimedCase(self.part, case, "stream", self._cover_bytes, traces), hidden=False)
 
     def _traces(self, case: Case) -> tuple[RecordedAnswer, ...]:
-        """Return what the submission does at one size. Raises Refused where that cannot be timed."""
+        """Return the submission's recorded calls at one size. Raises CannotBeTimed if they cannot be timed."""
         traced = self.traced[case]
         if not isinstance(traced, tuple):
             raise CannotBeTimed(why_not_finished(traced, self.path))
@@ -218,7 +219,7 @@ class Suite:
         return Rounds(
             timed=timed,
             replayer=self.replayer,
-            anchor=self.anchor,
+            baseline_process=self.baseline_process,
             path=self.path,
             baseline=self.band.baseline,
             beside=tuple(name for name in running if name != self.band.baseline and can_take_part(name)),
@@ -243,7 +244,7 @@ class Suite:
         return self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
 
     def _doubt(self, ratio: Interval) -> float:
-        """The share of the points that a ratio's interval leaves open."""
+        """Return the share of the points that a ratio's interval leaves open."""
         worth = [share(end, self.band.floor, self.band.full) for end in (ratio.low, ratio.high)]
         return worth[1] - worth[0]
 
@@ -330,7 +331,7 @@ def _returned_argument(trace: Trace) -> str:
 
 
 def fits(band: SpeedBand, case: Case, gauged: Gauged) -> bool:
-    """Tell whether a GPU has memory for a size: inputs, outputs, and the truth with its variants."""
+    """Return whether a GPU has memory for a size: inputs, outputs, and the truth with its variants."""
     return evaluate(band.bytes, case) * _MEMORY_FACTOR <= gauged.memory_bytes
 
 
@@ -365,7 +366,7 @@ def _contender(name: str, taken: Sequence[TimingSample], base: Sequence[TimingSa
 
 
 def _tidy(value: float) -> float:
-    """Five digits are more than any clock here knows."""
+    """Round to five digits, more than any clock here knows."""
     return float(f"{value:.5g}")
 
 

@@ -1,4 +1,4 @@
-"""What an autotuned launch chose from, in words: the table of its configurations."""
+"""Describe the configurations of an autotuned launch in words, as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ROWS = 64
 
 
 def tuned(trace: Trace, choices: Sequence[TunedChoice]) -> tuple[Tuned, ...]:
-    """Return a table for every choice that fits one of the trace's."""
+    """Return a table for every choice that matches one of the trace's."""
     steps = [step for step in trace.steps if isinstance(step, Choose)]
     pairs = zip(steps, choices, strict=False)
     return tuple(_table(trace, step, choice) for step, choice in pairs if _belongs(step, choice))

@@ -1,4 +1,4 @@
-"""What timed samples are compared with, and the verdicts on what is found."""
+"""Compare timed samples with a baseline or the oracle, and write the verdicts on what is found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CannotBeTimed(Exception):
 
 
 def alike(own: Sampled, other: Sampled) -> bool:
-    """Tell whether the outputs of two samples on the same inputs are about the same, in every piece."""
+    """Return whether the outputs of two samples on the same inputs are about the same, in every piece."""
     lengths = [[len(one) for one in sums] for sums in (own.projections, own.scales, other.projections, other.scales)]
     if any(one != lengths[0] for one in lengths):
         return False
@@ -46,7 +46,7 @@ def alike(own: Sampled, other: Sampled) -> bool:
 
 
 def _is_near(own: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Compare projection and scale of a piece with another's; one of the other's that is not finite tells nothing."""
+    """Return whether a piece's (projection, scale) is near another's; a non-finite other decides nothing."""
     (mine, my_scale), (theirs, scale) = own, other
     return scale < 0 or (my_scale >= 0 and abs(mine - theirs) <= _LOOSE * scale)
 
@@ -56,15 +56,15 @@ def _flat(pieces: Sequence[Sequence[float]]) -> list[float]:
 
 
 def compare_with_oracle(
-    replayer: Session, anchor: BaselineProcess, part: Part, case: Case, recipe: Recipe, *, whole: bool
+    replayer: Session, baseline_process: BaselineProcess, part: Part, case: Case, recipe: Recipe, *, whole: bool
 ) -> None:
-    """Compare stretches of the latest sample's outputs with the truth of its inputs. Raises Refused.
+    """Compare stretches of the latest sample's outputs with the truth of its inputs. Raises CannotBeTimed.
 
     whole: as many stretches as it takes to see all of an output, up to a bound; else of a portion drawn by chance.
     """
     chance = None if whole else _CHANCE.random()
     for place, name in enumerate((*part.outputs, *part.mutates)):
-        about, *_ = anchor.reveal(Reveal(recipe, place, 0, 0, chance))
+        about, *_ = baseline_process.reveal(Reveal(recipe, place, 0, 0, chance))
         dtype = _dtype_of(about)
         for first, count in _stretches(about.elements, whole=whole):
             raw = replayer.show(Show(place, (about.start + first) * dtype.itemsize, count * dtype.itemsize))
@@ -72,7 +72,7 @@ def compare_with_oracle(
                 raise CannotBeTimed(
                     _failure("wrong_form", "A timed call returned something else", case, f"{name} was missing")
                 )
-            _, values, allowed = anchor.reveal(Reveal(recipe, place, first, count, chance))
+            _, values, allowed = baseline_process.reveal(Reveal(recipe, place, first, count, chance))
             got = torch.frombuffer(bytearray(raw), dtype=dtype)
             _require_true(got, name, dtype, values, allowed, case)
 
@@ -143,7 +143,7 @@ def aliased(case: Case, name: str) -> Failure:
 
 
 def hidden(claimed_us: float, hidden_us: float) -> str:
-    """Return what is noted where the grader's own clock saw more time pass than the events say."""
+    """Return the note for a size at which the grader's own clock saw more time pass than the events say."""
     counted = claimed_us + hidden_us
     return f"the GPU's events say {claimed_us:.1f} µs, the grader's own clock at least {counted:.1f} µs: that counts"
 

@@ -1,4 +1,4 @@
-"""What ex_15 is timed against: `<part>_<baseline>`, with the part's own arguments, run in a trusted process."""
+"""Baselines of ex_15: `<part>_<baseline>`, with the part's own arguments, run in a trusted process."""
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ def vector_add_torch_eager(x: Tensor, y: Tensor) -> Tensor:
 
 
 def vector_add_cuda_cpp(x: Tensor, y: Tensor) -> Tensor:
-    """The same in CUDA C++, compiled at run time and launched through its Python binding."""
+    """Add in CUDA C++, compiled at run time and launched through its Python binding."""
     z = torch.empty_like(x)
     elementwise_launcher(VECTOR_ADD_CUDA, "vector_add", x.dtype, elements_per_thread=4)(x, y, z)
     return z

@@ -11,13 +11,13 @@ STARTS = (1, 3, 7, 0, 8)
 
 
 def _start(case: Mapping[str, object], place: int) -> int:
-    """The element that the vector at this place among the arguments starts at."""
+    """Return the element that the vector at this place among the arguments starts at."""
     first = int(case["offset"])
     return STARTS[(STARTS.index(first) + place) % len(STARTS)] if first else 0
 
 
 def _vector(case: Mapping[str, object], generator: Generator, place: int = 0, family: object = None) -> Tensor:
-    """A vector [N] of the case's dtype and values; no two of a call start at the same element of their memory."""
+    """Return a vector [N] of the case's dtype and values; no two of a call start at the same element of memory."""
     drawn = values(family or case["values"], (int(case["N"]),), dtype_of(case["dtype"]), generator)
     return starting_at(drawn, _start(case, place))
 

@@ -30,7 +30,7 @@ def vector_add(x: Tensor, y: Tensor) -> Tensor:
 
 
 def vector_add_honest(x: Tensor, y: Tensor) -> Iterator[Tensor]:
-    """Added in float32, rounded once."""
+    """Add in float32, and round once."""
     yield (x.float() + y.float()).to(x.dtype)
 
 
@@ -68,7 +68,7 @@ def row_softmax_honest(x: Tensor) -> Iterator[Tensor]:
 
 
 def global_sum(x: Tensor) -> Tensor:
-    """The sum of [N], a scalar []."""
+    """Return the sum of [N], a scalar []."""
     return x.sum()
 
 
@@ -84,7 +84,7 @@ def global_sum_honest(x: Tensor) -> Iterator[Tensor]:
 
 
 def _one_after_another(x: Tensor) -> Tensor:
-    """The float32 sum of [N] in that very order; torch's own cumulative sums are kept in float64.
+    """Return the float32 sum of [N] in that very order; torch's own cumulative sums are held in float64.
 
     On a GPU there is no such order: there the cumulative sum runs in as many lanes as the device has, and errs far
     less than atomic additions to one number do. So the CPU adds up what does not take it long.
@@ -99,25 +99,25 @@ def _one_after_another(x: Tensor) -> Tensor:
 
 
 def vector_add_portion(chance: float, x: Tensor, y: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
-    """A stretch of the vectors; where it begins."""
+    """Return a stretch of the vectors, and its start."""
     some = _stretch(chance, x)
     return (x[some], y[some]), (some.start,)
 
 
 def fused_multiply_add_portion(chance: float, x: Tensor, y: Tensor, z: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
-    """A stretch of the vectors; where it begins."""
+    """Return a stretch of the vectors, and its start."""
     some = _stretch(chance, x)
     return (x[some], y[some], z[some]), (some.start,)
 
 
 def row_softmax_portion(chance: float, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
-    """Some rows; where they begin."""
+    """Return some rows, and their start."""
     rows = _stretch(chance, x)
     return (x[rows],), (rows.start * x.shape[1],)
 
 
 def _stretch(chance: float, x: Tensor) -> slice:
-    """A stretch of the first axis that holds a million elements, or all of them."""
+    """Return a stretch of the first axis that holds a million elements, or all of them."""
     count = min(x.shape[0], max(1, ELEMENTS_OF_A_PORTION // (x.numel() // max(1, x.shape[0]) or 1)))
     first = int(chance * (x.shape[0] - count + 1))
     return slice(first, first + count)
@@ -144,13 +144,13 @@ def fused_multiply_add_mistakes(x: Tensor, y: Tensor, z: Tensor) -> Iterator[Mis
 
 
 def fused_multiply_add_roundings(x: Tensor, y: Tensor, z: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """The product in the inputs' dtype."""
+    """Yield the product in the inputs' dtype."""
     if x.dtype != torch.float32:
         yield "rounded_intermediate", (x * y + z.float()).to(x.dtype)
 
 
 def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
-    """What is done to a row, and to which rows."""
+    """Yield mistakes in a row, and in which rows are computed."""
     top = x.amax(dim=1, keepdim=True)
     powers = torch.exp(x - top)
     total = powers.sum(dim=1, keepdim=True)
@@ -244,7 +244,7 @@ def global_sum_mistakes(x: Tensor) -> Iterator[Mistake]:
 
 
 def global_sum_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Sums of blocks in the inputs' dtype, and all of the sum."""
+    """Yield sums of blocks in the inputs' dtype, and all of the sum."""
     if x.dtype != torch.float32:
         for block in BLOCKS:
             filled = torch.nn.functional.pad(x, (0, -x.numel() % block)).view(-1, block)

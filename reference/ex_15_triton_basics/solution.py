@@ -99,7 +99,7 @@ def row_softmax(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def global_sum_kernel(x_ptr, s_ptr, n_elements, STEPS: tl.constexpr, BLOCK: tl.constexpr):
-    """Adds the sum of STEPS consecutive blocks to s; 1 element moved per element."""
+    """Add the sum of STEPS consecutive blocks to s; 1 element moved per element."""
     start = tl.program_id(0).to(tl.int64) * (STEPS * BLOCK)
     sums = tl.zeros((BLOCK,), dtype=tl.float32)
     for step in range(STEPS):

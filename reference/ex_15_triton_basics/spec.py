@@ -53,14 +53,14 @@ TAILS = (
 
 
 def vectors(values: tuple[str, ...], *, length: Size = RAGGED, offsets: tuple[int, ...] = (0,)) -> Space:
-    """Vectors of one length, dtype, family of values and starting element."""
+    """Return vectors of one length, dtype, family of values and starting element."""
     return Space({"N": length, "dtype": FLOATS, "values": Choice(values), "offset": Choice(offsets)})
 
 
 def suite(*lengths: int, halves: int) -> Cases:
-    """The sizes at which a vector part is timed: float32 of these lengths, and 2-byte types of one.
+    """Return the sizes at which a vector part is timed: float32 of these lengths, and 2-byte types of one.
 
-    All are multiples of 16, as accesses of 2-byte types are not 16 bytes wide otherwise.
+    All are multiples of 16: accesses of 2-byte types are 16 bytes wide only then.
     """
     named: list[dict[str, Value]] = [{"N": length} for length in lengths]
     named += [{"N": halves, "dtype": dtype} for dtype in ("float16", "bfloat16")]
@@ -88,9 +88,9 @@ APART: tuple[Value, ...] = (0, 1, 13, 64, "repeated")
 def elementwise(
     values: tuple[str, ...], points: tuple[float, ...], *, telling: tuple[dict[str, Value], ...] = ()
 ) -> tuple[Check, ...]:
-    """The correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order.
+    """Return the correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order.
 
-    `telling` are canonical cases beyond one of each family of values: where this part's usual mistakes show.
+    `telling` are canonical cases beyond one of each family of values: this part's usual mistakes show there.
     """
     families = tuple({"N": 700, "values": kind} for kind in values[1:])
     return (
@@ -170,14 +170,14 @@ def elementwise(
 
 
 def one_launch(points: float, values: tuple[str, ...], most: int = 1) -> Check:
-    """The check that a vector part needs at most `most` launches."""
+    """Return the check that a vector part needs at most `most` launches."""
     title = "One kernel launch does it all" if most == 1 else f"At most {most} kernel launches"
     meant = vectors(values, length=Size(1, MANY), offsets=STARTS)
     return Check("launches", title, points, BANDWIDTH, Launches(Cases(meant, ({"N": 3000},), generated=0), most))
 
 
 def traffic(title: str, points: float, values: tuple[str, ...], elements: str, *, length: int = 10_000) -> Check:
-    """The check that a vector part moves few more elements than that; half as many again earn nothing."""
+    """Return the check that a vector part moves few more elements than that; half as many again earn nothing."""
     cases = Cases(
         vectors(values, length=Size(LONG, MANY), offsets=STARTS),
         ({"N": length}, {"N": length, "dtype": "float16"}),
@@ -265,17 +265,17 @@ PLAIN_ROWS = {"values": Choice(("normal",)), "stride": Choice((0,))}
 
 
 def few_elements(case: Case) -> bool:
-    """Keeps a generated matrix small enough for the interpreter."""
+    """Return whether a generated matrix is small enough for the interpreter."""
     return int(case["M"]) * int(case["N"]) <= 1 << 15
 
 
 def many_elements(case: Case) -> bool:
-    """Leaves room for many long rows."""
+    """Return whether the size is small enough for many long rows."""
     return int(case["M"]) * int(case["N"]) <= 1 << 17
 
 
 def very_many_elements(case: Case) -> bool:
-    """Leaves room for rows that are as many as they are long."""
+    """Return whether the size is small enough for rows as many as they are long."""
     return int(case["M"]) * int(case["N"]) <= 1 << 18
 
 
@@ -287,7 +287,7 @@ def matrices(
     strides: tuple[Value, ...] = (0,),
     where: Callable[[Case], bool] | None = few_elements,
 ) -> Space:
-    """Matrices of M rows and N columns; the rows lie N + stride elements apart, or in the same place."""
+    """Return matrices of M rows and N columns; the rows lie N + stride elements apart, or in the same place."""
     return Space(
         {"M": rows, "N": columns, "dtype": FLOATS, "values": Choice(values), "stride": Choice(strides)},
         where=where,

@@ -56,7 +56,7 @@ import triton.language as tl
 
 @triton.jit
 def double_kernel(x_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
-    """Doubles BLOCK consecutive elements: program 0 the first BLOCK, program 1 the next BLOCK, and so on."""
+    """Double BLOCK consecutive elements: program 0 the first BLOCK, program 1 the next BLOCK, and so on."""
     # Which block is mine? With BLOCK = 1024, program 2 starts at element 2048. The conversion to 64 bits keeps
     # pid * BLOCK right for vectors of more than 2**31 elements.
     pid = tl.program_id(0).to(tl.int64)
@@ -75,7 +75,7 @@ def double_kernel(x_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
-    """The launcher: an ordinary function that allocates the output and starts enough programs to cover it."""
+    """Launch the kernel: an ordinary function that allocates the output and starts enough programs to cover it."""
     n_elements = x.numel()
     out = torch.empty_like(x)
     block = 1024
@@ -155,7 +155,7 @@ def fused_multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tor
 
 
 def row_softmax(x: torch.Tensor) -> torch.Tensor:
-    """Softmax of every row of a matrix.
+    """Compute softmax of every row of a matrix.
 
     Inputs:
         x: [M, N], float32, float16 or bfloat16; M >= 1, 1 <= N <= 16384; neighbouring columns lie next to each other

@@ -1,4 +1,4 @@
-"""What ex_16 is timed against: `<part>_<baseline>`, with the part's own arguments, run in a trusted process."""
+"""Baselines of ex_16: `<part>_<baseline>`, with the part's own arguments, run in a trusted process."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ def matmul_cublas(a: Tensor, b: Tensor) -> Tensor:
 
 
 def matmul_torch_eager(a: Tensor, b: Tensor) -> Tensor:
-    """What torch.compile is given."""
+    """Multiply in eager torch; torch.compile gets this function."""
     return torch.mm(a, b)
 
 
 def matmul_xla(a: Any, b: Any) -> Any:
-    """The same on jax arrays; XLA, too, would otherwise multiply float32 in TF32."""
+    """Multiply jax arrays; XLA, too, would otherwise multiply float32 in TF32."""
     import jax.numpy as jnp
 
     return jnp.matmul(a, b, precision="highest" if a.dtype == jnp.float32 else None)

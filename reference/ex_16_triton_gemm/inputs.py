@@ -16,13 +16,13 @@ NOISE = 0.03
 
 
 def matmul(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
-    """a: [M, K], b: [K, N], in the case's memory layouts."""
+    """Return a: [M, K], b: [K, N], in the case's memory layouts."""
     a, b = _operands(case, generator)
     return laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
 
 
 def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """a: [M, K], b: [K, N], bias: [N].
+    """Return a: [M, K], b: [K, N], bias: [N].
 
     "cancelling" makes the bias the rounded negative of the product's first row, so that only rounding is left of it;
     "extreme" makes it ±10^4, where exp overflows; "nonfinite" gives it some inf and NaN (no -inf: silu of that has
@@ -39,7 +39,7 @@ def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[
 
 
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
-    """a: [M, K] and b: [K, N], row by row, of the case's dtype and family of values.
+    """Return a: [M, K] and b: [K, N], row by row, of the case's dtype and family of values.
 
     Most families are a's: b is normal, and for "large" so small that every element of the product is finite.
     overflowing: the first half of each sum outgrows float16 and the second half takes it back. nonfinite: a few rows
@@ -70,7 +70,7 @@ A_FAMILIES = ("large", "tiny", "constant", "one_hot", "shifted", "stretch")
 def _overflowing(
     rows: int, columns: int, depth: int, dtype: torch.dtype, generator: Generator
 ) -> tuple[Tensor, Tensor]:
-    """a = [h, -h] with large positive h, b about 1: the sum over the first half of K is large, over all of it not."""
+    """Return a = [h, -h] with large positive h, b about 1: over half of K a sum is large, over all of it not."""
     half = depth // 2
     a = values("normal", (rows, depth), dtype, generator)
     h = values("large", (rows, half), dtype, generator).abs()
@@ -81,7 +81,7 @@ def _overflowing(
 
 
 def laid_out(matrix: Tensor, layout: object) -> Tensor:
-    """The same matrix [R, C] in another memory layout.
+    """Return the same matrix [R, C] in another memory layout.
 
     rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
     unaligned: row after row, from the second element of a longer tensor. spread: every second row and every third

@@ -28,7 +28,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def matmul_honest(a: Tensor, b: Tensor) -> Iterator[Tensor]:
-    """Added up in float32, in any order, and rounded once."""
+    """Add up in float32, in any order, and round once."""
     for c in _sums(a, b):
         yield c.to(a.dtype)
 
@@ -39,7 +39,7 @@ def matmul_bias_silu(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
 
 
 def matmul_bias_silu_honest(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Tensor]:
-    """The same sums with the epilogue in float32; and at worst.
+    """Yield the same sums with the epilogue in float32; and at worst.
 
     "At worst" is what a GPU may do at any element: its exponential errs by 2 ulp, its division by 2, and every other
     operation of the epilogue by half of one.
@@ -56,7 +56,7 @@ def _silu(z: Tensor) -> Tensor:
 
 
 def _sums(a: Tensor, b: Tensor) -> Iterator[Tensor]:
-    """a @ b in float32: in torch's order, backwards, by blocks of K, one by one, and as tensor cores do it."""
+    """Yield a @ b in float32: in torch's order, backwards, by blocks of K, one by one, and as tensor cores do it."""
     wide_a, wide_b = a.float(), b.float()
     depth = a.shape[1]
     least = -(-depth // MOST_BLOCKS)
@@ -97,7 +97,7 @@ def _truncated(a: Tensor, b: Tensor) -> Tensor:
 
 
 def matmul_portion(chance: float, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
-    """Some rows of a; where their rows of c begin."""
+    """Return some rows of a, and the start of their rows of c."""
     rows = _some_rows(chance, a)
     return (a[rows], b), (rows.start * b.shape[1],)
 
@@ -105,7 +105,7 @@ def matmul_portion(chance: float, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, .
 def matmul_bias_silu_portion(
     chance: float, a: Tensor, b: Tensor, bias: Tensor
 ) -> tuple[tuple[Tensor, ...], tuple[int]]:
-    """Some rows of a; where their rows of the result begin."""
+    """Return some rows of a, and the start of their rows of the result."""
     rows = _some_rows(chance, a)
     return (a[rows], b, bias), (rows.start * b.shape[1],)
 
@@ -130,7 +130,7 @@ def matmul_mistakes(a: Tensor, b: Tensor) -> Iterator[Mistake]:
 
 
 def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mistake]:
-    """The epilogue's, then those of the product."""
+    """Yield the epilogue's mistakes, then those of the product."""
     product = a @ b
     z = product + bias
     help_text = "z = a @ b + bias, and every column has one bias."
@@ -203,13 +203,13 @@ def _exchanged(b: Tensor) -> Tensor:
 
 
 def matmul_roundings(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Sums in the inputs' dtype; TF32, where they are float32."""
+    """Yield sums in the inputs' dtype; TF32, if they are float32."""
     for kind, c in _rounded_products(a, b):
         yield kind, c.to(a.dtype)
 
 
 def matmul_bias_silu_roundings(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """The same, and the product rounded before the epilogue."""
+    """Yield the same, and the product rounded before the epilogue."""
     if a.dtype != torch.float32:
         product = (a.float() @ b.float()).to(a.dtype).float()
         yield "rounded_intermediate", _silu(product + bias.float()).to(a.dtype)
@@ -233,6 +233,6 @@ def _rounded_products(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def _tf32(x: Tensor, half: int) -> Tensor:
-    """The 10 bits of the mantissa that TF32 keeps: cut off, or rounded where `half` is half of the last one."""
+    """Keep the 10 bits of the mantissa that TF32 has: cut off, or rounded where `half` is half of the last one."""
     bits = x.contiguous().view(torch.int32)
     return torch.where(x.isfinite(), ((bits + half) & -(1 << 13)).view(torch.float32), x)

@@ -173,10 +173,7 @@ def persistent_kernel(
     TMA_STORE: tl.constexpr,
     FUSED: tl.constexpr,
 ):
-    """As many programs as SMs; each takes every so-manieth tile. Descriptors give zeros outside their matrix.
-
-    A_COLUMNS, B_COLUMNS: the operand lies column after column, so its descriptor describes the transpose.
-    """
+    """As many programs as SMs; each takes every n-th tile. Descriptors give zeros outside their matrix."""
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
     tiles = tiles_m * tiles_n
@@ -231,7 +228,7 @@ def reduce_kernel(partial_ptr, c_ptr, n_elements, splits, BLOCK: tl.constexpr):
 
 @triton.jit
 def pack_kernel(x_ptr, packed_ptr, n_columns, stride_xm, stride_xn, stride_pm, BLOCK: tl.constexpr):
-    """Copies BLOCK elements of one row; 2 elements moved per element."""
+    """Copy BLOCK elements of one row; 2 elements moved per element."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = columns < n_columns
@@ -241,12 +238,12 @@ def pack_kernel(x_ptr, packed_ptr, n_columns, stride_xm, stride_xn, stride_pm, B
 
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
-    """The SMs of a GPU. The interpreter runs one program after another, so there it is 1."""
+    """Return the SMs of a GPU. The interpreter runs one program after another, so there it is 1."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def kind_of(a: torch.Tensor, b: torch.Tensor) -> str:
-    """The row of TILES for a product."""
+    """Return the row of TILES for a product."""
     small = a.shape[0] * b.numel() < SMALL_WORK
     size = "small" if small else "float" if a.dtype == torch.float32 else "half"
     if a.shape[0] <= SKINNY_ROWS and not small:
@@ -255,7 +252,7 @@ def kind_of(a: torch.Tensor, b: torch.Tensor) -> str:
 
 
 def tiling_for(a: torch.Tensor, b: torch.Tensor, sms: int) -> Tiling:
-    """The largest tile that leaves no SM idle."""
+    """Return the largest tile that leaves no SM idle."""
     m, n = a.shape[0], b.shape[1]
     tilings = TILES[kind_of(a, b)]
     # 0.9: a tenth of the SMs without a tile costs less than smaller tiles do.
@@ -264,7 +261,7 @@ def tiling_for(a: torch.Tensor, b: torch.Tensor, sms: int) -> Tiling:
 
 
 def splits_for(m: int, n: int, k: int, tiling: Tiling, sms: int) -> int:
-    """Over how many programs the K of a tile is split: as many as fill the SMs, if each has enough to do."""
+    """Return how many programs the K of a tile is split over: enough to fill the SMs, each with enough to do."""
     tiles = triton.cdiv(m, tiling.block_m) * triton.cdiv(n, tiling.block_n)
     steps = triton.cdiv(k, tiling.block_k)
     return max(1, min(tiling.per_sm * sms // tiles, steps // SPLIT_STEPS))
@@ -278,7 +275,7 @@ def is_large(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def tma_major(x: torch.Tensor) -> str:
-    """How TMA can read a matrix: "rows", "columns" (as the rows of its transpose), or "" if it cannot."""
+    """Return how TMA can read a matrix: "rows", "columns" (as the rows of its transpose), or "" if it cannot."""
     if x.data_ptr() % TMA_BYTES:
         return ""
     for name, (outer, inner) in (("rows", x.stride()), ("columns", x.stride()[::-1])):
@@ -295,7 +292,7 @@ def reads_wide(x: torch.Tensor) -> bool:
 
 
 def packed(x: torch.Tensor) -> torch.Tensor:
-    """A copy of a matrix that TMA can read: row by row, each starting at a multiple of 16 bytes."""
+    """Return a copy of a matrix that TMA can read: row by row, each starting at a multiple of 16 bytes."""
     rows, columns = x.shape
     pitch = triton.cdiv(columns * x.element_size(), TMA_BYTES) * TMA_BYTES // x.element_size()
     copy = torch.empty((rows, pitch), dtype=x.dtype, device=x.device)[:, :columns]
@@ -305,7 +302,7 @@ def packed(x: torch.Tensor) -> torch.Tensor:
 
 
 def descriptor(x: torch.Tensor, block: tuple[int, int], major: str) -> TensorDescriptor:
-    """What TMA is told of a matrix, or of its transpose: address, shape, strides, and the block of one copy."""
+    """Describe a matrix, or its transpose, to TMA: address, shape, strides, and the block of one copy."""
     if major == "columns":
         x, block = x.t(), block[::-1]
     return TensorDescriptor(x, list(x.shape), list(x.stride()), list(block))

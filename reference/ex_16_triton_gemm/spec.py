@@ -59,7 +59,7 @@ Named = tuple[dict[str, Value], ...]
 
 
 def little_work(case: Case) -> bool:
-    """Keeps a generated product small enough for the interpreter."""
+    """Return whether a generated product is small enough for the interpreter."""
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 20
 
 
@@ -79,7 +79,7 @@ def one_long_side(case: Case) -> bool:
 
 
 def sums_stay_finite(case: Case) -> bool:
-    """Keeps equal columns of a away from values that are meant to cancel, and from equal rows of b."""
+    """Return whether equal columns of a meet neither values that are meant to cancel nor equal rows of b."""
     if case["a_layout"] != "repeated_columns":
         return True
     return case["values"] not in ("large", "overflowing", "extreme") and case["b_layout"] != "repeated"
@@ -94,7 +94,7 @@ def products(
     dtypes: Choice = FLOATS,
     where: Callable[[Case], bool] | None = None,
 ) -> Space:
-    """Products of an M × K and a K × N matrix; K lies in `sides` unless `depth` is given."""
+    """Return products of an M × K and a K × N matrix; K lies in `sides` unless `depth` is given."""
     return Space(
         {
             "M": sides,
@@ -110,7 +110,7 @@ def products(
 
 
 def sized(m: int, n: int, k: int, dtype: str = "float32", **others: Value) -> dict[str, Value]:
-    """A canonical case."""
+    """Return a canonical case."""
     return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
 
 
@@ -156,9 +156,9 @@ STRIDED: Named = (
 
 
 def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling: Named = ()) -> tuple[Check, ...]:
-    """The correctness checks of a part; `points` in their order.
+    """Return the correctness checks of a part; `points` in their order.
 
-    `telling` are canonical cases beyond one of each family of values: where this part's usual mistakes show.
+    `telling` are canonical cases beyond one of each family of values: this part's usual mistakes show there.
     """
     dtypes = ("float32", "float16")
     unusual = tuple(sized(40, 50, 60, dtypes[i % 2], values=kind) for i, kind in enumerate(families[1:]))
@@ -282,7 +282,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
 
 
 def tiled_traffic(points: float) -> Check:
-    """The check that a product is computed in tiles: all points for what tiles of 32 × 32 move.
+    """Return the check that a product is computed in tiles: all points for what tiles of 32 × 32 move.
 
     K is so long that float32 results of 8 splits, written and read, are at most a quarter of that, and those of 16 what
     tiles of 64 × 64 spare. Tiles half as wide and half as high move twice as much.
@@ -303,7 +303,7 @@ def tiled_traffic(points: float) -> Check:
 
 
 def suite(*sizes: dict[str, Value]) -> Cases:
-    """The sizes at which a part is timed."""
+    """Return the sizes at which a part is timed."""
     return Cases(products(sides=TIMED), sizes, generated=0)
 
 

@@ -65,7 +65,7 @@ import triton.language as tl
 def transpose_kernel(
     x_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_ym, stride_yn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 ):
-    """Transposes the tile in tile row program_id(0), tile column program_id(1)."""
+    """Transpose the tile in tile row program_id(0), tile column program_id(1)."""
     # Which rows and which columns are mine? Two vectors; the conversion to 64 bits keeps offsets right in matrices
     # of more than 2**31 elements.
     rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
@@ -85,7 +85,7 @@ def transpose_kernel(
 
 
 def transpose(x: torch.Tensor) -> torch.Tensor:
-    """The launcher: a grid with one program per tile. The strides tell the kernel how a matrix lies in memory."""
+    """Launch a grid with one program per tile. The strides tell the kernel how a matrix lies in memory."""
     M, N = x.shape
     y = torch.empty((N, M), dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))

@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
 
 
 class Device(NamedTuple):
-    """What it runs on. peak_tflops: of dense float16 and bfloat16 products; peak_tbps: of memory."""
+    """The GPU to choose for. peak_tflops: of dense float16 and bfloat16 products; peak_tbps: of memory."""
 
     sm_count: int
     smem_bytes: int
@@ -89,7 +89,7 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
 
 
 def _laid_out(matrix: Tensor, layout: str) -> Tensor:
-    """The same matrix [rows, columns] in another memory layout.
+    """Return the same matrix [rows, columns] in another memory layout.
 
     A single column's second stride is the column's length. Were both strides 1, CuTe would make fragments whose rows
     and columns share registers (nvidia-cutlass-dsl 4.8.1: make_fragment_A of (4,2):(1,1) is (4,2):(1,1)), so that code
@@ -103,7 +103,7 @@ def _laid_out(matrix: Tensor, layout: str) -> Tensor:
 
 
 def gemm(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
-    """a: [M, K], b: [K, N], row after row."""
+    """Return a: [M, K], b: [K, N], row after row."""
     m, n, k = (int(case[axis]) for axis in "MNK")
     dtype = dtype_of(case["dtype"])
     kind = str(case["values"])

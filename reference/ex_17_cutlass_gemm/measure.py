@@ -37,7 +37,7 @@ SIDES = (8, 16, 48, 96, 128, 200, 256, 384, 512, 640, 1000, 1024, 1280, 1792, 20
 
 
 def load(name: str):
-    """A file of this folder as a module."""
+    """Return a file of this folder as a module."""
     spec = importlib.util.spec_from_file_location(f"ex_17_{name}", FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -56,7 +56,7 @@ def design() -> list[tuple[int, int, int]]:
 
 
 def measured() -> dict:
-    """The whole table."""
+    """Return the whole table."""
     import torch
 
     inputs, solution = load("inputs"), load("solution")
@@ -106,7 +106,7 @@ def measured() -> dict:
 
 
 def environment() -> dict:
-    """What the numbers were measured in."""
+    """Return the machine and the versions that the numbers were measured on."""
     import datetime
     import importlib.metadata
 
@@ -127,7 +127,7 @@ def environment() -> dict:
 
 
 def regret() -> None:
-    """What select_kernel's choices cost beside the best, for the shapes of spec.py and of DESIGN; and constant ones."""
+    """Print what select_kernel's choices cost over the best, for shapes of spec.py and of DESIGN; and constant ones."""
     inputs, solution, table = load("inputs"), load("solution"), json.loads(MEASURED.read_text("utf-8"))
     judged = [list(shape) for shape in load("spec").SHAPES]
     candidates = [inputs.Candidate(**one) for one in table["candidates"]]
@@ -154,7 +154,7 @@ def regret() -> None:
 
 
 def heuristics():
-    """Seconds that nvidia-matmul-heuristics expects a candidate to take for a shape, on an H200."""
+    """Return the seconds that nvidia-matmul-heuristics expects a candidate to take for a shape, on an H200."""
     import ctypes
 
     import nvMatmulHeuristics as library
@@ -177,7 +177,7 @@ def heuristics():
 
 
 def written(table: dict) -> str:
-    """The table as JSON, a line for each row."""
+    """Return the table as JSON, a line for each row."""
     fields = []
     for name, value in table.items():
         rows = ",\n  ".join(json.dumps(one) for one in value) if isinstance(value, list) else ""

@@ -15,12 +15,12 @@ FLOAT32_EPS = torch.finfo(torch.float32).eps
 
 
 def blocked_gemm(mA: Tensor, mB: Tensor, mC: Tensor, tiler_mnk: object, threads_mn: object) -> Tensor:
-    """The new mC, [M, N]."""
+    """Return the new mC, [M, N]."""
     return mA @ mB.T
 
 
 def blocked_gemm_honest(mA: Tensor, mB: Tensor, mC: Tensor, tiler_mnk: object, threads_mn: object) -> Iterator[Tensor]:
-    """Added up in float32: in torch's order, backwards, and one by one."""
+    """Add up in float32: in torch's order, backwards, and one by one."""
     yield mA @ mB.T
     yield mA.flip(1) @ mB.flip(1).T
     total = torch.zeros(())
@@ -35,7 +35,7 @@ def gemm(a: Tensor, b: Tensor) -> Tensor:
 
 
 def gemm_honest(a: Tensor, b: Tensor) -> Iterator[Tensor]:
-    """Added up in float32, in blocks of K, and rounded once; and cut off after every step, as tensor cores may do."""
+    """Add up in float32, in blocks of K, and round once; and cut off after every step, as tensor cores may do."""
     wide_a, wide_b = a.float(), b.float()
     depth = a.shape[1]
     yield (wide_a @ wide_b).to(a.dtype)
@@ -50,7 +50,7 @@ def gemm_honest(a: Tensor, b: Tensor) -> Iterator[Tensor]:
 
 
 def select_kernel(m: int, n: int, k: int, candidates: tuple, device: object) -> list[float]:
-    """What each candidate was measured to take for this product, in microseconds; NaN where it was not measured."""
+    """Return each candidate's measured time for this product, in microseconds; NaN where it was not measured."""
     if [m, n, k] not in MEASURED["shapes"]:
         return [nan] * len(candidates)
     row = MEASURED["times_us"][MEASURED["shapes"].index([m, n, k])]
@@ -59,7 +59,7 @@ def select_kernel(m: int, n: int, k: int, candidates: tuple, device: object) -> 
 
 
 def gemm_portion(chance: float, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, ...], tuple[int]]:
-    """Some rows of a; where their rows of c begin."""
+    """Return some rows of a, and the start of their rows of c."""
     count = min(a.shape[0], 256)
     first = int(chance * (a.shape[0] - count + 1))
     return (a[first : first + count], b), (first * b.shape[1],)
@@ -101,7 +101,7 @@ def blocked_gemm_mistakes(
 
 
 def _tiles_exchanged(c: Tensor, tile_m: int, tile_n: int) -> Tensor | None:
-    """c with its tiles where their coordinates, exchanged, lead; NaN where none comes; None where that moves none."""
+    """Return c with tiles at exchanged coordinates; NaN where none comes; None if that moves none."""
     rows, columns = -(-c.shape[0] // tile_m), -(-c.shape[1] // tile_n)
     if rows == columns == 1:
         return None
@@ -118,7 +118,7 @@ def _tiles_exchanged(c: Tensor, tile_m: int, tile_n: int) -> Tensor | None:
 def blocked_gemm_roundings(
     mA: Tensor, mB: Tensor, mC: Tensor, tiler_mnk: tuple[int, int, int], threads_mn: object
 ) -> Iterator[tuple[str, Tensor]]:
-    """A sum that is rounded to 16 bits after every tile of K."""
+    """Yield a sum that is rounded to 16 bits after every tile of K."""
     step = tiler_mnk[2]
     for dtype in (torch.float16, torch.bfloat16):
         total = torch.zeros(mA.shape[0], mB.shape[0])
@@ -130,7 +130,7 @@ def blocked_gemm_roundings(
 
 
 def gemm_roundings(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """A sum that is rounded to the inputs' dtype after every step of a tensor core."""
+    """Yield a sum that is rounded to the inputs' dtype after every step of a tensor core."""
     total = torch.zeros(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
     for start in range(0, a.shape[1], 16):
         added = a[:, start : start + 16].float() @ b[start : start + 16].float()

@@ -81,7 +81,7 @@ def gemm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _matrix(tensor: torch.Tensor, contiguous: int) -> cute.Tensor:
-    """A matrix of any size whose rows start at multiples of 16 bytes, as CuTe sees it."""
+    """Return a matrix of any size whose rows start at multiples of 16 bytes, as CuTe sees it."""
     matrix = from_dlpack(tensor, assumed_align=16).mark_layout_dynamic(leading_dim=contiguous)
     order = (0, 1) if contiguous else (1, 0)
     return matrix.mark_compact_shape_dynamic(mode=contiguous, stride_order=order, divisibility=VECTOR)
@@ -207,7 +207,7 @@ def gemm_kernel(
 
 @cute.jit
 def tile_of_block(mC: cute.Tensor):
-    """Which tile is this block's: GROUP_M tile rows are walked column by column, then the next GROUP_M."""
+    """Return this block's tile: GROUP_M tile rows are walked column by column, then the next GROUP_M."""
     block, _, _ = cute.arch.block_idx()
     tiles_m = cute.ceil_div(mC.shape[0], TILER_MNK[0])
     tiles_n = cute.ceil_div(mC.shape[1], TILER_MNK[1])
@@ -219,14 +219,14 @@ def tile_of_block(mC: cute.Tensor):
 
 @cute.jit
 def predicate_like(copied: cute.Tensor):
-    """A predicate for every copy of 16 bytes in a thread's part of a tile."""
+    """Return a predicate for every copy of 16 bytes in a thread's part of a tile."""
     (_, vectors), rows, columns = copied.shape[0], copied.shape[1], copied.shape[2]
     return cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns)), cutlass.Boolean)
 
 
 @cute.jit
 def inside(predicate: cute.Tensor, coordinates: cute.Tensor, shape: cute.Shape):
-    """Which copies lie inside; sizes are multiples of 8, so that no copy does in part."""
+    """Fill a predicate with the copies that lie inside; sizes are multiples of 8, so that no copy does in part."""
     for v in cutlass.range_constexpr(predicate.shape[0]):
         for i in cutlass.range_constexpr(predicate.shape[1]):
             for j in cutlass.range_constexpr(predicate.shape[2]):
@@ -235,7 +235,7 @@ def inside(predicate: cute.Tensor, coordinates: cute.Tensor, shape: cute.Shape):
 
 @cute.jit
 def rows_inside(predicate: cute.Tensor, coordinates: cute.Tensor, rows: cutlass.Int32):
-    """The same for the first coordinate alone."""
+    """Fill a predicate by the first coordinate alone."""
     for v in cutlass.range_constexpr(predicate.shape[0]):
         for i in cutlass.range_constexpr(predicate.shape[1]):
             for j in cutlass.range_constexpr(predicate.shape[2]):
@@ -424,7 +424,7 @@ class HopperGemm:
 
     @cute.jit
     def bring(self, ring, load_A, mA, sA, load_B, mB, sB, mC, tiles_k):
-        """The producer: A's and B's tiles into the ring, for one tile of C after another."""
+        """Produce: bring A's and B's tiles into the ring, for one tile of C after another."""
         bM, bN, bK = self.tiler
         row, column, _ = cute.arch.block_in_cluster_idx()
         blocks = cute.make_layout((*self.cluster, 1))
@@ -466,7 +466,7 @@ class HopperGemm:
 
     @cute.jit
     def multiply(self, ring, tiled_mma, sA, sB, sC, store_C, mC, tiles_k, group, dtype):
-        """A consumer: the tiles of C that are warpgroup `group`'s, or its rows of all tiles."""
+        """Consume: compute the tiles of C that are warpgroup `group`'s, or its rows of all tiles."""
         bM, bN, _ = self.tiler
         thread, _, _ = cute.arch.thread_idx()
         mine = thread % WARPGROUP
@@ -561,7 +561,7 @@ class HopperGemm:
 
     @cute.jit
     def share_of(self, mC: cute.Tensor):
-        """This cluster's first tile of clusters, the step to its next, and how many there are."""
+        """Return this cluster's first tile of clusters, the step to its next, and how many there are."""
         x, _, _ = cute.arch.block_idx()
         blocks, _, _ = cute.arch.grid_dim()
         down, across = self.tiles(mC)
@@ -569,7 +569,7 @@ class HopperGemm:
 
     @cute.jit
     def place_of(self, tile: cutlass.Int32, mC: cute.Tensor):
-        """This block's tile row and column: GROUP_M rows of clusters are walked column by column, then the next."""
+        """Return this block's tile row and column: GROUP_M rows of clusters are walked column by column."""
         row, column, _ = cute.arch.block_in_cluster_idx()
         down, across = self.tiles(mC)
         start = tile // (GROUP_M * across) * GROUP_M
@@ -579,7 +579,7 @@ class HopperGemm:
 
     @cute.jit
     def tiles(self, mC: cute.Tensor):
-        """How many clusters' tiles C has, down and across."""
+        """Return how many clusters' tiles C has, down and across."""
         return (
             cute.ceil_div(mC.shape[0], self.tiler[0] * self.cluster[0]),
             cute.ceil_div(mC.shape[1], self.tiler[1] * self.cluster[1]),
@@ -587,14 +587,14 @@ class HopperGemm:
 
 
 def tma_load(matrix: cute.Tensor, smem_layout: cute.ComposedLayout, tiler: tuple[int, int], blocks: int):
-    """The copy that brings a tile to so many blocks at once, and the matrix as coordinates."""
+    """Return the copy that brings a tile to so many blocks at once, and the matrix as coordinates."""
     operation = cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
     stage = cute.slice_(smem_layout, (None, None, 0))
     return cpasync.make_tiled_tma_atom(operation, matrix, stage, tiler, num_multicast=blocks)
 
 
 def kernel_for(candidate):
-    """The kernel that a candidate of select_kernel stands for."""
+    """Return the kernel that a candidate of select_kernel stands for."""
     return HopperGemm(*candidate)
 
 
@@ -612,7 +612,7 @@ START_US, CLUSTER_US = 7.0, 0.2
 
 
 def select_kernel(m, n, k, candidates, device):
-    """The candidate that a model of waves, tiles and bytes predicts to be the fastest."""
+    """Return the candidate that a model of waves, tiles and bytes predicts to be the fastest."""
     return min(candidates, key=lambda one: predicted_us(m, n, k, one, device))
 
 
@@ -643,5 +643,5 @@ def predicted_us(m, n, k, one, device):
 
 
 def together_us(*times):
-    """What things take that go on at the same time: the longest of them, and more where others are as long."""
+    """Return the time of things that go on at the same time: the longest of them, and more where others are as long."""
     return sum(time**4 for time in times) ** 0.25

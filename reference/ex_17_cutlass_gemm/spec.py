@@ -44,7 +44,7 @@ MOST_PER_THREAD = 256
 
 
 def divides(case: Case) -> bool:
-    """Threads divide the tile, and a thread has little enough to do that it compiles in moments."""
+    """Return whether threads divide the tile, and each has little enough to do that it compiles in moments."""
     rows, columns = int(case["tile_m"]) % int(case["threads_m"]), int(case["tile_n"]) % int(case["threads_n"])
     per_thread = int(case["tile_m"]) * int(case["tile_n"]) // (int(case["threads_m"]) * int(case["threads_n"]))
     return rows == 0 and columns == 0 and per_thread * int(case["tile_k"]) <= MOST_PER_THREAD
@@ -55,7 +55,7 @@ THREADS = Choice((4, 1, 2, 3, 8, 16))
 
 
 def blocked(sides: Size, *, layouts: tuple[str, ...] = ("rows",), values: tuple[str, ...] = ("normal",)) -> Space:
-    """Problems of these sides, in any tiles."""
+    """Return problems of these sides, in any tiles."""
     return Space(
         {
             "M": sides,
@@ -76,7 +76,7 @@ def blocked(sides: Size, *, layouts: tuple[str, ...] = ("rows",), values: tuple[
 def tiled(
     mnk: tuple[int, int, int], tiler: tuple[int, int, int], threads: tuple[int, int], **others: Value
 ) -> dict[str, Value]:
-    """A canonical case."""
+    """Return a canonical case."""
     sizes = dict(zip(("M", "N", "K"), mnk, strict=True))
     tiles = dict(zip(("tile_m", "tile_n", "tile_k"), tiler, strict=True))
     return {**sizes, **tiles, "threads_m": threads[0], "threads_n": threads[1], **others}
@@ -233,12 +233,12 @@ EIGHTS = Size(8, 400, multiple_of=8)
 
 
 def products(sides: Size, values: tuple[str, ...] = ("normal",)) -> Space:
-    """Products whose rows start at multiples of 16 bytes."""
+    """Return products whose rows start at multiples of 16 bytes."""
     return Space({"M": sides, "N": sides, "K": sides, "dtype": HALVES, "values": Choice(values)})
 
 
 def sized(m: int, n: int, k: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
-    """A canonical case."""
+    """Return a canonical case."""
     return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
 
 
@@ -406,7 +406,7 @@ FULL, NONE = 0.10, 0.16
 
 
 def shapes(*, every: int = 1, few: int = 0, of: tuple[tuple[int, int, int], ...] = SHAPES) -> Cases:
-    """The measured shapes, or every so-maniest; or others."""
+    """Return the measured shapes, or every n-th of them; or others."""
     return Cases(CHOICES, tuple({"M": m, "N": n, "K": k, "few": few} for m, n, k in of[::every]), generated=0)
 
 

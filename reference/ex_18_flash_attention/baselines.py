@@ -1,4 +1,4 @@
-"""What ex_18 is timed against: `<part>_<baseline>`, with the part's own arguments, run in a trusted process.
+"""Baselines of ex_18: `<part>_<baseline>`, with the part's own arguments, run in a trusted process.
 
 Timed sizes have as many keys as queries, and as many kv heads as heads. torch's public function for attention keeps lse
 to itself, so its backends are called by their own names.
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def attention_forward_sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None) -> tuple[Tensor, Tensor]:
-    """The backend that is enabled: FlashAttention (version 2), memory-efficient attention, or else cuDNN."""
+    """Call the backend that is enabled: FlashAttention (version 2), memory-efficient attention, or else cuDNN."""
     if torch.backends.cuda.flash_sdp_enabled():
         return torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, scale=scale)[:2]
     if torch.backends.cuda.mem_efficient_sdp_enabled():
@@ -24,7 +24,7 @@ def attention_forward_sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale:
 def attention_forward_torch_eager(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
 ) -> tuple[Tensor, Tensor]:
-    """Standard attention: every kernel writes a number for every pair of query and key, and the next one reads it."""
+    """Compute standard attention: every kernel writes a number for every query and key, and the next one reads it."""
     s = _logits(q, k, causal, scale)
     return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1).float()
 
@@ -43,7 +43,7 @@ def attention_forward_flash_attention_4(
 def attention_backward_sdpa(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The backend that is enabled, as above; without dropout no random state is used."""
+    """Call the backend that is enabled, as above; without dropout no random state is used."""
     length, state = q.shape[2], torch.empty((), dtype=torch.int64, device=q.device)
     if torch.backends.cuda.flash_sdp_enabled():
         return torch.ops.aten._scaled_dot_product_flash_attention_backward(
@@ -62,7 +62,7 @@ def attention_backward_sdpa(
 def attention_backward_torch_eager(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Standard attention: the weights and their gradients are held at once."""
+    """Compute standard attention's gradients: the weights and their gradients are held at once."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     p = torch.exp(_logits(q, k, causal, scale) - lse[..., None].to(q.dtype))
     ds = p * (do @ v.mT - (o * do).sum(-1, keepdim=True)) * scale

@@ -55,8 +55,10 @@ def _scale(case: Mapping[str, object]) -> float | None:
 
 
 def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
-    """Of q, k, v, do and o. mixed: no two of the first three have the same strides, nor have the last two. v_apart: v
-    is a window of a larger tensor, and all others are contiguous; and so on.
+    """Return the layouts of q, k, v, do and o.
+
+    mixed: no two of the first three have the same strides, nor have the last two. v_apart: v is a window of a larger
+    tensor, and all others are contiguous; and so on.
     """
     layout = str(case["layout"])
     if layout == "mixed":
@@ -136,7 +138,7 @@ def _swamping(noise: Tensor, dtype: torch.dtype, times: float = 1.0) -> Tensor:
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
-    """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
+    """Return the same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
 
     bhsd: contiguous. bshd: all heads of a token together. sliced: a window of a larger tensor, rows at any address.
     unaligned: contiguous, from the second element of a longer tensor, so that no row lies at a multiple of 16 bytes.

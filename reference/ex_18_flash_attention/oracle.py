@@ -31,8 +31,9 @@ LARGEST_ROUNDED = 24.0
 
 
 class Some(NamedTuple):
-    """Some queries of some heads, one of each group: their place in [B, Hq, Sq], that of their kv heads in
-    [B, Hkv], and which keys each of them sees.
+    """Some queries of some heads, one of each group.
+
+    Their place in [B, Hq, Sq], that of their kv heads in [B, Hkv], and the keys that each of them sees.
     """
 
     rows: tuple[slice, slice, slice]
@@ -130,7 +131,7 @@ def attention_backward_portion(
 
 
 def _one_head(chance: float, q: Tensor, k: Tensor) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """The sequence and the heads, of queries and of keys."""
+    """Return the sequence and the heads, of queries and of keys."""
     sequence, head = divmod(int(chance * k.shape[0] * k.shape[1]), k.shape[1])
     group = q.shape[1] // k.shape[1]
     one = slice(sequence, sequence + 1)
@@ -143,9 +144,10 @@ def _one_head(chance: float, q: Tensor, k: Tensor) -> tuple[tuple[slice, slice],
 def attention_forward_honest(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Online softmax in float32, with weights rounded to the inputs' dtype for the second product; and at worst, which
-    alone is computed for many pairs, and stands for the other designs: weights divided before they are rounded, scaled
-    queries or keys that are.
+    """Compute online softmax in float32, with weights rounded to the inputs' dtype for the second product.
+
+    Also at worst, which alone is computed for many pairs, and stands for the other designs: weights divided before they
+    are rounded, scaled queries or keys that are.
     """
     o, lse = _forward_at_worst(q, k, v, causal, _scale(q, scale))
     if q.shape[:3].numel() * k.shape[2] > FEW_PAIRS:
@@ -186,9 +188,10 @@ def _online(
 
 
 def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-    """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the operands of both
-    products usually does: errors of weights, divided or not, and of scaled queries or keys are independent of each
-    other.
+    """Return the truth, off by the largest errors of float32 and the usual ones of rounded operands.
+
+    float32 errs at worst in a logit and a weight; both products round their operands. Errors of weights, divided or
+    not, and of scaled queries or keys are independent of each other.
     """
     half_ulp = torch.finfo(q.dtype).eps / 2
     half_subnormal = half_ulp * torch.finfo(q.dtype).tiny
@@ -217,7 +220,7 @@ def _forward_at_worst(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: floa
 
 
 def _rounded_logits(q_rows: Tensor, keys: Tensor, scale: float, half_ulp: float) -> Tensor:
-    """The squares of what rounding scaled queries or keys usually does to logits; 0 in rows that are too large."""
+    """Return the squares of logits' usual errors from rounded scaled queries or keys; 0 in rows that are too large."""
     squares = (scale * q_rows).square() @ keys.square().mT
     return half_ulp**2 * squares.where(squares.amax(-1, keepdim=True) <= LARGEST_ROUNDED**2, 0.0)
 
@@ -440,7 +443,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
 def attention_forward_roundings(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
 ) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
-    """Sums, weights or scaled queries in too few bits."""
+    """Yield sums, weights or scaled queries in too few bits."""
     given, heads, seen = _scale(q, scale), _kv_heads(q, k), _seen(q, k, causal)
     wide_q, wide_k, wide_v = q.double(), k.double()[:, heads], v.double()[:, heads]
     logits = (given * wide_q @ wide_k.mT).masked_fill(~seen, -math.inf)
@@ -589,7 +592,7 @@ def attention_backward_mistakes(
 
 
 def _kv_heads(q: Tensor, k: Tensor) -> Tensor:
-    """Which kv head each query head reads."""
+    """Return the kv head that each query head reads."""
     return torch.arange(q.shape[1]) // (q.shape[1] // k.shape[1])
 
 
@@ -623,7 +626,7 @@ def _softmax(q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor, heads:
 
 
 def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
-    """The online softmax in tiles of so many keys, where an earlier tile's sums stay relative to its own maximum."""
+    """Compute online softmax in tiles of so many keys; an earlier tile's sums stay relative to its own maximum."""
     acc_kept, total_kept, acc, total = 0.0, 0.0, 0.0, 0.0
     top = torch.full((*logits.shape[:3], 1), -math.inf, dtype=logits.dtype)
     for start in range(0, logits.shape[3], tile):

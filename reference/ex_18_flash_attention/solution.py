@@ -82,7 +82,7 @@ def attend(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """The online softmax over keys first … last: total = sum of 2**(s - top), acc = sum of 2**(s - top) · v."""
+    """Walk over keys first … last by online softmax: total = sum of 2**(s - top), acc = sum of 2**(s - top) · v."""
     keys = tl.arange(0, BLOCK_N)
     k_tile = keys.to(INDEX)[:, None] * stride_ks + tl.arange(0, D)[None, :]
     v_tile = keys.to(INDEX)[:, None] * stride_vs + tl.arange(0, D)[None, :]
@@ -267,7 +267,7 @@ def add_key_gradients(
     BLOCK_M: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Adds what the queries from `first` on give to dk and dv of a tile of keys; those before `full` need the mask.
+    """Add what the queries from `first` on give to dk and dv of a tile of keys; those before `full` need the mask.
 
     Tiles of weights are transposed: keys are rows, queries are columns.
     """
@@ -404,7 +404,7 @@ def add_query_gradient(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Adds what keys first … last give to dq of a tile of queries."""
+    """Add what keys first … last give to dq of a tile of queries."""
     keys = tl.arange(0, BLOCK_N)
     k_tile = keys.to(INDEX)[:, None] * stride_ks + tl.arange(0, D)[None, :]
     v_tile = keys.to(INDEX)[:, None] * stride_vs + tl.arange(0, D)[None, :]
@@ -516,13 +516,13 @@ def query_gradient_kernel(
 
 
 def for_any_shape(body: Callable[..., None]) -> Any:
-    """The kernel without specialisation: compiled once for all sizes, strides and alignments."""
+    """Return the kernel without specialisation: compiled once for all sizes, strides and alignments."""
     parameters = inspect.signature(body).parameters.values()
     return triton.jit(body, do_not_specialize=[one.name for one in parameters if one.annotation is not tl.constexpr])
 
 
 def timed(body: Callable[..., None], tilings: Sequence[Tiling]) -> Any:
-    """The kernel, specialised; the first call for a dtype times the tilings, with and without the causal mask."""
+    """Return the specialised kernel; the first call for a dtype times the tilings, with and without the causal mask."""
     configs = [
         triton.Config({"BLOCK_M": one.block_m, "BLOCK_N": one.block_n}, num_warps=one.warps, num_stages=one.stages)
         for one in tilings
@@ -559,14 +559,14 @@ PREPARE_KERNELS = {False: for_any_shape(prepare_kernel), True: triton.jit(prepar
 
 
 def row_strides(*tensors: torch.Tensor) -> list[int]:
-    """The strides of batch, head and row of each tensor [B, H, S, D]."""
+    """Return the strides of batch, head and row of each tensor [B, H, S, D]."""
     return [stride for one in tensors for stride in one.stride()[:3]]
 
 
 def constants_for(
     q: torch.Tensor, k: torch.Tensor, strides: Sequence[int], causal: bool, scale: float
 ) -> dict[str, Any]:
-    """What a kernel is compiled for, and whether the problem is large."""
+    """Return the constants that a kernel is compiled for, and whether the problem is large."""
     if q.dtype not in HALVES:
         raise TypeError(f"q must be float16 or bfloat16, got {q.dtype}")
     batch, heads, queries, width = q.shape

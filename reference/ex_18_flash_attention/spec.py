@@ -57,18 +57,18 @@ Named = tuple[dict[str, Value], ...]
 
 
 def heads_fit(case: Case) -> bool:
-    """Every kv head serves the same number of query heads."""
+    """Return whether every kv head serves the same number of query heads."""
     return int(case["Hq"]) % int(case["Hkv"]) == 0
 
 
 def little_work(case: Case) -> bool:
-    """Keeps a generated case small enough for the interpreter."""
+    """Return whether a generated case is small enough for the interpreter."""
     pairs = int(case["B"]) * int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"])
     return heads_fit(case) and pairs <= 1 << 15
 
 
 def least_work(case: Case) -> bool:
-    """Keeps a case small enough for many calls."""
+    """Return whether a case is small enough for many calls."""
     return little_work(case) and int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"]) <= 10000
 
 
@@ -95,8 +95,9 @@ def problems(
     layouts: tuple[str, ...] = ("bhsd",),
     where: Callable[[Case], bool] = heads_fit,
 ) -> Space:
-    """Attention problems: one head of normal values, contiguous, unless more is said; as many kv heads as `heads`
-    unless `kv_heads` are given.
+    """Return attention problems: one head of normal values, contiguous, unless more is said.
+
+    There are as many kv heads as `heads` unless `kv_heads` are given.
     """
     return Space(
         {
@@ -117,7 +118,7 @@ def problems(
 
 
 def sized(queries: int, keys: int, width: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
-    """A canonical case."""
+    """Return a canonical case."""
     return {"Sq": queries, "Skv": keys, "D": width, "dtype": dtype, **others}
 
 
@@ -185,13 +186,14 @@ STRIDED: Named = (
 
 
 def apart(*tensors: str) -> tuple[str, ...]:
-    """Layouts in which one of the tensors is the only one that is not contiguous."""
+    """Return layouts in which one of the tensors is the only one that is not contiguous."""
     return tuple(f"{name}_apart" for name in tensors)
 
 
 def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ...]) -> tuple[Check, ...]:
-    """The correctness checks of a part; `points` in their order. `long_sums` are this part's, and so are the layouts
-    with a `lone` tensor that is not contiguous.
+    """Return the correctness checks of a part; `points` in their order.
+
+    `long_sums` are this part's, and so are the layouts with a `lone` tensor that is not contiguous.
     """
     few = Choice((1, 2, 3))
     many = Choice((1, 2, 3, 4, 5, 6))
@@ -356,7 +358,7 @@ OUTGROWING = (sized(1100, 1100, 16), sized(515, 540, 16, Hq=2, Hkv=1, causal=1))
 
 
 def pairs(title: str, points: float, stored: str) -> Check:
-    """The check that a part neither stores nor holds anything of Sq × Skv numbers, however often it reads its inputs.
+    """Return the check that a part neither stores nor holds Sq × Skv numbers, however often it reads its inputs.
 
     Numbers of 2 bytes for all pairs are 1.1 times the memory that is allowed, and 1.5 times what may be stored.
     """
@@ -366,7 +368,7 @@ def pairs(title: str, points: float, stored: str) -> Check:
 
 
 def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value]) -> Check:
-    """The check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
+    """Return the check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
 
     Of narrow heads, so that a number for every pair that goes through memory costs more than it spares.
     """
@@ -375,7 +377,7 @@ def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value]) ->
 
 
 def suite(*sizes: dict[str, Value]) -> Cases:
-    """The sizes at which a part is timed."""
+    """Return the sizes at which a part is timed."""
     return Cases(problems(lengths=LONG, heads=Choice((16, 32)), batches=Choice((1, 4, 8, 16)), causal=(0, 1)), sizes, 0)
 
 

@@ -78,7 +78,7 @@ import triton.language as tl
 
 @triton.jit
 def row_logsumexp_kernel(x_ptr, y_ptr, N, stride_xm, BLOCK: tl.constexpr):
-    """The row program_id(0), in tiles of BLOCK columns."""
+    """Reduce the row program_id(0), in tiles of BLOCK columns."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
 
@@ -86,7 +86,7 @@ def row_logsumexp_kernel(x_ptr, y_ptr, N, stride_xm, BLOCK: tl.constexpr):
     m = tl.full((), float("-inf"), tl.float32)
     total = tl.full((), 0.0, tl.float32)
     for start in range(0, N, BLOCK):
-        # Lanes beyond the row get -inf, of which exp makes 0: they neither win the maximum nor add to the sum.
+        # Lanes beyond the row get -inf, and exp(-inf) is 0: they neither win the maximum nor add to the sum.
         x = tl.load(x_ptr + row * stride_xm + start + columns, mask=start + columns < N, other=float("-inf"))
         m_new = tl.maximum(m, tl.max(x, 0))
 
@@ -97,7 +97,7 @@ def row_logsumexp_kernel(x_ptr, y_ptr, N, stride_xm, BLOCK: tl.constexpr):
 
 
 def row_logsumexp(x: torch.Tensor) -> torch.Tensor:
-    """The launcher: one program per row."""
+    """Launch one program per row."""
     M, N = x.shape
     y = torch.empty((M,), dtype=torch.float32, device=x.device)
     row_logsumexp_kernel[(M,)](x, y, N, x.stride(0), BLOCK=64)
@@ -126,7 +126,7 @@ def row_logsumexp(x: torch.Tensor) -> torch.Tensor:
 def attention_forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention, and what its backward pass needs.
+    """Compute attention, and the numbers that its backward pass needs.
 
     Inputs:
         q: [B, Hq, Sq, D], float16 or bfloat16; Hq a multiple of Hkv; D is 16, 32, 64 or 128
@@ -185,7 +185,7 @@ def attention_backward(
     causal: bool = False,
     scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The gradients of attention: from do, the gradient of some loss with respect to o, to those for q, k and v.
+    """Compute the gradients of attention: from do, the gradient of a loss with respect to o, those for q, k and v.
 
     The chain rule for softmax needs a row's sum of p ∘ dp. It equals the row's sum of o ∘ do, which costs D products
     instead of Skv, and is known before the first tile: delta.

@@ -1,4 +1,4 @@
-"""What ex_19 is timed against: `<part>_<baseline>`, with the part's own arguments, run in a trusted process.
+"""Baselines of ex_19: `<part>_<baseline>`, with the part's own arguments, run in a trusted process.
 
 In the timed sizes every sequence has all the slots that there are.
 """

@@ -211,7 +211,7 @@ def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Ten
 
 
 def _stale_past(cache: Tensor, lengths: Tensor, case: Mapping[str, object]) -> Tensor:
-    """The cache [B, H, S, D] with stale slots past the lengths."""
+    """Return the cache [B, H, S, D] with stale slots past the lengths."""
     if case["lengths"] == "equal" and not case["unused"]:
         return cache
     inside = torch.arange(cache.shape[2], device=cache.device) < lengths[:, None]
@@ -268,7 +268,7 @@ def _layouts_of(case: Mapping[str, object], names: Sequence[str]) -> tuple[str, 
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
-    """The same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
+    """Return the same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
 
     bhsd: contiguous. bshd: the second and third axis exchanged. sliced: a window of a larger tensor, rows at any
     address. unaligned: contiguous, from the second element of a longer tensor. Gaps hold NaN.
@@ -310,14 +310,14 @@ class _Generation:
         self._tokens = prefill if step == 0 else 1
 
     def append_kv(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The caches before this step, and what comes in it."""
+        """Return the caches before this step, and the new tokens."""
         places = self._before.long()[:, None] + torch.arange(self._tokens)
         batch = torch.arange(len(places))[:, None]
         k_new, v_new = (one.transpose(1, 2)[batch, places].transpose(1, 2).contiguous() for one in (self._k, self._v))
         return *self._caches(self._before), k_new, v_new, self._before
 
     def decode_attention(self) -> tuple[Tensor, Tensor, Tensor, Tensor, float | None]:
-        """The caches after this step's tokens have come."""
+        """Return the caches with this step's tokens in them."""
         lengths = self._before + self._tokens
         return self._q, *self._caches(lengths), lengths, None
 

@@ -34,7 +34,7 @@ LARGEST_ROUNDED = 24.0
 
 
 def append_kv(k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The new k_cache and v_cache, [B, Hkv, Smax, D]: slots lengths[b] … lengths[b] + T - 1 hold the new tokens."""
+    """Return the caches, [B, Hkv, Smax, D], with the new tokens in slots lengths[b] … lengths[b] + T - 1."""
     k_after, v_after = k_cache.clone(), v_cache.clone()
     tokens = k_new.shape[2]
     for b, length in enumerate(lengths.tolist()):
@@ -46,7 +46,7 @@ def append_kv(k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, le
 def append_kv_honest(
     k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, lengths: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """A copy: there is nothing to round."""
+    """Yield a copy: there is nothing to round."""
     yield append_kv(k_cache, v_cache, k_new, v_new, lengths)
 
 
@@ -65,7 +65,7 @@ def decode_attention_honest(
 def paged_decode_attention(
     q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
 ) -> Tensor:
-    """The same as decode_attention, of the keys and values that the table leads to."""
+    """Compute decode_attention of the keys and values that the table leads to."""
     return _each(q, _paged(k_pages, v_pages, block_table, lengths), partial(_attention, scale=scale))
 
 
@@ -128,7 +128,7 @@ def _each(q: Tensor, groups: Iterable[Group], attend: Callable[[Tensor, Tensor, 
 
 
 def _alike(lengths: Tensor) -> Iterator[tuple[slice, int]]:
-    """A few neighbours of one length at a time, and that length."""
+    """Yield a few neighbours of one length at a time, and that length."""
     every = lengths.tolist()
     first = 0
     for b in range(1, len(every) + 1):
@@ -138,19 +138,19 @@ def _alike(lengths: Tensor) -> Iterator[tuple[slice, int]]:
 
 
 def _contiguous(k_cache: Tensor, v_cache: Tensor, lengths: Tensor) -> Iterator[Group]:
-    """The slots that each sequence has."""
+    """Yield the slots that each sequence has."""
     for group, length in _alike(lengths):
         yield k_cache[group, :, :length], v_cache[group, :, :length]
 
 
 def _paged(k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor) -> Iterator[Group]:
-    """The slots that each sequence has, brought together one group at a time."""
+    """Yield the slots that each sequence has, brought together one group at a time."""
     for group, length in _alike(lengths):
         yield _gathered(k_pages, block_table[group], length), _gathered(v_pages, block_table[group], length)
 
 
 def _gathered(pages: Tensor, tables: Tensor, length: int) -> Tensor:
-    """The first `length` slots of sequences, [G, Hkv, length, D]: slot j is slot j % page of page table[j // page]."""
+    """Return the first `length` slots, [G, Hkv, length, D]: slot j is slot j % page of page table[j // page]."""
     slots = torch.arange(length, device=pages.device)
     return pages[tables.long()[:, slots // pages.shape[1]], slots % pages.shape[1]].transpose(1, 2)
 
@@ -207,9 +207,10 @@ def _online(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded
 
 
 def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """The truth, off by what float32 may do to a logit and a weight at worst, and by what rounding the operands of both
-    products usually does: errors of weights, divided or not, and of scaled queries or keys are independent of each
-    other.
+    """Return the truth, off by the largest errors of float32 and the usual ones of rounded operands.
+
+    float32 errs at worst in a logit and a weight; both products round their operands. Errors of weights, divided or
+    not, and of scaled queries or keys are independent of each other.
     """
     if k.shape[2] == 0:
         return torch.zeros_like(q)
@@ -231,7 +232,7 @@ def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 
 def _rounded_by_product(q: Tensor, k: Tensor, scale: float, half_ulp: float) -> Tensor:
-    """The squares of what rounding scaled queries or keys usually does to logits; 0 in rows that are too large."""
+    """Return the squares of logits' usual errors from rounded scaled queries or keys; 0 in rows that are too large."""
     squares = (scale * _grouped(q, k)).square() @ k.square().mT
     return half_ulp**2 * squares.where(squares.amax(-1, keepdim=True) <= LARGEST_ROUNDED**2, 0.0)
 
@@ -257,7 +258,7 @@ def append_kv_mistakes(
     """In float64: what usual mistakes leave in the caches."""
 
     def appended(k: Tensor, v: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """The caches with tokens from these slots on; what would fall outside is not stored."""
+        """Return the caches with tokens from these slots on; a token that would fall outside is not stored."""
         after = k_cache.clone(), v_cache.clone()
         for cache, new in zip(after, (k, v), strict=True):
             for b, first in enumerate(places.tolist()):
@@ -331,7 +332,7 @@ def decode_attention_mistakes(
 def paged_decode_attention_mistakes(
     q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[Mistake]:
-    """The same, and those of the table."""
+    """Yield the same mistakes, and those of the table."""
     page, pages = k_pages.shape[1], k_pages.shape[0]
 
     def through(table: Tensor, by: int = page) -> Callable[[int, int], Group]:
@@ -459,14 +460,14 @@ def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
 
 
 def _lse(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """The log-sum-exp of each query head, as often as there are numbers in its row."""
+    """Return the log-sum-exp of each query head, as often as there are numbers in its row."""
     if k.shape[2] == 0:
         return torch.full_like(q, -torch.inf)
     return _logits(q, k, scale).logsumexp(-1, keepdim=True).expand(*k.shape[:2], -1, q.shape[-1]).reshape(q.shape)
 
 
 def _modulo(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """The same with query heads in the order in which h % Hkv would find them."""
+    """Return the same with query heads in the order in which h % Hkv would find them."""
 
     def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         heads = torch.arange(q.shape[1]) % k.shape[1]

@@ -203,7 +203,7 @@ class Kernel:
         self.specialised = triton.jit(body)
 
     def fit_for(self, elements: int) -> Any:
-        """The one to launch for a problem of that size."""
+        """Return the one to launch for a problem of that size."""
         return self.specialised if elements >= LARGE else self.any_shape
 
 
@@ -212,12 +212,12 @@ APPEND, DECODE, MERGE = Kernel(append_kernel), Kernel(decode_kernel), Kernel(mer
 
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
-    """The SMs of a GPU. The interpreter runs one program after another, so there it is 1."""
+    """Return the SMs of a GPU. The interpreter runs one program after another, so there it is 1."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def chunk_for(pairs: int, slots: int, sms: int) -> int:
-    """How many slots of a sequence's `slots` one program takes, for so many pairs of a sequence and a kv head."""
+    """Return how many of a sequence's `slots` one program takes, for so many pairs of a sequence and a kv head."""
     splits = triton.cdiv(PROGRAMS_PER_SM * sms, pairs)
     return max(LEAST_CHUNK, triton.cdiv(triton.cdiv(slots, splits), BLOCK_N) * BLOCK_N)
 
@@ -313,5 +313,5 @@ def paged_decode_attention(
     lengths: torch.Tensor,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """The same, with slot j of sequence b in page block_table[b, j // page]."""
+    """Compute the same, with slot j of sequence b in page block_table[b, j // page]."""
     return attend(q, k_pages.transpose(1, 2), v_pages.transpose(1, 2), block_table, lengths, scale)

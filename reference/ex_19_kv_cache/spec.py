@@ -73,13 +73,13 @@ Named = tuple[dict[str, Value], ...]
 
 
 def has_room(case: Case) -> bool:
-    """No length is below 0."""
+    """Return whether no length is below 0."""
     room = int(case["S"]) - int(case.get("T", 0))
     return room >= int(case["unused"]) * (2 if case["lengths"] == "stairs" else 1)
 
 
 def little_work(case: Case) -> bool:
-    """Keeps a generated case small enough for the interpreter."""
+    """Return whether a generated case is small enough for the interpreter."""
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 1000
 
 
@@ -114,7 +114,7 @@ def caches(
     where: Callable[[Case], bool] = has_room,
     more: Mapping[str, Choice | Size] | None = None,
 ) -> Space:
-    """Caches: contiguous, and full to the last slot, unless more is said."""
+    """Return caches: contiguous, and full to the last slot, unless more is said."""
     return Space(
         {
             "B": batches,
@@ -133,7 +133,7 @@ def caches(
 
 
 def appends(tokens: Size | Choice, **others: object) -> Space:
-    """Caches that grow by T tokens."""
+    """Return caches that grow by T tokens."""
     return caches(**{"more": {"T": tokens}, **others})
 
 
@@ -145,7 +145,7 @@ def decodes(
     paged: tuple[str, ...] = (),
     **others: object,
 ) -> Space:
-    """Caches that a query attends to; in pages, where `paged` names orders of them."""
+    """Return caches that a query attends to; in pages, if `paged` names orders of them."""
     more: dict[str, Choice | Size] = {"group": groups, "values": Choice(values), "scale": Choice(scales)}
     if paged:
         more |= {"page": Choice((16, 64)), "table": Choice(paged)}
@@ -153,17 +153,17 @@ def decodes(
 
 
 def sized(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
-    """A canonical case, of equal lengths unless more is said."""
+    """Return a canonical case, of equal lengths unless more is said."""
     return {"S": slots, "B": batch, **others}
 
 
 def ragged(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
-    """A canonical case of ragged lengths."""
+    """Return a canonical case of ragged lengths."""
     return sized(slots, batch, lengths="ragged", **others)
 
 
 def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
-    """A canonical case whose shortest sequence is half as long as its longest: no two have one length."""
+    """Return a canonical case whose shortest sequence is half as long as its longest: no two have one length."""
     return sized(slots, batch, lengths="stairs", unused=slots // 4, **others)
 
 
@@ -421,14 +421,14 @@ ORDERS = ("ordered", "permuted", "shared")
 
 
 def in_pages(cases: Named) -> Named:
-    """The same cases in permuted pages of either size."""
+    """Return the same cases in permuted pages of either size."""
     return tuple({**one, "table": "permuted", "page": (16, 64)[i % 2]} for i, one in enumerate(cases))
 
 
 def decode_checks(
     points: Mapping[str, float], paged: tuple[str, ...], layouts: tuple[str, ...], *own: Check
 ) -> tuple[Check, ...]:
-    """The correctness checks that both ways to decode share, with the part's `own` ones; `points` by name."""
+    """Return the correctness checks that both ways to decode share, with the part's `own` ones; `points` by name."""
 
     def agrees(
         name: str,
@@ -569,7 +569,7 @@ WORK_BYTES = f"{KV_BYTES} + 2 * itemsize * {Q_BYTES}"
 
 
 def work(points: float, paged: tuple[str, ...] = ()) -> Check:
-    """The check that nothing of the cache is read twice, and nothing past a length."""
+    """Return the check that nothing of the cache is read twice, and nothing past a length."""
     space = decodes(
         groups=GROUPS,
         heads=Choice((1, 2, 4)),
@@ -604,7 +604,7 @@ BESIDE = ("torch_eager", "flashinfer")
 
 
 def speed(paged: tuple[str, ...] = ()) -> Check:
-    """The check on the share of the bandwidth: large batches, and a small batch with a long context."""
+    """Return the check on the share of the bandwidth: large batches, and a small batch with a long context."""
     space = decodes(groups=Choice((4,)), heads=TIMED_HEADS, batches=TIMED_BATCHES, slots=LONG, paged=paged)
     sizes: list[dict[str, Value]] = []
     for batch, context in POINTS if paged else sorted((*POINTS, *CONTEXTS)):

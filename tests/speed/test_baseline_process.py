@@ -1,4 +1,4 @@
-"""The anchor on the CPU: it times baselines, knows the truth, and says why when it cannot."""
+"""The baseline process on the CPU: it times baselines, knows the truth, and says why when it cannot."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry
 from grader.judge.truth import Truth
 from grader.protocol.messages import Form, PrepareBaseline, Recipe, Reveal, Revealed, Sample
-from grader.speed.baseline_process import AnchorFailed, BaselineProcess
+from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.baselines import FAMILIES
-from tests.racing import anchored
+from tests.racing import running_baselines
 
 CASE: dict[str, Value] = {"N": 4101, "dtype": "float32", "values": "normal", "offset": 0}
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def recipe(part: str = "vector_add", seed: int = 17, **changes: Value) -> Recipe
 
 
 def prepared(baseline: str = "torch_eager", part: str = "vector_add", mutates: tuple[str, ...] = ()) -> PrepareBaseline:
-    """What the anchor is asked before it takes samples of a baseline."""
+    """What the baseline process is asked before it takes samples of a baseline."""
     arguments = {"vector_add": ("x", "y"), "fused_multiply_add": ("x", "y", "z"), "row_softmax": ("x",)}[part]
     case: dict[str, Value] = {"M": 7, "N": 63, "stride": 0} if part == "row_softmax" else {}
     return PrepareBaseline(baseline, recipe(part, 0, **case), arguments, mutates, "stream", 1 << 12)
@@ -66,57 +66,61 @@ def exercise(tmp_path: Path, baselines: str) -> Entry:
 
 
 @pytest.fixture(scope="module")
-def anchor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaselineProcess]:
-    with anchored(exercise(tmp_path_factory.mktemp("course"), BASELINES)) as running:
+def baseline_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaselineProcess]:
+    with running_baselines(exercise(tmp_path_factory.mktemp("course"), BASELINES)) as running:
         yield running
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
-def test_a_baseline_that_raises_is_reported_with_its_words_and_the_anchor_goes_on(anchor: BaselineProcess) -> None:
+def test_a_baseline_that_raises_is_reported_with_its_words_and_the_baseline_process_goes_on(
+    baseline_process: BaselineProcess,
+) -> None:
     for _ in range(2):
-        with pytest.raises(AnchorFailed, match=r"^ValueError: no such luck$"):
-            anchor.prepare(prepared(part="fused_multiply_add"))
-    assert anchor.prepare(prepared()).outputs
+        with pytest.raises(BaselineProcessFailed, match=r"^ValueError: no such luck$"):
+            baseline_process.prepare(prepared(part="fused_multiply_add"))
+    assert baseline_process.prepare(prepared()).outputs
 
 
-def test_a_baseline_that_nobody_knows_is_an_answer_too(anchor: BaselineProcess) -> None:
-    with pytest.raises(AnchorFailed, match=r"^KeyError: 'cudnn'$"):
-        anchor.prepare(prepared("cudnn"))
-    with pytest.raises(AnchorFailed, match=r"^AttributeError: .*vector_add_sdpa"):
-        anchor.prepare(prepared("sdpa_flash"))
+def test_a_baseline_that_nobody_knows_is_an_answer_too(baseline_process: BaselineProcess) -> None:
+    with pytest.raises(BaselineProcessFailed, match=r"^KeyError: 'cudnn'$"):
+        baseline_process.prepare(prepared("cudnn"))
+    with pytest.raises(BaselineProcessFailed, match=r"^AttributeError: .*vector_add_sdpa"):
+        baseline_process.prepare(prepared("sdpa_flash"))
 
 
-def test_a_sample_of_a_baseline_that_was_not_prepared_is_refused(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared())
-    with pytest.raises(AnchorFailed, match=r"^KeyError: 'copy_roofline'$"):
-        anchor.sample(Sample(17, "copy_roofline"))
+def test_a_sample_of_a_baseline_that_was_not_prepared_is_refused(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared())
+    with pytest.raises(BaselineProcessFailed, match=r"^KeyError: 'copy_roofline'$"):
+        baseline_process.sample(Sample(17, "copy_roofline"))
 
 
-def test_a_gpu_that_is_not_there_cannot_be_gauged(anchor: BaselineProcess) -> None:
-    with pytest.raises(AnchorFailed):
-        anchor.gauge()
-    assert anchor.missing(recipe(), ("torch_eager",)) == {"torch_eager": ""}
+def test_a_gpu_that_is_not_there_cannot_be_gauged(baseline_process: BaselineProcess) -> None:
+    with pytest.raises(BaselineProcessFailed):
+        baseline_process.gauge()
+    assert baseline_process.missing(recipe(), ("torch_eager",)) == {"torch_eager": ""}
 
 
-def test_an_anchor_that_dies_is_reported_with_its_last_words(tmp_path: Path) -> None:
-    with anchored(exercise(tmp_path, BASELINES)) as dying:
+def test_a_baseline_process_that_dies_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    with running_baselines(exercise(tmp_path, BASELINES)) as dying:
         for _ in range(2):
-            with pytest.raises(AnchorFailed, match=r"^the anchor must answer, but it ended: goodbye$"):
+            with pytest.raises(
+                BaselineProcessFailed, match=r"^the baseline process must answer, but it ended: goodbye$"
+            ):
                 dying.prepare(prepared(part="row_softmax"))
 
 
 def test_a_baselines_file_that_does_not_load_is_reported_at_the_first_question(tmp_path: Path) -> None:
     with (
-        anchored(exercise(tmp_path, "import no_such_package\n")) as broken,
-        pytest.raises(AnchorFailed, match=r"^ModuleNotFoundError: No module named 'no_such_package'$"),
+        running_baselines(exercise(tmp_path, "import no_such_package\n")) as broken,
+        pytest.raises(BaselineProcessFailed, match=r"^ModuleNotFoundError: No module named 'no_such_package'$"),
     ):
         broken.missing(recipe(), ("torch_eager",))
 
 
 def test_it_ends_with_its_block(tmp_path: Path) -> None:
-    with anchored(exercise(tmp_path, BASELINES)) as ending:
+    with running_baselines(exercise(tmp_path, BASELINES)) as ending:
         process = Path("/proc", str(ending.pid))
         assert process.exists()
     assert not process.exists()
@@ -125,8 +129,8 @@ def test_it_ends_with_its_block(tmp_path: Path) -> None:
 # -- what it answers -------------------------------------------------------------------------------------------------
 
 
-def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor: BaselineProcess) -> None:
-    assert anchor.missing(recipe(), ("torch_eager", "sdpa_flash", "cudnn", "copy_roofline")) == {
+def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(baseline_process: BaselineProcess) -> None:
+    assert baseline_process.missing(recipe(), ("torch_eager", "sdpa_flash", "cudnn", "copy_roofline")) == {
         "torch_eager": "",
         "sdpa_flash": "the exercise's baselines.py must define vector_add_sdpa for it",
         "cudnn": f"a baseline must be one of {', '.join(FAMILIES)}, got 'cudnn'",
@@ -134,18 +138,18 @@ def test_it_says_why_a_baseline_cannot_run_and_nothing_of_those_that_can(anchor:
     }
 
 
-def test_a_baseline_is_tried_and_one_that_raises_cannot_run(anchor: BaselineProcess) -> None:
-    missing = anchor.missing(recipe(part="fused_multiply_add"), ("torch_eager", "copy_roofline"))
+def test_a_baseline_is_tried_and_one_that_raises_cannot_run(baseline_process: BaselineProcess) -> None:
+    missing = baseline_process.missing(recipe(part="fused_multiply_add"), ("torch_eager", "copy_roofline"))
     assert missing == {"torch_eager": "ValueError: no such luck", "copy_roofline": ""}
 
 
-def test_a_prepared_baseline_says_what_its_outputs_look_like(anchor: BaselineProcess) -> None:
-    assert anchor.prepare(prepared()).outputs == (Form("tensor", "float32", (4101,), "cpu"),)
+def test_a_prepared_baseline_says_what_its_outputs_look_like(baseline_process: BaselineProcess) -> None:
+    assert baseline_process.prepare(prepared()).outputs == (Form("tensor", "float32", (4101,), "cpu"),)
 
 
-def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared())
-    sampled = anchor.sample(Sample(17, "torch_eager"))
+def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared())
+    sampled = baseline_process.sample(Sample(17, "torch_eager"))
     assert sampled.device_us > 0
     assert not sampled.exposed
     ((projections,), (scales,)) = sampled.projections, sampled.scales
@@ -155,66 +159,72 @@ def test_a_sample_has_a_time_and_sums_of_its_output_piece_by_piece(anchor: Basel
     assert all(abs(one) < 5 * scale for one, scale in zip(projections, scales, strict=True))
 
 
-def test_the_same_seed_gives_the_same_sums_and_another_gives_others(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared())
-    first, other, again = (anchor.sample(Sample(seed, "torch_eager")) for seed in (17, 18, 17))
+def test_the_same_seed_gives_the_same_sums_and_another_gives_others(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared())
+    first, other, again = (baseline_process.sample(Sample(seed, "torch_eager")) for seed in (17, 18, 17))
     assert (first.projections, first.scales) == (again.projections, again.scales)
     assert first.scales != other.scales
 
 
-def test_several_baselines_are_prepared_at_the_same_time_each_under_its_name(anchor: BaselineProcess) -> None:
+def test_several_baselines_are_prepared_at_the_same_time_each_under_its_name(baseline_process: BaselineProcess) -> None:
     for name in ("torch_eager", "cublas"):
-        anchor.prepare(prepared(name))
-    total, difference, again = (anchor.sample(Sample(17, name)) for name in ("torch_eager", "cublas", "torch_eager"))
+        baseline_process.prepare(prepared(name))
+    total, difference, again = (
+        baseline_process.sample(Sample(17, name)) for name in ("torch_eager", "cublas", "torch_eager")
+    )
     assert total.projections == again.projections != difference.projections
 
 
-def test_at_another_case_the_baselines_of_the_one_before_are_forgotten(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared())
-    anchor.prepare(replace(prepared("copy_roofline"), recipe=recipe(N=63)))
-    with pytest.raises(AnchorFailed, match=r"^KeyError: 'torch_eager'$"):
-        anchor.sample(Sample(17, "torch_eager"))
+def test_at_another_case_the_baselines_of_the_one_before_are_forgotten(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared())
+    baseline_process.prepare(replace(prepared("copy_roofline"), recipe=recipe(N=63)))
+    with pytest.raises(BaselineProcessFailed, match=r"^KeyError: 'torch_eager'$"):
+        baseline_process.sample(Sample(17, "torch_eager"))
 
 
-def test_of_an_argument_that_is_changed_in_place_the_change_is_summed_up(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared(mutates=("x",)))
-    sampled = anchor.sample(Sample(17, "torch_eager"))
+def test_of_an_argument_that_is_changed_in_place_the_change_is_summed_up(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared(mutates=("x",)))
+    sampled = baseline_process.sample(Sample(17, "torch_eager"))
     # This baseline returns its sum, and leaves x as it was.
     assert len(sampled.scales) == 2
     assert set(sampled.scales[1]) == {0.0}
 
 
-def test_a_copy_moves_as_many_bytes_as_the_part_must(anchor: BaselineProcess) -> None:
-    (form,) = anchor.prepare(prepared("copy_roofline")).outputs
+def test_a_copy_moves_as_many_bytes_as_the_part_must(baseline_process: BaselineProcess) -> None:
+    (form,) = baseline_process.prepare(prepared("copy_roofline")).outputs
     # Read and written together: 3 · N · 4 bytes.
     assert form == Form("tensor", "int64", (3 * 4101 * 4 // 16,), "cpu")
 
 
-def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(anchor: BaselineProcess, ex_15: Entry) -> None:
+def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(
+    baseline_process: BaselineProcess, ex_15: Entry
+) -> None:
     part = ex_15.exercise.part("vector_add")
     assert part is not None
     truth = Truth(ex_15.source("inputs.py"), ex_15.source("oracle.py"))
     (expected,) = truth.expect(part, recipe())
-    about, values, allowed = anchor.reveal(Reveal(recipe(), 0, 1000, 63))
+    about, values, allowed = baseline_process.reveal(Reveal(recipe(), 0, 1000, 63))
     assert about == Revealed("float32", 0, 4101)
     for raw, numbers in ((values, expected.value), (allowed, expected.allowed)):
         assert torch.equal(torch.frombuffer(bytearray(raw), dtype=torch.float64), numbers[1000:1063].double())
 
 
-def test_its_baseline_and_its_truth_are_of_the_same_inputs(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared())
-    sampled = anchor.sample(Sample(17, "torch_eager"))
-    _, values, _ = anchor.reveal(Reveal(recipe(seed=17), 0, 0, 4101))
+def test_its_baseline_and_its_truth_are_of_the_same_inputs(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared())
+    sampled = baseline_process.sample(Sample(17, "torch_eager"))
+    _, values, _ = baseline_process.reveal(Reveal(recipe(seed=17), 0, 0, 4101))
     pieces = torch.frombuffer(bytearray(values), dtype=torch.float64)[: 4 * 1025].view(4, 1025)
     assert sampled.scales[0] == pytest.approx(pieces.norm(dim=1).tolist(), rel=1e-5)
 
 
-def test_of_no_elements_it_reveals_the_form_alone(anchor: BaselineProcess) -> None:
-    assert anchor.reveal(Reveal(recipe(dtype="float16"), 0, 0, 0)) == (Revealed("float16", 0, 4101), b"", b"")
+def test_of_no_elements_it_reveals_the_form_alone(baseline_process: BaselineProcess) -> None:
+    assert baseline_process.reveal(Reveal(recipe(dtype="float16"), 0, 0, 0)) == (Revealed("float16", 0, 4101), b"", b"")
 
 
-def test_where_the_exercise_cuts_no_portions_any_chance_shows_all_of_an_output(anchor: BaselineProcess) -> None:
-    whole, drawn = (anchor.reveal(Reveal(recipe(), 0, 7, 500, chance)) for chance in (None, 0.7))
+def test_where_the_exercise_cuts_no_portions_any_chance_shows_all_of_an_output(
+    baseline_process: BaselineProcess,
+) -> None:
+    whole, drawn = (baseline_process.reveal(Reveal(recipe(), 0, 7, 500, chance)) for chance in (None, 0.7))
     assert whole == drawn
 
 
@@ -222,7 +232,7 @@ def test_a_portion_is_computed_of_its_own_inputs_and_begins_where_the_exercise_s
     entry = exercise(tmp_path, BASELINES)
     oracle = entry.folder / "oracle.py"
     oracle.write_text(oracle.read_text("utf-8") + PORTION, "utf-8")
-    with anchored(entry) as cutting:
+    with running_baselines(entry) as cutting:
         whole, values, _ = cutting.reveal(Reveal(recipe(), 0, 2000, 63))
         portion, cut, _ = cutting.reveal(Reveal(recipe(), 0, 0, 63, 0.5))
         assert (whole, portion) == (Revealed("float32", 0, 4101), Revealed("float32", 2000, 100))
@@ -231,23 +241,23 @@ def test_a_portion_is_computed_of_its_own_inputs_and_begins_where_the_exercise_s
         assert cutting.reveal(Reveal(recipe(), 0, 0, 0, 0.25))[0].start == 1000
 
 
-def test_after_a_rest_it_knows_what_it_knew_and_nothing_is_prepared_any_more(anchor: BaselineProcess) -> None:
-    anchor.prepare(prepared())
-    before = anchor.sample(Sample(17, "torch_eager"))
-    assert anchor.rest()
-    with pytest.raises(AnchorFailed, match=r"^KeyError: 'torch_eager'$"):
-        anchor.sample(Sample(17, "torch_eager"))
-    anchor.prepare(prepared())
-    assert anchor.sample(Sample(17, "torch_eager")).projections == before.projections
+def test_after_a_rest_it_knows_what_it_knew_and_nothing_is_prepared_any_more(baseline_process: BaselineProcess) -> None:
+    baseline_process.prepare(prepared())
+    before = baseline_process.sample(Sample(17, "torch_eager"))
+    assert baseline_process.rest()
+    with pytest.raises(BaselineProcessFailed, match=r"^KeyError: 'torch_eager'$"):
+        baseline_process.sample(Sample(17, "torch_eager"))
+    baseline_process.prepare(prepared())
+    assert baseline_process.sample(Sample(17, "torch_eager")).projections == before.projections
 
 
-def test_an_anchor_whose_answer_is_to_another_question_is_ended(
+def test_a_baseline_process_whose_answer_is_to_another_question_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with anchored(exercise(tmp_path, BASELINES)) as odd:
+    with running_baselines(exercise(tmp_path, BASELINES)) as odd:
         assert odd.missing(recipe(), ("torch_eager",)) == {"torch_eager": ""}
         monkeypatch.setattr(odd, "_answer", lambda limit_s: {"shape": [3]})
-        with pytest.raises(AnchorFailed):
+        with pytest.raises(BaselineProcessFailed):
             odd.missing(recipe(), ("torch_eager",))
         odd._process.wait(60)
         assert not odd.rest()

@@ -28,7 +28,7 @@ from grader.protocol.messages import (
 )
 from grader.sandbox.outcome import Died, TimedOut
 from grader.speed import rounds
-from grader.speed.baseline_process import AnchorFailed
+from grader.speed.baseline_process import BaselineProcessFailed
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, outside_us
 from grader.speed.verify import CannotBeTimed
 from tests.racing import TINY, band_of
@@ -118,7 +118,7 @@ class Replayer:
 
 @dataclass
 class Baselines:
-    """In place of the anchor. answers: those of a baseline, where they are not right. unfit: those that cannot be
+    """In place of the baseline process. answers: a baseline's, if they are wrong. unfit: those that cannot be
     prepared; breaks: those that fail at their n-th sample.
     """
 
@@ -135,14 +135,14 @@ class Baselines:
     def prepare(self, wanted: PrepareBaseline) -> Prepared:
         self.asked.append(wanted)
         if wanted.baseline in self.unfit:
-            raise AnchorFailed(f"RuntimeError: no {wanted.baseline}")
+            raise BaselineProcessFailed(f"RuntimeError: no {wanted.baseline}")
         return Prepared("prepared", ())
 
     def sample(self, wanted: Sample) -> Sampled:
         count = sum(name == wanted.baseline for name, _ in self.track.taken)
         self.track.taken.append((wanted.baseline, wanted))
         if self.breaks.get(wanted.baseline) == count:
-            raise AnchorFailed(f"RuntimeError: {wanted.baseline} broke")
+            raise BaselineProcessFailed(f"RuntimeError: {wanted.baseline} broke")
         value = self.answers.get(wanted.baseline, right)(count, wanted.seed)
         return sampled(value, self.times_us.get(wanted.baseline, 50.0), exposed=wanted.baseline in self.exposed)
 
@@ -163,7 +163,7 @@ class Contest:
     case: TimedCase
     track: Track
     replayer: Replayer
-    anchor: Baselines
+    baseline_process: Baselines
     running: Rounds
 
     def run(self, count: int = 12, **limits: Any) -> Samples:
@@ -177,7 +177,7 @@ Stage = Callable[..., Contest]
 
 @pytest.fixture
 def stage(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Set up a contest: stage(beside=(…), method=…, replayer={…}, anchor={…}). The same chance in every run."""
+    """Set up a contest: stage(beside=(…), replayer={…}, baseline_process={…}). Every run has the same chance."""
     part = ex_15.exercise.part("vector_add")
     assert part is not None
     case = band_of(part, TINY).suite.named[0]
@@ -190,17 +190,17 @@ def stage(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Stage:
         witness: str | None = "torch_eager",
         chance: int = 17,
         replayer: dict[str, Any] | None = None,
-        anchor: dict[str, Any] | None = None,
+        baseline_process: dict[str, Any] | None = None,
     ) -> Contest:
         monkeypatch.setattr(rounds, "_CHANCE", random.Random(chance))
         track = Track()
-        ours, theirs = Replayer(track, **(replayer or {})), Baselines(track, **(anchor or {}))
+        ours, theirs = Replayer(track, **(replayer or {})), Baselines(track, **(baseline_process or {}))
         told: Any = SimpleNamespace(message={"a": "trace"}, untried=frozenset())
         timed = TimedCase(part, case, method, 1 << 12, (told,))
         running = Rounds(
             timed=timed,
             replayer=ours,  # type: ignore[arg-type]
-            anchor=theirs,  # type: ignore[arg-type]
+            baseline_process=theirs,  # type: ignore[arg-type]
             path="/learner/ex_15.py",
             baseline=baseline,
             beside=beside,
@@ -244,7 +244,7 @@ def test_the_order_within_a_round_is_drawn_anew_every_time(stage: Stage) -> None
 
 
 def test_warm_ups_do_not_count_and_the_n_th_samples_of_all_belong_together(stage: Stage) -> None:
-    contest = stage(anchor={"times_us": {"torch_eager": 63.0}})
+    contest = stage(baseline_process={"times_us": {"torch_eager": 63.0}})
     samples = contest.run(7)
     assert len(contest.track.rounds()) == WARM_UPS + 7
     assert [len(samples.submission), len(samples.baselines["torch_eager"])] == [7, 7]
@@ -265,10 +265,10 @@ def test_both_sides_prepare_the_same_case_and_what_was_tuned_is_kept(stage: Stag
     samples = contest.run(5)
     (ours,) = contest.replayer.asked
     assert ours.traces == ({"a": "trace"},)
-    for theirs in contest.anchor.asked:
+    for theirs in contest.baseline_process.asked:
         assert (theirs.recipe, theirs.method) == (ours.call.recipe, ours.method)
         assert (theirs.cover_bytes, theirs.arguments) == (ours.cover_bytes, ours.call.arguments)
-    assert [one.baseline for one in contest.anchor.asked] == ["torch_eager", "copy_roofline"]
+    assert [one.baseline for one in contest.baseline_process.asked] == ["torch_eager", "copy_roofline"]
     assert samples.choices == (CHOICE,)
 
 
@@ -282,7 +282,7 @@ def counts(samples: Samples) -> dict[str, int]:
 def test_what_is_only_shown_ends_early_and_the_slow_one_earlier(stage: Stage) -> None:
     contest = stage(
         beside=("cuda_cpp", "copy_roofline"),
-        anchor={"times_us": {"cuda_cpp": 4e4, "copy_roofline": 10.0}},
+        baseline_process={"times_us": {"cuda_cpp": 4e4, "copy_roofline": 10.0}},
     )
     samples = contest.run(20)
     assert counts(samples) == {"torch_eager": 20, "cuda_cpp": 3, "copy_roofline": 8}
@@ -293,7 +293,7 @@ def test_the_baseline_and_what_answers_are_compared_with_take_part_in_every_roun
     contest = stage(
         baseline="copy_roofline",
         beside=("cuda_cpp",),
-        anchor={"times_us": {"copy_roofline": 4e4, "torch_eager": 4e4}},
+        baseline_process={"times_us": {"copy_roofline": 4e4, "torch_eager": 4e4}},
     )
     assert counts(contest.run(20)) == {"copy_roofline": 20, "torch_eager": 20, "cuda_cpp": 8}
 
@@ -364,8 +364,8 @@ def test_launches_that_nothing_hides_are_told_before_anything_is_counted(stage: 
 
 def test_so_are_those_of_the_baseline_but_not_of_what_answers_are_compared_with(stage: Stage) -> None:
     with pytest.raises(Exposed):
-        stage(anchor={"exposed": {"torch_eager"}}).run()
-    shown = stage(baseline="copy_roofline", anchor={"exposed": {"torch_eager"}})
+        stage(baseline_process={"exposed": {"torch_eager"}}).run()
+    shown = stage(baseline="copy_roofline", baseline_process={"exposed": {"torch_eager"}})
     assert len(shown.run().submission) == 12
 
 
@@ -413,14 +413,14 @@ def test_a_stream_that_fails_is_the_submission_s_failure(
 
 
 def test_a_baseline_beside_that_cannot_be_prepared_is_named_and_the_others_go_on(stage: Stage) -> None:
-    contest = stage(beside=("cuda_cpp", "xla"), anchor={"unfit": {"xla"}})
+    contest = stage(beside=("cuda_cpp", "xla"), baseline_process={"unfit": {"xla"}})
     samples = contest.run()
     assert samples.dropped == {"xla": "RuntimeError: no xla"}
     assert counts(samples) == {"torch_eager": 12, "cuda_cpp": 8}
 
 
 def test_a_baseline_beside_that_breaks_on_the_way_is_named_and_asked_no_more(stage: Stage) -> None:
-    contest = stage(beside=("cuda_cpp",), anchor={"breaks": {"cuda_cpp": 5}})
+    contest = stage(beside=("cuda_cpp",), baseline_process={"breaks": {"cuda_cpp": 5}})
     samples = contest.run()
     assert samples.dropped == {"cuda_cpp": "RuntimeError: cuda_cpp broke"}
     assert sum(name == "cuda_cpp" for name, _ in contest.track.taken) == 6
@@ -429,15 +429,15 @@ def test_a_baseline_beside_that_breaks_on_the_way_is_named_and_asked_no_more(sta
 
 @pytest.mark.parametrize("broken", [{"unfit": {"torch_eager"}}, {"breaks": {"torch_eager": 5}}])
 def test_without_the_baseline_itself_there_is_no_verdict(stage: Stage, broken: dict[str, Any]) -> None:
-    with pytest.raises(AnchorFailed):
-        stage(anchor=broken).run()
+    with pytest.raises(BaselineProcessFailed):
+        stage(baseline_process=broken).run()
 
 
-@pytest.mark.parametrize(("alive", "raised"), [(True, NotCapturable), (False, AnchorFailed)])
+@pytest.mark.parametrize(("alive", "raised"), [(True, NotCapturable), (False, BaselineProcessFailed)])
 def test_a_baseline_that_cannot_be_captured_is_no_fault_while_its_process_lives(
     stage: Stage, alive: bool, raised: type[Exception]
 ) -> None:
-    contest = stage(method="graph", anchor={"unfit": {"torch_eager"}, "is_running": alive})
+    contest = stage(method="graph", baseline_process={"unfit": {"torch_eager"}, "is_running": alive})
     with pytest.raises(raised):
         contest.run()
 
@@ -493,7 +493,7 @@ def test_the_answer_to_an_earlier_round_s_inputs_is_wrong_when_timed(stage: Stag
 
 
 def test_where_the_oracle_agrees_with_the_submission_a_baseline_that_differs_does_not_matter(stage: Stage) -> None:
-    contest = stage(anchor={"answers": {"torch_eager": wrong}})
+    contest = stage(baseline_process={"answers": {"torch_eager": wrong}})
     assert len(contest.run().submission) == 12
     assert len({one.recipe.seed for one in contest.track.revealed}) == WARM_UPS + 12
 

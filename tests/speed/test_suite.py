@@ -21,13 +21,13 @@ from grader.record import CheckResult, Speed, from_json, to_json
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer
 from grader.speed import suite
-from grader.speed.baseline_process import AnchorFailed, BaselineProcess
+from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.estimate import share
 from grader.speed.rounds import Exposed, NotCapturable, Samples, TimedCase, TimingSample
 from grader.speed.suite import Suite, Traced, Verdict
 from grader.speed.verify import CannotBeTimed, changed
 from tests.claims import SUBMISSIONS
-from tests.racing import GAUGED, TINY, anchored, band_of, hurry, judge
+from tests.racing import GAUGED, TINY, band_of, hurry, judge, running_baselines
 from tests.recordings import HEAD
 from tests.records import samples as records
 
@@ -35,8 +35,8 @@ from tests.records import samples as records
 
 
 @pytest.fixture(scope="module")
-def anchor(ex_15: Entry) -> Iterator[BaselineProcess]:
-    with anchored(ex_15) as running:
+def baseline_process(ex_15: Entry) -> Iterator[BaselineProcess]:
+    with running_baselines(ex_15) as running:
         yield running
 
 
@@ -48,10 +48,10 @@ def survives(speed: Speed) -> bool:
 
 
 def test_an_honest_submission_is_not_refused_and_its_record_is_complete(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
-    verdict = judge(server, ex_15, anchor, ex_15.solution)
+    verdict = judge(server, ex_15, baseline_process, ex_15.solution)
     # How fast it is nobody asks here: the interpreter has no speed.
     assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
     speed = verdict.speed
@@ -69,9 +69,9 @@ def test_an_honest_submission_is_not_refused_and_its_record_is_complete(
 
 
 def test_a_baseline_that_cannot_run_leaves_the_check_undecided_and_says_why(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess
 ) -> None:
-    verdict = judge(server, ex_15, anchor, ex_15.solution, baseline="cublas")
+    verdict = judge(server, ex_15, baseline_process, ex_15.solution, baseline="cublas")
     why = "the exercise's baselines.py must define vector_add_cublas for it"
     assert verdict.undecided == f"cuBLAS cannot run here: {why}"
     assert (verdict.failure, verdict.share) == (None, 0.0)
@@ -81,11 +81,11 @@ def test_a_baseline_that_cannot_run_leaves_the_check_undecided_and_says_why(
 
 
 def test_where_the_baseline_cannot_run_the_next_of_the_chain_is_measured_against_and_named(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
     chain: dict[str, Any] = {"baseline": "cublas", "fallbacks": ("sdpa_flash", "torch_eager"), "shown_beside": ("xla",)}
-    verdict = judge(server, ex_15, anchor, ex_15.solution, **chain)
+    verdict = judge(server, ex_15, baseline_process, ex_15.solution, **chain)
     assert "cannot run here" not in verdict.undecided
     speed = verdict.speed
     assert speed is not None
@@ -107,10 +107,12 @@ def test_where_the_baseline_cannot_run_the_next_of_the_chain_is_measured_against
 
 
 def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
-    verdict = judge(server, ex_15, anchor, ex_15.solution, shown_beside=("cublas", "torch_compile", "copy_roofline"))
+    verdict = judge(
+        server, ex_15, baseline_process, ex_15.solution, shown_beside=("cublas", "torch_compile", "copy_roofline")
+    )
     assert verdict.speed is not None
     assert {one.name: one.missing for one in verdict.speed.baselines} == {
         "torch_eager": "",
@@ -123,11 +125,17 @@ def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
 
 
 def test_a_part_that_works_on_matrices_is_measured_against_a_copy(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(monkeypatch)
     verdict = judge(
-        server, ex_15, anchor, ex_15.solution, "row_softmax", size={"M": 7, "N": 63}, shown_beside=("torch_eager",)
+        server,
+        ex_15,
+        baseline_process,
+        ex_15.solution,
+        "row_softmax",
+        size={"M": 7, "N": 63},
+        shown_beside=("torch_eager",),
     )
     assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
     assert verdict.speed is not None
@@ -140,11 +148,11 @@ TIMING = SUBMISSIONS / "timing"
 
 
 def on_a_long_one(
-    server: ForkServer, entry: Entry, anchor: BaselineProcess, name: str, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, entry: Entry, baseline_process: BaselineProcess, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Verdict:
     """The verdict on a file of tests/submissions/timing that has had a short call before."""
     hurry(monkeypatch)
-    return judge(server, entry, anchor, TIMING / f"{name}.py", size=LONG, before=[TINY])
+    return judge(server, entry, baseline_process, TIMING / f"{name}.py", size=LONG, before=[TINY])
 
 
 @pytest.mark.parametrize(
@@ -152,9 +160,9 @@ def on_a_long_one(
     ["looks_like_an_answer", "prepared_in_an_earlier_call", "counts_its_calls"],
 )
 def test_what_is_right_at_other_sizes_or_in_other_calls_is_wrong_when_timed(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    verdict = on_a_long_one(server, ex_15, anchor, name, monkeypatch)
+    verdict = on_a_long_one(server, ex_15, baseline_process, name, monkeypatch)
     assert verdict.failure is not None
     assert (verdict.failure.status, verdict.failure.cause.kind) == ("fail", "wrong_when_timed")
     assert verdict.share == 0
@@ -162,17 +170,17 @@ def test_what_is_right_at_other_sizes_or_in_other_calls_is_wrong_when_timed(
 
 @pytest.mark.parametrize("name", ["looks_like_an_answer", "prepared_in_an_earlier_call"])
 def test_where_such_a_file_behaves_it_is_not_refused(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     hurry(monkeypatch)
-    verdict = judge(server, ex_15, anchor, TIMING / f"{name}.py")
+    verdict = judge(server, ex_15, baseline_process, TIMING / f"{name}.py")
     assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
 
 
 def test_a_configuration_that_skips_work_is_refused_if_it_is_the_one_that_tuning_takes(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verdict = on_a_long_one(server, ex_15, anchor, "configuration_that_skips", monkeypatch)
+    verdict = on_a_long_one(server, ex_15, baseline_process, "configuration_that_skips", monkeypatch)
     if verdict.failure is not None and verdict.failure.cause.kind == "wrong_when_timed":
         return
     # In the interpreter both take about as long.
@@ -183,9 +191,9 @@ def test_a_configuration_that_skips_work_is_refused_if_it_is_the_one_that_tuning
 
 @pytest.mark.parametrize("name", ["control_autotuned", "control_workspace_kept", "control_counter_put_back"])
 def test_an_honest_file_that_does_something_like_it_is_not_refused(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    verdict = on_a_long_one(server, ex_15, anchor, name, monkeypatch)
+    verdict = on_a_long_one(server, ex_15, baseline_process, name, monkeypatch)
     assert verdict.failure is None or verdict.failure.cause.kind == "too_slow"
     assert verdict.speed is not None
     (size,) = verdict.speed.sizes
@@ -209,10 +217,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_a_call_of_that_size_does_besides_is_refused_by_its_name(
-    server: ForkServer, ex_15: Entry, anchor: BaselineProcess, monkeypatch: pytest.MonkeyPatch, kind: str
+    server: ForkServer, ex_15: Entry, baseline_process: BaselineProcess, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     hurry(monkeypatch)
-    verdict = judge(server, ex_15, anchor, HEAD + REFUSED[kind])
+    verdict = judge(server, ex_15, baseline_process, HEAD + REFUSED[kind])
     assert verdict.failure is not None
     assert verdict.failure.cause.kind == kind
     assert verdict.share == 0
@@ -313,12 +321,12 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
 
         invented = Invented(tell)
         monkeypatch.setattr(suite, "Rounds", invented)
-        anchor: Any = SimpleNamespace(missing=lambda recipe, names: dict.fromkeys(names, ""))
+        baseline_process: Any = SimpleNamespace(missing=lambda recipe, names: dict.fromkeys(names, ""))
         replayer: Any = SimpleNamespace(pid=None)
         sizes: list[dict[str, Value]] = [{"N": n} for n in found]
         band = band_of(part, *sizes, **changes)
         calls: dict[Case, Traced] = {case: (traced or {}).get(int(case["N"]), (told(),)) for case in band.suite.named}
-        judging = Suite(part, band, calls, replayer, anchor, gauged, "none", "/learner/ex_15.py", slow)
+        judging = Suite(part, band, calls, replayer, baseline_process, gauged, "none", "/learner/ex_15.py", slow)
         return judging.judge(), invented.asked
 
     return run
@@ -589,8 +597,8 @@ def test_answers_are_compared_with_the_first_baseline_that_computes_and_is_not_s
 
 
 def test_without_the_baseline_itself_the_grader_has_failed_and_not_the_submission(arena: Arena) -> None:
-    with pytest.raises(AnchorFailed):
-        arena({500: AnchorFailed("RuntimeError: no")})
+    with pytest.raises(BaselineProcessFailed):
+        arena({500: BaselineProcessFailed("RuntimeError: no")})
 
 
 # Streams and graphs.

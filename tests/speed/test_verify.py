@@ -127,7 +127,7 @@ def test_the_signs_follow_from_the_seed_so_nobody_can_prepare_an_answer_of_the_r
 
 @dataclass
 class Oracle:
-    """In place of the anchor and the replayer: an output, the truth of it, and what was looked at of it.
+    """In place of the baseline process and the replayer: an output, the truth of it, and what was looked at of it.
 
     starts: where the portion begins that is asked for by chance, and how many elements it has.
     """

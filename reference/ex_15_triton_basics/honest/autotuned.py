@@ -55,7 +55,7 @@ def sum_kernel(x_ptr, s_ptr, n_elements, BLOCK: tl.constexpr):
 
 
 def _grid(n_elements: int):
-    """The grid depends on the block that the tuner tries, so it is a function of the configuration."""
+    """Return the grid as a function of the configuration: it depends on the block that the tuner tries."""
     return lambda config: (triton.cdiv(n_elements, config["BLOCK"]),)
 
 

@@ -9,7 +9,7 @@ BLOCK = 1024
 
 @triton.jit
 def vector_block(ptr, n_elements, BLOCK: tl.constexpr):
-    """The block of this program, as a pointer that knows where the vector ends."""
+    """Return the block of this program, as a pointer that knows where the vector ends."""
     return tl.make_block_ptr(
         ptr, shape=(n_elements,), strides=(1,), offsets=(tl.program_id(0) * BLOCK,), block_shape=(BLOCK,), order=(0,)
     )
@@ -17,7 +17,7 @@ def vector_block(ptr, n_elements, BLOCK: tl.constexpr):
 
 @triton.jit
 def row_block(ptr, n_rows, n_columns, stride, BLOCK_N: tl.constexpr):
-    """The row of this program, as a 1 × BLOCK_N pointer that knows where the matrix ends."""
+    """Return the row of this program, as a 1 × BLOCK_N pointer that knows where the matrix ends."""
     return tl.make_block_ptr(
         ptr,
         shape=(n_rows, n_columns),

@@ -20,7 +20,7 @@ def softmax_kernel(x_ptr, p_ptr, n_rows, n_columns, stride_xm, stride_pm, BLOCK_
 
 
 def programs_at_once(handle, warps: int, device: torch.device) -> int:
-    """How many programs of a compiled kernel all multiprocessors hold together."""
+    """Return the number of programs of a compiled kernel that all multiprocessors hold together."""
     properties = triton.runtime.driver.active.utils.get_device_properties(device.index or 0)
     by_registers = properties["max_num_regs"] // max(handle.n_regs * WARP * warps, 1)
     by_memory = properties["max_shared_mem"] // max(handle.metadata.shared, 1)

@@ -57,7 +57,7 @@ def sum_kernel(x_ptr, s_ptr, n_elements, STEPS: tl.constexpr, BLOCK: tl.constexp
 
 
 def _steps(pieces: int) -> int:
-    """How often each program has to work so that all of them together handle that many pieces."""
+    """Return how often each program has to work so that all of them together handle that many pieces."""
     return triton.next_power_of_2(triton.cdiv(pieces, PROGRAMS))
 
 

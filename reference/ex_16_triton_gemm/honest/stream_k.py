@@ -26,7 +26,7 @@ def product(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """Steps begin … end - 1 of a tile's walk along K: where the tile lies in c, which of it exists, and the sum."""
+    """Walk steps begin … end - 1 of a tile along K; return the tile's place in c, its existing part, and the sum."""
     across = tl.cdiv(N, BLOCK_N)
     rows = (tile // across * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]
     columns = (tile % across * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]

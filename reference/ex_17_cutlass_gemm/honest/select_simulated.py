@@ -9,7 +9,7 @@ def select_kernel(m, n, k, candidates, device):
 
 
 def finished(m, n, k, one, device):
-    """When the last cluster is done, in microseconds."""
+    """Return the time at which the last cluster is done, in microseconds."""
     size = one.cluster_m * one.cluster_n
     count = ceil(m / (one.tile_m * one.cluster_m)) * ceil(n / (one.tile_n * one.cluster_n))
     slots = [0.0] * (device.sm_count // size)
@@ -21,7 +21,7 @@ def finished(m, n, k, one, device):
 
 
 def duration(one, k, device, busy):
-    """One tile on its multiprocessor, `busy` of which share what comes from L2 and goes to memory."""
+    """Return the time of one tile on its multiprocessor; `busy` of them share L2 and memory."""
     area = one.tile_m * one.tile_n
     efficiency = min(0.8, 0.45 + 0.15 * (area / 4096 - 1) ** 0.5)
     arithmetic = 2 * area * one.tile_k / (device.peak_tflops * 1e6 / device.sm_count * efficiency)
