@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from grader.export import messages
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -51,3 +52,6 @@ def _plain(text: str) -> str:
 
 def _line(value: object) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+FORMAT = Format("autolab", "Autolab's last two lines of output", suffix=".txt", render=render)

@@ -11,9 +11,11 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.errors import UsageError
+from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format
 from grader.export.table import safe, score, text
 from grader.report import view
 
@@ -300,3 +302,49 @@ def _index(students: Sequence[Student], key: Callable[[Student], tuple[str, ...]
             shared |= {name} & set(index)
             index[name] = student
     return {name: student for name, student in index.items() if name not in shared}
+
+
+def _class_files(options: ExportOptions, exercises: Sequence[str]) -> Callable[[Gradebook, CheckPoints], ClassFiles]:
+    rules = MarkRules(
+        _ids(options.columns, exercises),
+        of_judged=options.of_judged,
+        parts_left_out_too=options.parts_left_out_too,
+        scale=options.scale,
+    )
+    exported = _read_exported(Path(options.into)) if options.into is not None else None
+
+    def make(book: Gradebook, _: CheckPoints) -> ClassFiles:
+        sheets = (
+            {"canvas.csv": update(book, exported, rules)}
+            if exported is not None
+            else {f"canvas_{one.id}.csv": fresh(book, one.id, rules) for one in book.assignments}
+        )
+        left_out = tuple(dict.fromkeys(line for sheet in sheets.values() for line in sheet.left_out))
+        files = {name: sheet.text for name, sheet in sheets.items() if sheet.written}
+        return ClassFiles(files, left_out, single=exported is not None)
+
+    return make
+
+
+def _ids(columns: Sequence[str], exercises: Sequence[str]) -> dict[str, int]:
+    """Return Canvas' numbers by exercise from texts such as "ex_18=90412". Raises UsageError."""
+    ids = {}
+    for column in columns:
+        exercise, equals, number = column.partition("=")
+        if not equals or not number.isdecimal() or exercise not in exercises:
+            example = exercises[0] if exercises else "EXERCISE"
+            raise UsageError(f"--column must look like {example}=90412, got {column!r}")
+        ids[exercise] = int(number)
+    return ids
+
+
+def _read_exported(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as refused:
+        raise UsageError(f"--into must name a readable file, got {path}: {refused.strerror}") from None
+    except UnicodeDecodeError as broken:
+        raise UsageError(f"--into must name a file in UTF-8, got byte {broken.start} of {path}") from None
+
+
+FORMAT = Format("canvas", "Canvas' gradebook CSV", class_files=_class_files)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from grader.errors import GradeError, UsageError
 from grader.export import markdown, messages
 from grader.export.document import json_of
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -97,3 +99,20 @@ def _instant(record: Record) -> str:
         if _INSTANT.fullmatch(instant):
             return instant
     raise UsageError(f"a record's times must look like 2026-11-02T08:15:00Z, got {record.graded_at!r}")
+
+
+def _place(environment: Mapping[str, str]) -> RunnerEnvironment:
+    """Return what the runner's environment variables say of the submission. Raises UsageError."""
+    names = ("CLASSROOM", "ASSIGNMENT", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL")
+    if missing := [name for name in names if not environment.get(name)]:
+        raise UsageError(f"classroom50 needs the runner's environment, got no {', '.join(missing)}")
+    classroom, assignment, submission, commit, release = (environment[name] for name in names)
+    review = environment.get("REVIEW_URL") or commit
+    return RunnerEnvironment(classroom, assignment, submission, commit, release, review)
+
+
+FORMAT = Format(
+    "classroom50",
+    "Classroom 50's result.json and release-body.md",
+    files=lambda record, environment: files(record, _place(environment)),
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 from grader.export import messages
 from grader.export.document import json_of
+from grader.export.formats import Format
 from grader.record import CheckResult, Record, Status, headline
 from grader.report import view
 
@@ -74,3 +75,6 @@ def _printed(record: Record) -> str:
         return text
     cut = f"… cut; {record.printed.total_bytes} bytes were printed"
     return f"{text[: _MOST_OUTPUT - len(cut) - 1]}\n{cut}"
+
+
+FORMAT = Format("exercism", "Exercism's results.json", suffix=".json", render=render)

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from grader.export import markdown, messages
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record, headline
 from grader.report import view
 
@@ -94,3 +95,12 @@ def _test(check: CheckResult, record: Record) -> dict[str, Any]:
         "line_no": 0,
         "duration": round(check.duration_s, 3),
     }
+
+
+FORMAT = Format(
+    "github",
+    "a step summary, annotations, and the Classroom reporter's result",
+    files=lambda record, _: files(record),
+    printed="annotations.txt",
+    appended={"GITHUB_STEP_SUMMARY": "summary.md"},
+)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from grader.errors import UsageError
 from grader.export import messages
 from grader.export.document import json_of
+from grader.export.formats import ExportOptions, Format, Render
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -110,3 +114,23 @@ def _get(value: object, name: str) -> object:
 
 def _name(check: CheckResult) -> str:
     return view.line(check.title, 200) or check.id
+
+
+def _with_options(options: ExportOptions) -> Render:
+    if options.metadata is None:
+        return render
+    metadata = _read_metadata(Path(options.metadata))
+    return lambda record: render(record, metadata)
+
+
+def _read_metadata(path: Path) -> object:
+    """Read the platform's description of the submission. Its shape may change, so it is read leniently."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as refused:
+        raise UsageError(f"--metadata must name a readable file, got {path}: {refused.strerror}") from None
+    except (ValueError, RecursionError) as broken:
+        raise UsageError(f"--metadata must name a JSON document, got {path}: {str(broken)[:120]}") from None
+
+
+FORMAT = Format("gradescope", "Gradescope's results.json", suffix=".json", render=render, with_options=_with_options)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from grader.export import messages
+from grader.export.formats import Format
 from grader.record import CheckResult, Record
 from grader.report import junit, view
 
@@ -67,3 +68,12 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
 
 def _text(text: str, most: int = 1000) -> str:
     return _FORBIDDEN.sub("\ufffd", view.line(text, most))
+
+
+FORMAT = Format(
+    "junit",
+    "JUnit XML",
+    suffix=".xml",
+    render=rich,
+    with_options=lambda options: strict if options.strict else rich,
+)

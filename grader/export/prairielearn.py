@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.export import messages
 from grader.export.document import json_of
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Picture, Record, parts_left_out
 from grader.report import picture, view
 
@@ -66,3 +67,6 @@ def _image(drawn: Picture) -> str:
     start, _, rest = svg.partition(">")
     whole = f'{start} xmlns="http://www.w3.org/2000/svg">{_STYLE}{rest}'
     return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode("ascii")
+
+
+FORMAT = Format("prairielearn", "PrairieLearn's results.json", suffix=".json", render=render)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
+from pathlib import Path
 
-from grader.batch.gradebook import Gradebook, Mark, Student
+from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
+from grader.export.formats import CheckPoints, ClassFiles, Format
 from grader.record import UNJUDGED, Record
 from grader.report import view
 
@@ -18,16 +20,13 @@ _FORMULA = re.compile(r"((?:^|;)[\s\"\u200b-\u200d\u2060\u00ad]*)([=+\-@\uff1d\u
 _WHO = ("student", "name", "email", "section")
 _MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty", "override", "reason", "author")
 
-# By student and exercise: the points of every judged check, by its id.
-Checks = Mapping[tuple[str, str], Mapping[str, float]]
-
 
 def points_of(record: Record) -> dict[str, float]:
     """The points of the checks that were judged; what was not has none, not zero."""
     return {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
 
 
-def files(book: Gradebook, checks: Checks) -> dict[str, str]:
+def files(book: Gradebook, checks: CheckPoints) -> dict[str, str]:
     """gradebook.csv: a student a line, an exercise a column; and for every exercise a file with its checks."""
     each = {f"{one.id}.csv": exercise(book, one.id, checks) for one in book.assignments}
     return {"gradebook.csv": gradebook(book), **each}
@@ -45,7 +44,7 @@ def gradebook(book: Gradebook) -> str:
     return text([*_WHO, *(safe(one.id) for one in book.assignments), "total", "not judged"], rows)
 
 
-def exercise(book: Gradebook, wanted: str, checks: Checks) -> str:
+def exercise(book: Gradebook, wanted: str, checks: CheckPoints) -> str:
     """Every mark of one exercise with all that led to it, and the points of its checks."""
     ids = list(dict.fromkeys(name for (_, one), found in checks.items() if one == wanted for name in found))
     students = {student.id: student for student in book.students}
@@ -114,3 +113,22 @@ def text(header: Sequence[str], rows: Iterable[Sequence[str]], delimiter: str = 
     writer.writerow(header)
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def of_record(record: Record) -> str:
+    """Return the mark and the checks of one record, as a table with one line."""
+    student = Student(record.submission.student or Path(record.submission.path).stem)
+    assignment = Assignment(record.exercise.id, record.exercise.title, record.max_score)
+    scores = (record.verdict, record.score, record.judged_score, record.max_score)
+    mark = Mark(student.id, assignment.id, *scores, submitted_at=record.submitted_at)
+    checks = {(student.id, assignment.id): points_of(record)}
+    return exercise(Gradebook((assignment,), (student,), (mark,)), assignment.id, checks)
+
+
+FORMAT = Format(
+    "csv",
+    "tables for any spreadsheet",
+    render=of_record,
+    class_files=lambda options, exercises: lambda book, checks: ClassFiles(files(book, checks)),
+    marks_only=True,
+)
