@@ -1,4 +1,4 @@
-"""Classroom 50's result.json and release-body.md (docs/exports.md#classroom-50)."""
+"""Render Classroom 50's result.json and release-body.md (docs/exports.md#classroom-50)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 @dataclass(frozen=True)
 class RunnerEnvironment:
-    """Where the submission stands, as the runner's environment says."""
+    """The submission's place, from the runner's environment variables. Raises UsageError for empty ones."""
 
     classroom: str
     assignment: str
@@ -38,8 +38,9 @@ class RunnerEnvironment:
 
 
 def files(record: Record, place: RunnerEnvironment) -> dict[str, str]:
-    """result.json, and the text that the student reads. Raises GradeError where the grader itself failed: the platform
-    then keeps what it has.
+    """Return result.json and the text that the student reads.
+
+    Raises GradeError if the grader itself failed: the platform then keeps its earlier result.
     """
     if any(check.status == "grader_error" for check in record.checks):
         raise GradeError(
@@ -49,7 +50,7 @@ def files(record: Record, place: RunnerEnvironment) -> dict[str, str]:
 
 
 def render(record: Record, place: RunnerEnvironment) -> str:
-    """The document; what nobody judged is left out of rows and sums."""
+    """Return the document. Checks that were not judged are left out of rows and sums."""
     judged = [check for check in record.checks if check.status not in UNJUDGED]
     factor = _factor(judged)
     tests = [_test(check, record, factor) for check in judged]
@@ -84,7 +85,7 @@ def _test(check: CheckResult, record: Record, factor: int) -> dict[str, Any]:
 
 
 def _factor(checks: list[CheckResult]) -> int:
-    """What turns all points into whole numbers; points have at most two decimals."""
+    """Return the factor that makes all points whole numbers. Points have at most two decimals."""
     values = [value for check in checks for value in (check.points, check.max_points)]
     return next((factor for factor in (1, 10, 100) if all(_whole(value * factor) for value in values)), 100)
 
@@ -94,7 +95,7 @@ def _whole(value: float) -> bool:
 
 
 def _instant(record: Record) -> str:
-    """The moment of the submission, to the second, in UTC."""
+    """Return the time of the submission, to the second, in UTC. Raises UsageError."""
     for instant in (record.submitted_at, record.graded_at):
         if _INSTANT.fullmatch(instant):
             return instant

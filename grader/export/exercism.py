@@ -1,4 +1,4 @@
-"""Exercism's results.json, version 3 of the test runner's interface (docs/exports.md#exercism)."""
+"""Render Exercism's results.json, version 3 of the test runner's interface (docs/exports.md#exercism)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TESTS: dict[Status, str] = {
 
 
 def render(record: Record) -> str:
-    """The document: tests in the order of the stub, or an error where nothing ran."""
+    """Return the document: tests in the order of the stub, or an error if nothing ran."""
     document: dict[str, Any]
     if record.verdict in ("invalid_submission", "grader_error", "skipped_environment", "inconclusive"):
         document = {"version": 3, "status": "error", "message": _error(record)}

@@ -1,5 +1,6 @@
-"""JUnit XML for what an OUT_DIR holds: the rich dialect of grader.report.junit, and the strict one of the Windy Road
-schema (docs/exports.md#junit).
+"""Render JUnit XML in two dialects: the rich one of grader.report.junit, and the strict Windy Road schema.
+
+See docs/exports.md#junit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ rich = junit.render
 
 
 def strict(record: Record) -> str:
-    """One suite with what the schema demands and nothing that it does not know."""
+    """Return one suite with the required fields of the schema, and no others."""
     counts = Counter(junit.CHILDREN[check.status] for check in record.checks)
     root = Element("testsuites")
     stamp = _STAMP.match(record.graded_at)

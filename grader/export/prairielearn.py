@@ -1,4 +1,4 @@
-"""PrairieLearn's results.json of an external grader (docs/exports.md#prairielearn)."""
+"""Render PrairieLearn's results.json of an external grader (docs/exports.md#prairielearn)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLE = (
 
 
 def render(record: Record, *, most_bytes: int = _MOST_BYTES) -> str:
-    """The document; pictures, then long messages are left out where it would be too large."""
+    """Return the document. If it would be too large, pictures and then long messages are left out."""
     text = ""
     for pictures, characters in ((True, 8000), (False, 8000), (False, 1000), (False, 100)):
         text = json_of(_document(record, pictures, characters))

@@ -1,4 +1,4 @@
-"""Plain CSV for any spreadsheet, and the rules that every CSV here keeps."""
+"""Render plain CSV for any spreadsheet, and keep the rules of every CSV here: safe cells, rounding, quoting."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ _MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "pen
 
 
 def points_of(record: Record) -> dict[str, float]:
-    """The points of the checks that were judged; what was not has none, not zero."""
+    """Return the points of the judged checks by id. A check that was not judged has none, not zero."""
     return {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
 
 
 def files(book: Gradebook, checks: CheckPoints) -> dict[str, str]:
-    """gradebook.csv: a student a line, an exercise a column; and for every exercise a file with its checks."""
+    """Return gradebook.csv (a student a line, an exercise a column), and for every exercise a file with its checks."""
     each = {f"{one.id}.csv": exercise(book, one.id, checks) for one in book.assignments}
     return {"gradebook.csv": gradebook(book), **each}
 
 
 def gradebook(book: Gradebook) -> str:
-    """Points by student and exercise, their sum, and what nobody judged. Nothing handed in: an empty cell."""
+    """Return points by student and exercise, their sum, and the points not judged.
+
+    A missing submission is an empty cell.
+    """
     marks = {(mark.student, mark.exercise): mark for mark in book.marks}
     rows = []
     for student in book.students:
@@ -45,7 +48,7 @@ def gradebook(book: Gradebook) -> str:
 
 
 def exercise(book: Gradebook, wanted: str, checks: CheckPoints) -> str:
-    """Every mark of one exercise with all that led to it, and the points of its checks."""
+    """Return every mark of one exercise with its details, and the points of its checks."""
     ids = list(dict.fromkeys(name for (_, one), found in checks.items() if one == wanted for name in found))
     students = {student.id: student for student in book.students}
     rows = []
@@ -80,7 +83,7 @@ def _mark(mark: Mark) -> list[str]:
 
 
 def _points(mark: Mark) -> str:
-    """The points that count; nothing where nothing was handed in or nothing could be judged."""
+    """Return the points that count; '' if nothing was handed in or nothing could be judged."""
     if mark.override is None and (mark.status == "missing" or not mark.judged):
         return ""
     return score(mark.points, mark.max_points)
@@ -91,7 +94,7 @@ def _open(mark: Mark) -> float:
 
 
 def score(value: float, most: float) -> str:
-    """Points with at most two decimals; nothing short of `most` is rounded up to it."""
+    """Return points with at most two decimals. Fewer than `most` are never rounded up to it."""
     exact = Decimal(repr(float(value)))
     rounded = exact.quantize(_CENT, ROUND_HALF_EVEN)
     if value < most and rounded >= Decimal(repr(float(most))):
@@ -100,14 +103,16 @@ def score(value: float, most: float) -> str:
 
 
 def safe(value: str) -> str:
-    """Text that a spreadsheet shows and never computes: one line, an apostrophe before what would be a formula, also
-    where the spreadsheet's language begins a cell at a semicolon.
+    """Return text that a spreadsheet shows and never computes, on one line.
+
+    A text that would be a formula gets an apostrophe in front, also after a semicolon, where some languages begin a
+    cell.
     """
     return _FORMULA.sub(r"\1'\2", view.line(value, 2000))
 
 
 def text(header: Sequence[str], rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
-    """The lines of a CSV file, quoted where they must be."""
+    """Return the lines of a CSV file, quoted where needed."""
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(header)
