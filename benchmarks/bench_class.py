@@ -14,16 +14,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from grader.export.formats import formats  # noqa: E402
+
+_OPTIONS = {"canvas": ("--of-judged",)}
 COMMANDS = (
     ("report",),
     ("report", "--audience", "student"),
-    ("export", "--format", "csv"),
-    ("export", "--format", "canvas", "--of-judged"),
-    ("export", "--format", "gradescope"),
-    ("export", "--format", "junit"),
-    ("export", "--format", "exercism"),
-    ("export", "--format", "prairielearn"),
-    ("export", "--format", "autolab"),
+    *(
+        ("export", "--format", one.name, *_OPTIONS.get(one.name, ()))
+        for one in formats().values()
+        if one.render or one.class_files
+    ),
 )
 
 

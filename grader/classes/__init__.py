@@ -1,1 +1,1 @@
-"""What an instructor wants to know of a class: a page drawn from all records, and sources that are much alike."""
+"""Pages about a class for its instructor: a class page from all records, and similar sources side by side."""

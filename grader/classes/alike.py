@@ -1,4 +1,4 @@
-"""The page of similar sources: pairs side by side. It shows likeness; what it means is for a human to find out."""
+"""Render the page of similar sources: pairs side by side. It shows similarity and gives no verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_LINES, _MOST_CHARACTERS, _AROUND = 400, 200, 3
 
 @dataclass(frozen=True)
 class SourceLine:
-    """A line of a source; number 0 stands for lines left out."""
+    """One line of a source. Number 0 stands for lines that are left out."""
 
     number: int
     text: str
@@ -23,7 +23,7 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class Side:
-    """One of two sources."""
+    """One of two compared sources."""
 
     student: str
     lines: tuple[SourceLine, ...]
@@ -32,7 +32,7 @@ class Side:
 
 @dataclass(frozen=True)
 class ComparedExercise:
-    """What was compared of one exercise: its pairs, how many sources, and whose were not there to compare."""
+    """One exercise's pairs, the number of its sources, and the students whose source was missing."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class ComparedExercise:
 
 
 def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str, str], threshold: float) -> str:
-    """The whole page."""
+    """Return the whole page."""
     shown = [
         (
             one,
@@ -64,7 +64,7 @@ def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str
 
 
 def _side(source: Source, alike: frozenset[int], names: Mapping[str, str]) -> Side:
-    """The lines that are alike with a few around them, whose gaps are marked."""
+    """Return the similar lines with some context. Gaps are marked."""
     texts = source.text.split("\n")
     near = {line + off for line in alike for off in range(-_AROUND, _AROUND + 1)}
     kept = [number for number in range(1, len(texts) + 1) if number in near]

@@ -1,4 +1,4 @@
-"""A class' figures as inline SVG. Colours come from the page; what a figure shows, words beside it say as well."""
+"""Draw a class's figures as inline SVG. The page supplies the colours, and words beside a figure say the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE_WIDTH, _LINE_HEIGHT = 240, 16
 
 
 def outcomes(counts: Mapping[str, int]) -> Markup:
-    """How a check ended for everybody, as one bar in the order of OUTCOMES."""
+    """Draw one check's outcomes over all students as a bar, in the order of OUTCOMES."""
     total = sum(counts.values()) or 1
     parts, start = [], 0.0
     for place, name in enumerate(OUTCOMES):
@@ -32,12 +32,12 @@ def outcomes(counts: Mapping[str, int]) -> Markup:
 
 
 def _gapped(start: float, width: float) -> float:
-    """A stretch that leaves a gap to the next one; the last one fills the bar."""
+    """Return a stretch that leaves a gap to the next one. The last stretch fills the bar."""
     return width if start + width > _BAR_WIDTH - 0.5 else max(width - 1, 0.75)
 
 
 def histogram(bins: Sequence[int], name: str) -> Markup:
-    """Students by tenths of the points; the last column holds full marks alone."""
+    """Draw students by tenths of the points. The last column holds full marks alone."""
     most, width = max([*bins, 1]), _STEP * len(bins)
     parts = []
     for place, count in enumerate(bins):
@@ -67,7 +67,7 @@ def histogram(bins: Sequence[int], name: str) -> Markup:
 
 
 def interval(timing: StudentTiming, floor: float, full: float, top: float) -> Markup:
-    """A ratio with its interval on an axis from 0 to `top`, and the band in which points are earned."""
+    """Draw a ratio with its interval on an axis from 0 to `top`, and the band in which points are earned."""
 
     def at(value: float) -> str:
         return _units(_LINE_WIDTH * min(max(value / top, 0.0), 1.0) if top > 0 else 0.0)

@@ -1,6 +1,7 @@
-"""The class page: one file that loads nothing and runs nothing, with every value escaped by the template.
+"""Render the class page: one file that loads nothing and runs nothing; the template escapes every value.
 
-The instructor's names students; the students' is made from numbers alone, and from none that fewer than five share.
+The instructor's page names students. The students' page holds numbers only, and none that fewer than five students
+share.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class ExtremeView:
 
 @dataclass(frozen=True)
 class ClassSpeedView:
-    """A speed check: the middle of the class, and both ends of it."""
+    """A speed check: the class's median, and its fastest and slowest kernels."""
 
     title: str
     part: str
@@ -76,7 +77,7 @@ class ClassSpeedView:
 
 @dataclass(frozen=True)
 class CauseView:
-    """A cause with the student that it is shown by."""
+    """A cause, and the student who is its example."""
 
     tally: CauseTally
     look: object
@@ -124,7 +125,7 @@ def render(
     problems: tuple[Problem, ...] = (),
     similar: str = "",
 ) -> str:
-    """The whole page. `similar`: the page of similar sources, where there is one."""
+    """Return the whole page. `similar`: the page of similar sources, if there is one."""
     named = audience == "instructor"
     exercises = [_exercise(tally, book, one.id, view.line(one.title, 120), named) for one in book.assignments]
     return (
@@ -149,7 +150,7 @@ def render(
 
 
 def environment() -> Environment:
-    """Where the pages' templates are, and what they may call."""
+    """Return the templates' environment with the filters that they call."""
     made = Environment(
         loader=FileSystemLoader([_PAGES, _PAGES.parent / "report"]),
         autoescape=True,
@@ -246,7 +247,7 @@ def _speed(speed: SpeedTally, exercise: str, names: dict[str, str], named: bool)
 
 
 def _card(student: str, exercise: str) -> str:
-    """Where a student's scorecard lies, from the page's own place in OUT_DIR."""
+    """Return the path of a student's scorecard, relative to OUT_DIR."""
     return f"cards/{quote(student, safe='')}/{quote(exercise, safe='')}.html"
 
 
@@ -255,7 +256,7 @@ def _name(student: Student) -> str:
 
 
 def _struggling(book: Gradebook) -> tuple[tuple[str, str], ...]:
-    """Those with the least, below half of what could be judged."""
+    """Return the students with the lowest shares, all below half of what could be judged."""
     shares = by_student(book)
     names = {student.id: _name(student) for student in book.students}
     least = sorted((share, student) for student, share in shares.items() if share < 0.5)

@@ -1,8 +1,8 @@
-"""Sources that are much alike: pairs for a human to look at, never a verdict.
+"""Find similar sources: pairs for a human to look at, never a verdict.
 
-Winnowing (copydetect) over normalised sources: comments, docstrings and layout go, names that a learner may choose
-become one symbol, numbers and strings one each; names behind a dot stay, they are the library's. Not counted is what
-the stub holds, and what so many wrote alike that it says nothing.
+It runs winnowing (copydetect) on normalised sources. Comments, docstrings and layout are removed. Names that a learner
+may choose become one symbol; numbers and strings become one symbol each. Names behind a dot stay, because they belong
+to a library. Lines of the stub and lines that many students share do not count.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True)
 class SimilarPair:
-    """Two files, the share of the smaller one's own work that the other holds too, and the lines that do it."""
+    """Two files, the shared part of the smaller one's own work (0 … 1), and the lines that they share."""
 
     first: Source
     second: Source
@@ -49,7 +49,7 @@ class SimilarPair:
 
 @dataclass(frozen=True)
 class _Print:
-    """A file's fingerprints: hash to places, and the line of every token."""
+    """A file's fingerprints: places by hash, and the line of every token."""
 
     places: dict[int, list[int]]
     lines: tuple[int, ...]
@@ -66,7 +66,7 @@ class _Alphabet:
 
 
 def pairs(sources: Sequence[Source], stub: str, *, threshold: float = 0.6) -> list[SimilarPair]:
-    """The pairs at or above the threshold, the most alike first, at most MOST_PAIRS."""
+    """Return the pairs at or above the threshold, the most similar first, at most MOST_PAIRS."""
     alphabet = _Alphabet()
     starter = set(_hashes(_normalised(stub, alphabet)[0]).tolist())
     prints = [_print(source.text, starter, alphabet) for source in sources]
@@ -103,7 +103,7 @@ def _hashes(symbols: str) -> np.ndarray:
 
 
 def _normalised(text: str, alphabet: _Alphabet) -> tuple[str, tuple[int, ...]]:
-    """One character per token, and the line of each."""
+    """Return one character per token, and each token's line."""
     symbols, lines = [], []
     for word, line in _words(text):
         symbols.append(alphabet(word))
@@ -112,7 +112,7 @@ def _normalised(text: str, alphabet: _Alphabet) -> tuple[str, tuple[int, ...]]:
 
 
 def _words(text: str) -> Iterator[tuple[str, int]]:
-    """The words of a file that say what it does. A file that breaks off is taken as far as it goes."""
+    """Yield a file's significant words. An incomplete file is read as far as it goes."""
     tokens = _without_docstrings(_tokens(text))
     behind_dot = False
     for token in tokens:
@@ -137,7 +137,7 @@ def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
 
 
 def _without_docstrings(tokens: Iterable[tokenize.TokenInfo]) -> list[tokenize.TokenInfo]:
-    """Without strings that are a whole line, and without that line's end."""
+    """Drop strings that are a whole line, and the end of that line."""
     listed = [token for token in tokens if token.type not in _LAYOUT]
     drop: set[int] = set()
     begins = True
@@ -149,7 +149,7 @@ def _without_docstrings(tokens: Iterable[tokenize.TokenInfo]) -> list[tokenize.T
 
 
 def _without_common(prints: Sequence[_Print]) -> None:
-    """Forget what more than a twentieth of the class, and more than ten, wrote alike."""
+    """Drop fingerprints that more than a twentieth of the class, and more than ten students, share."""
     counts = Counter(value for one in prints for value in one.places)
     most = max(10, len(prints) // 20)
     for one in prints:
@@ -158,7 +158,7 @@ def _without_common(prints: Sequence[_Print]) -> None:
 
 
 def _sharing(prints: Sequence[_Print]) -> Counter[tuple[int, int]]:
-    """How many fingerprints two files share, for all that share one."""
+    """Return the number of shared fingerprints for every pair of files that shares one."""
     owners: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(prints):
         for value in one.places:
@@ -170,7 +170,7 @@ def _sharing(prints: Sequence[_Print]) -> Counter[tuple[int, int]]:
 
 
 def _share(one: _Print, other: _Print) -> float:
-    """The larger of the two shares: whoever copies a part and adds to it is alike all the same."""
+    """Return the larger of the two shares, so that a copy with additions is still found."""
     return max(_covered(one, other) / (_tokens_of(one) or 1), _covered(other, one) / (_tokens_of(other) or 1))
 
 

@@ -1,4 +1,4 @@
-"""A class in numbers, collected record by record: of ten thousand records only what the page says is kept."""
+"""Collect a class's numbers record by record. Only numbers that the page shows stay in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_STARTED: frozenset[Status] = frozenset({"not_implemented", "skipped_depende
 
 @dataclass
 class CheckTally:
-    """How one check ended for everybody."""
+    """One check's outcomes over all students."""
 
     id: str
     part: str
@@ -30,18 +30,18 @@ class CheckTally:
 
     @property
     def judged(self) -> int:
-        """For how many it was decided."""
+        """Return the number of students for whom the check was judged."""
         return sum(self.outcomes.values()) - self.outcomes["not judged"]
 
     @property
     def lost(self) -> int:
-        """For how many it did not pass."""
+        """Return the number of students who did not pass."""
         return self.judged - self.outcomes["passed"] - self.outcomes["passed in part"]
 
 
 @dataclass
 class CauseTally:
-    """One cause: whom it struck, in which checks, an example, and how often the very same values were wrong."""
+    """One cause: its students, its checks, an example, and how often the same wrong values occurred."""
 
     title: str
     status: Status
@@ -52,13 +52,13 @@ class CauseTally:
 
     @property
     def most_alike(self) -> int:
-        """How many students share one and the same wrong answer."""
+        """Return the largest number of students with the same wrong answer."""
         return max(self.alike.values(), default=0)
 
 
 @dataclass(frozen=True)
 class Example:
-    """A student whom a cause struck, and what was said."""
+    """A student with this cause, and the text about it."""
 
     student: str
     check: str
@@ -90,7 +90,7 @@ class SpeedTally:
 
 @dataclass
 class UnjudgedTally:
-    """Why something was not judged: how many checks of how many students."""
+    """A reason why checks were not judged: the number of checks, and the students."""
 
     status: Status
     reason: str
@@ -119,7 +119,7 @@ class ClassTally:
         self.exercises: dict[str, ExerciseTally] = {}
 
     def add(self, student: str, exercise: str, record: Record) -> None:
-        """One more record."""
+        """Add one more record."""
         tally = self.exercises.setdefault(exercise, ExerciseTally(exercise))
         tally.title = tally.title or view.line(record.exercise.title, 120)
         tally.graded += 1
@@ -149,7 +149,7 @@ def _add_check(tally: ExerciseTally, student: str, check: CheckResult) -> None:
 
 
 def outcome_of(check: CheckResult) -> Outcome:
-    """How a check ended, in the few words that a bar can show."""
+    """Return a check's outcome as one of the few words that a bar shows."""
     if check.status in UNJUDGED:
         return "not judged"
     if check.status == "pass":
@@ -203,10 +203,10 @@ def _add_speed(tally: ExerciseTally, student: str, check: CheckResult) -> None:
 
 @dataclass(frozen=True)
 class Points:
-    """How the points of one exercise are distributed.
+    """The distribution of one exercise's points.
 
-    bins: students by tenths of what could be judged for each, full marks apart. shares: in order. missing: who handed
-    nothing in; open: whose file nobody could judge; partly: of how many some points are open.
+    bins: students by tenths of their judged points; full marks are apart. shares: in order. missing: students without a
+    submission. open: students whose file could not be judged. partly: students with some points not judged.
     """
 
     bins: tuple[int, ...]
@@ -217,7 +217,7 @@ class Points:
 
 
 def points(book: Gradebook, exercise: str) -> Points:
-    """The distribution of the points that count, as shares of the judged ones."""
+    """Return the distribution of the points that count, as shares of the judged points."""
     marks = [mark for mark in book.marks if mark.exercise == exercise]
     counted = [mark for mark in marks if mark.override or (mark.status != "missing" and mark.judged > 0)]
     shares = sorted(map(share, counted))
@@ -230,19 +230,22 @@ def points(book: Gradebook, exercise: str) -> Points:
 
 
 def share(mark: Mark) -> float:
-    """The points that count over those that could be judged, 0 … 1."""
+    """Return the points that count over the judged points, 0 … 1."""
     most = mark.max_points if mark.override else mark.judged
     return max(0.0, min(1.0, mark.points / most)) if most else 0.0
 
 
 def median(values: tuple[float, ...]) -> float:
-    """The middle of ordered values."""
+    """Return the median of ordered values."""
     middle = len(values) // 2
     return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 def by_student(book: Gradebook) -> Mapping[str, float]:
-    """Every student's mean share over all exercises; nothing handed in counts as nothing, what is open not at all."""
+    """Return every student's mean share over all exercises.
+
+    A missing submission counts as zero; a file that could not be judged does not count.
+    """
     shares: dict[str, list[float]] = {}
     for mark in book.marks:
         if mark.override or mark.status == "missing" or mark.judged > 0:

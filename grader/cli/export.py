@@ -2,158 +2,81 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
+from grader.batch.gradebook import Gradebook
 from grader.batch.reading import read, read_batch, read_record, records
 from grader.batch.store import StoredRecord
 from grader.cli.files import check_target, check_writable, write, write_or_print
 from grader.cli.shares import in_shares
 from grader.errors import UsageError
-from grader.export import autolab, canvas, classroom50, exercism, github, gradescope, junit, prairielearn, table
+from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format, formats
+from grader.export.table import points_of
 from grader.record import Record
 from grader.report.audience import for_student
 
-# One document a record: the renderer, and the name's ending where an OUT_DIR is exported.
-_DOCUMENTS: dict[str, tuple[Callable[[Record], str], str]] = {
-    "gradescope": (gradescope.render, ".json"),
-    "junit": (junit.rich, ".xml"),
-    "exercism": (exercism.render, ".json"),
-    "prairielearn": (prairielearn.render, ".json"),
-    "autolab": (autolab.render, ".txt"),
-}
-FORMATS = (*_DOCUMENTS, "classroom50", "github", "canvas", "csv")
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """What `grade export` was told beside its source."""
-
-    format: str
-    out: str | None = None
-    into: str | None = None
-    columns: tuple[str, ...] = ()
-    of_judged: bool = False
-    parts_left_out_too: bool = False
-    scale: bool = False
-    strict: bool = False
-    metadata: str | None = None
-    audience: str = "student"
-
-
-def export(source: str, wanted: Wanted) -> int:
-    """Write the files, or print the one document; the exit code."""
-    if wanted.format not in FORMATS:
-        raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {wanted.format!r}")
-    if wanted.audience not in ("student", "instructor"):
-        raise UsageError(f"--audience must be student or instructor, got {wanted.audience!r}")
-    if wanted.parts_left_out_too and not wanted.of_judged:
+def export(source: str, options: ExportOptions) -> int:
+    """Write the files, or print the one document. Return the exit code."""
+    chosen = formats().get(options.format)
+    if chosen is None:
+        raise UsageError(f"--format must be one of {', '.join(formats())}, got {options.format!r}")
+    if options.audience not in ("student", "instructor"):
+        raise UsageError(f"--audience must be student or instructor, got {options.audience!r}")
+    if options.parts_left_out_too and not options.of_judged:
         raise UsageError("--parts-left-out-too must come with --of-judged, got it alone")
     path = Path(source)
     if not path.exists():
         raise UsageError(f"an OUT_DIR or a record must exist, got {path}")
     if path.is_dir():
-        return _class(path, wanted)
-    return _one(read_record(path), wanted)
+        return _class(path, chosen, options)
+    return _one(read_record(path), chosen, options)
 
 
 # -- one record ------------------------------------------------------------------------------------------------------
 
 
-def _one(record: Record, wanted: Wanted) -> int:
-    match wanted.format:
-        case "canvas":
-            raise UsageError("canvas takes a class, an OUT_DIR of grade batch, got one record")
-        case "csv":
-            book = _alone(record)
-            _give(wanted, table.exercise(book, record.exercise.id, _checks(record)))
-        case "classroom50":
-            place = _place(os.environ)
-            _write_all(Path(wanted.out or "."), classroom50.files(_shown(record, wanted), place))
-        case "github":
-            _github(github.files(_shown(record, wanted)), wanted)
-        case _:
-            _give(wanted, _render(wanted)(_shown(record, wanted)))
+def _one(record: Record, chosen: Format, options: ExportOptions) -> int:
+    if chosen.files is not None:
+        _give_files(chosen, chosen.files(_shown(record, options), os.environ), options)
+        return 0
+    render = chosen.renderer(options)
+    if render is None:
+        raise UsageError(f"{chosen.name} takes a class, an OUT_DIR of grade batch, got one record")
+    _give(options, render(record if chosen.marks_only else _shown(record, options)))
     return 0
 
 
-def _render(wanted: Wanted) -> Callable[[Record], str]:
-    if wanted.format == "junit" and wanted.strict:
-        return junit.strict
-    if wanted.format == "gradescope" and wanted.metadata is not None:
-        metadata = _metadata(Path(wanted.metadata))
-        return lambda record: gradescope.render(record, metadata)
-    return _DOCUMENTS[wanted.format][0]
+def _give(options: ExportOptions, text: str) -> None:
+    check_target(options.out)
+    write_or_print(options.out or "-", text)
 
 
-def _metadata(path: Path) -> object:
-    """The platform's description of the submission; it may change at any time, and is read leniently."""
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as refused:
-        raise UsageError(f"--metadata must name a readable file, got {path}: {refused.strerror}") from None
-    except (ValueError, RecursionError) as broken:
-        raise UsageError(f"--metadata must name a JSON document, got {path}: {str(broken)[:120]}") from None
-
-
-def _give(wanted: Wanted, text: str) -> None:
-    check_target(wanted.out)
-    write_or_print(wanted.out or "-", text)
-
-
-def _github(files: Mapping[str, str], wanted: Wanted) -> None:
-    """With --out, the files; without, what a workflow's step wants: commands on stdout, the summary where it says."""
-    if wanted.out is not None:
-        _write_all(Path(wanted.out), files)
+def _give_files(chosen: Format, files: Mapping[str, str], options: ExportOptions) -> None:
+    """Write the files; without --out, print and append what the format names for that."""
+    if options.out is not None or not chosen.printed:
+        _write_all(Path(options.out or "."), files)
         return
-    write_or_print("-", files["annotations.txt"])
-    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with open(summary, "a", encoding="utf-8", errors="replace") as file:
-            file.write(files["summary.md"])
-
-
-def _place(environment: Mapping[str, str]) -> classroom50.RunnerEnvironment:
-    """Where the submission stands, from the runner's environment."""
-    names = ("CLASSROOM", "ASSIGNMENT", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL")
-    if missing := [name for name in names if not environment.get(name)]:
-        raise UsageError(f"classroom50 needs the runner's environment, got no {', '.join(missing)}")
-    classroom, assignment, submission, commit, release = (environment[name] for name in names)
-    review = environment.get("REVIEW_URL") or commit
-    return classroom50.RunnerEnvironment(classroom, assignment, submission, commit, release, review)
-
-
-def _alone(record: Record) -> Gradebook:
-    """A gradebook of one."""
-    student = Student(record.submission.student or Path(record.submission.path).stem)
-    assignment = Assignment(record.exercise.id, record.exercise.title, record.max_score)
-    scores = (record.verdict, record.score, record.judged_score, record.max_score)
-    mark = Mark(student.id, assignment.id, *scores, submitted_at=record.submitted_at)
-    return Gradebook((assignment,), (student,), (mark,))
-
-
-def _checks(record: Record) -> table.Checks:
-    student = record.submission.student or Path(record.submission.path).stem
-    return {(student, record.exercise.id): table.points_of(record)}
+    write_or_print("-", files[chosen.printed])
+    for variable, name in chosen.appended.items():
+        if target := os.environ.get(variable):
+            with open(target, "a", encoding="utf-8", errors="replace") as file:
+                file.write(files[name])
 
 
 # -- a class ---------------------------------------------------------------------------------------------------------
 
 
-def _class(out_dir: Path, wanted: Wanted) -> int:
-    match wanted.format:
-        case "canvas":
-            return _canvas(out_dir, wanted)
-        case "csv":
-            return _csv(out_dir, wanted)
-        case "classroom50" | "github":
-            raise UsageError(f"{wanted.format} takes one record, of the run that it is in, got the OUT_DIR {out_dir}")
-    target = Path(wanted.out) if wanted.out else out_dir / "export" / wanted.format
-    render, ending = _render(wanted), _DOCUMENTS[wanted.format][1]
+def _class(out_dir: Path, chosen: Format, options: ExportOptions) -> int:
+    target = Path(options.out) if options.out else out_dir / "export" / chosen.name
+    if chosen.class_files is not None:
+        return _class_files(out_dir, target, chosen.class_files, options)
+    render = chosen.renderer(options)
+    if render is None:
+        raise UsageError(f"{chosen.name} takes one record, of the run that it is in, got the OUT_DIR {out_dir}")
     check_writable(target / "x")
 
     def write_share(share: int, of: int) -> tuple[int, list[tuple[str, str]]]:
@@ -162,8 +85,8 @@ def _class(out_dir: Path, wanted: Wanted) -> int:
             if found.record is None:
                 problems.append((found.path, found.problem))
             else:
-                file = target / found.student / f"{found.exercise}{ending}"
-                _replace(file, render(_shown(found.record, wanted)))
+                file = target / found.student / f"{found.exercise}{chosen.suffix}"
+                _replace(file, render(_shown(found.record, options)))
                 written += 1
         return written, problems
 
@@ -174,7 +97,7 @@ def _class(out_dir: Path, wanted: Wanted) -> int:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file unless it says so already: to replace thousands of them takes a disk minutes."""
+    """Write a file unless it holds that text already: replacing thousands of files takes a disk minutes."""
     try:
         if file.read_bytes() == text.encode("utf-8", "replace"):
             return
@@ -183,7 +106,13 @@ def _replace(file: Path, text: str) -> None:
     write(file, text)
 
 
-def _csv(out_dir: Path, wanted: Wanted) -> int:
+def _class_files(
+    out_dir: Path,
+    target: Path,
+    prepare: Callable[[ExportOptions, Sequence[str]], Callable[[Gradebook, CheckPoints], ClassFiles]],
+    options: ExportOptions,
+) -> int:
+    make = prepare(options, [one.id for one in read_batch(out_dir).assignments])
     checks: dict[tuple[str, str], dict[str, float]] = {}
     problems: list[tuple[str, str]] = []
 
@@ -191,65 +120,24 @@ def _csv(out_dir: Path, wanted: Wanted) -> int:
         if found.record is None:
             problems.append((found.path, found.problem))
         else:
-            checks[found.student, found.exercise] = table.points_of(found.record)
+            checks[found.student, found.exercise] = points_of(found.record)
 
     book = read(out_dir, visit)
     _tell(problems)
-    _write_all(Path(wanted.out) if wanted.out else out_dir / "export" / "csv", table.files(book, checks))
-    return 0
-
-
-def _canvas(out_dir: Path, wanted: Wanted) -> int:
-    known = [one.id for one in read_batch(out_dir).assignments]
-    rules = canvas.MarkRules(
-        _ids(wanted.columns, known),
-        of_judged=wanted.of_judged,
-        parts_left_out_too=wanted.parts_left_out_too,
-        scale=wanted.scale,
-    )
-    exported = _exported(Path(wanted.into)) if wanted.into is not None else None
-    problems: list[tuple[str, str]] = []
-    book = read(out_dir, lambda found: None if found.record else problems.append((found.path, found.problem)))
-    _tell(problems)
-    sheets = (
-        {"canvas.csv": canvas.update(book, exported, rules)}
-        if exported is not None
-        else {f"canvas_{one.id}.csv": canvas.fresh(book, one.id, rules) for one in book.assignments}
-    )
-    for line in dict.fromkeys(line for sheet in sheets.values() for line in sheet.left_out):
+    made = make(book, checks)
+    for line in made.left_out:
         _say(f"left out, {line}")
-    if not any(sheet.written for sheet in sheets.values()):
+    if not made.files:
         raise UsageError("there must be a score to export, got none")
-    if exported is not None:
-        _give(wanted, sheets["canvas.csv"].text)
+    if made.single:
+        _give(options, next(iter(made.files.values())))
     else:
-        files = {name: sheet.text for name, sheet in sheets.items() if sheet.written}
-        _write_all(Path(wanted.out) if wanted.out else out_dir / "export" / "canvas", files)
+        _write_all(target, made.files)
     return 0
-
-
-def _ids(given: tuple[str, ...], known: list[str]) -> dict[str, int]:
-    """ex_18=90412, by exercise."""
-    ids = {}
-    for text in given:
-        exercise, equals, number = text.partition("=")
-        if not equals or not number.isdecimal() or exercise not in known:
-            raise UsageError(f"--column must look like {known[0] if known else 'EXERCISE'}=90412, got {text!r}")
-        ids[exercise] = int(number)
-    return ids
-
-
-def _exported(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as refused:
-        raise UsageError(f"--into must name a readable file, got {path}: {refused.strerror}") from None
-    except UnicodeDecodeError as broken:
-        raise UsageError(f"--into must name a file in UTF-8, got byte {broken.start} of {path}") from None
 
 
 def _tell(problems: list[tuple[str, str]]) -> None:
-    """Records that cannot be read: the first of them, and how many more."""
+    """Name the first records that cannot be read, and count the others."""
     for path, words in problems[:5]:
         _say(f"not read, {path}: {words}")
     if len(problems) > 5:
@@ -259,15 +147,15 @@ def _tell(problems: list[tuple[str, str]]) -> None:
 # -- both ------------------------------------------------------------------------------------------------------------
 
 
-def _shown(record: Record, wanted: Wanted) -> Record:
-    """The record for whoever reads the files."""
-    if wanted.audience == "instructor":
+def _shown(record: Record, options: ExportOptions) -> Record:
+    """Return the record as the files' readers may see it."""
+    if options.audience == "instructor":
         return record
     return for_student(record, secret=is_secret(record), file=_below_here(record.submission.path))
 
 
 def _below_here(path: str) -> str:
-    """A path as a checkout's reader knows it; nothing for one from elsewhere."""
+    """Return a path relative to the working directory, or '' for a path outside it."""
     try:
         inside = os.path.relpath(path)
     except ValueError:
@@ -276,7 +164,7 @@ def _below_here(path: str) -> str:
 
 
 def is_secret(record: Record) -> bool:
-    """Whether a record's plan is the instructor's own: everybody can compute the one that an exercise's name gives."""
+    """Tell whether a record's plan is secret. A plan from the default seed is not: everybody can compute it."""
     from grader.exercise.plan import default_seed
 
     return record.seed != f"{default_seed(record.exercise.id):#x}"

@@ -12,7 +12,7 @@ from typing import Annotated, Optional
 import typer
 
 from grader import __version__
-from grader.cli.group import Commands, completion_script, exercise_ids, part_names
+from grader.cli.group import Commands, ExportCommand, completion_script, exercise_ids, part_names
 from grader.cli.say import say
 from grader.errors import GradeError
 
@@ -310,15 +310,14 @@ def batch_command(
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
 
 
-@app.command("export", help="Files for a platform or a gradebook, from an OUT_DIR of `grade batch` or one record.")
+@app.command(
+    "export",
+    cls=ExportCommand,
+    help="Files for a platform or a gradebook, from an OUT_DIR of `grade batch` or one record.",
+)
 def export_command(
     source: Annotated[str, typer.Argument(help="an OUT_DIR, or a record (grade ex_15 --json FILE)")],
-    format: Annotated[
-        str,
-        typer.Option(
-            "--format", help="gradescope, canvas, junit, classroom50, github, exercism, prairielearn, autolab or csv"
-        ),
-    ],
+    format: Annotated[str, typer.Option("--format", help="the file's format")],
     out: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="the file or folder to write; OUT_DIR/export/FORMAT, or stdout for one document"),
@@ -339,12 +338,13 @@ def export_command(
     audience: Annotated[str, typer.Option(help="student hides what is secret; instructor hides nothing")] = "student",
 ) -> None:
     """Write what a platform reads."""
-    from grader.cli.export import Wanted, export
+    from grader.cli.export import export
+    from grader.export.formats import ExportOptions
 
-    told = Wanted(
+    options = ExportOptions(
         format, out, into, tuple(column or ()), of_judged, parts_left_out_too, scale, strict, metadata, audience
     )
-    raise typer.Exit(export(source, told))
+    raise typer.Exit(export(source, options))
 
 
 @app.command("report", help="The class page: points, checks, common causes, speed, what was not judged.")

@@ -36,7 +36,7 @@ from grader.watch.state import (
     Action,
     Begun,
     Broke,
-    CallOff,
+    Cancel,
     Do,
     Event,
     Grade,
@@ -209,8 +209,8 @@ class _Loop:
                 self._lane.start(self._replaying(action))
             case GradeAll():
                 self._lane.start(self._grading_all(action))
-            case CallOff():
-                self._lane.call_off()
+            case Cancel():
+                self._lane.cancel()
             case Do("quit"):
                 self._left = True
             case Do("list"):

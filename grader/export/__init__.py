@@ -1,4 +1,5 @@
-"""What platforms read, made from records: one pure module per format, which writes no file and grades nothing.
+"""Files for platforms and gradebooks, made from records: one module per format.
 
-A format's `render` gives the whole text; one that needs several files gives them by name (`files`).
+A module takes records and a gradebook and returns texts; it writes no file and grades nothing. It declares
+`FORMAT = Format(…)`, and `grader.export.formats` finds it.
 """

@@ -1,4 +1,4 @@
-"""Autolab's last two lines of output: a presentation by stages, and the scores (docs/exports.md#autolab)."""
+"""Render Autolab's last two lines of output: a presentation by stages, and the scores (docs/exports.md#autolab)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 from typing import Any
 
 from grader.export import messages
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
 
 def render(record: Record) -> str:
-    """Two lines of JSON. They must be the last that the autograder prints."""
+    """Return two lines of JSON. They must be the last lines that the autograder prints."""
     return f"{_line(_presentation(record))}\n{_line(_scores(record))}\n"
 
 
@@ -36,7 +37,7 @@ def _presentation(record: Record) -> dict[str, Any]:
 
 
 def _leaf(check: CheckResult) -> Any:
-    """Passed or not, with advice; a text where nobody judged."""
+    """Return whether a check passed, with advice; a text if it was not judged."""
     if check.status in UNJUDGED:
         return _plain(f"{messages.word(check)}, {view.why(check)}")
     if check.status == "pass":
@@ -45,9 +46,15 @@ def _leaf(check: CheckResult) -> Any:
 
 
 def _plain(text: str) -> str:
-    """Text that survives: before it reads the line, Autolab takes a word directly before a colon for a key."""
+    """Return text with a space before each colon.
+
+    Before it parses the line, Autolab takes a word directly before a colon for a key.
+    """
     return re.sub(r"(?<! ):", " :", view.line(text, 300))
 
 
 def _line(value: object) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+FORMAT = Format("autolab", "Autolab's last two lines of output", suffix=".txt", render=render)

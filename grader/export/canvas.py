@@ -1,7 +1,7 @@
-"""Canvas' gradebook CSV, by every rule of its importer (docs/exports.md#canvas).
+"""Render Canvas's gradebook CSV by the rules of its importer (docs/exports.md#canvas).
 
-A blank cell would delete a score, so a mark that is not to be written has no line (`fresh`) or keeps the cell that
-Canvas exported (`update`).
+A blank cell would delete a score. So a mark that must not be written has no line (`fresh`) or keeps the cell that
+Canvas exported (`update`). It reads the file of --into and writes none.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.errors import UsageError
+from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format
 from grader.export.table import safe, score, text
 from grader.report import view
 
@@ -36,9 +38,10 @@ _MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
 
 @dataclass(frozen=True)
 class MarkRules:
-    """How marks become cells. ids: Canvas' number of an exercise's assignment, by exercise. of_judged: take what could
-    be judged for the whole; parts_left_out_too: also where nothing of a whole part was judged. scale: fit points to a
-    column that is worth another number.
+    """The rules that turn marks into cells.
+
+    ids: Canvas's assignment number by exercise. of_judged: take the judged points for the whole. parts_left_out_too: do
+    so even if nothing of a whole part was judged. scale: fit points to a column that is worth another number.
     """
 
     ids: Mapping[str, int]
@@ -49,7 +52,7 @@ class MarkRules:
 
 @dataclass(frozen=True)
 class ImportSheet:
-    """A file for the importer: its text, how many scores it sets, and what is not in it and why."""
+    """A file for the importer: its text, the number of scores in it, and the marks left out with reasons."""
 
     text: str
     written: int
@@ -57,7 +60,7 @@ class ImportSheet:
 
 
 def fresh(book: Gradebook, exercise: str, rules: MarkRules) -> ImportSheet:
-    """One exercise's scores, a line for every student who has one."""
+    """Return one exercise's scores, a line for every student who has one."""
     assignment = _assignment(book, exercise)
     notes = _Notes()
     rows = []
@@ -73,10 +76,10 @@ def fresh(book: Gradebook, exercise: str, rules: MarkRules) -> ImportSheet:
 
 
 def update(book: Gradebook, exported: str, rules: MarkRules) -> ImportSheet:
-    """The scores in the columns of a gradebook that Canvas exported.
+    """Return the scores in the columns of a gradebook that Canvas exported.
 
-    Only who a student is and the exercises' columns are written: any other column is as old as the export, and would
-    overwrite what was entered since. Raises UsageError.
+    It writes only the student's identity and the exercises' columns. Any other column is as old as the export, and
+    would overwrite later entries. Raises UsageError.
     """
     table = _parse(exported)
     columns = {one.id: _column(table, one, rules) for one in book.assignments}
@@ -129,7 +132,7 @@ def _some(who: Sequence[str]) -> str:
 
 
 def _cell(mark: Mark, possible: float, rules: MarkRules, notes: _Notes) -> str:
-    """The score; empty where none is to be written."""
+    """Return the score, or '' if none must be written."""
     if mark.override is None:
         if mark.status == "missing":
             notes.add("nothing was handed in", mark.student)
@@ -152,7 +155,7 @@ def _assignment(book: Gradebook, exercise: str) -> Assignment:
 
 
 def _header(assignment: Assignment, rules: MarkRules) -> str:
-    """The column's title, which never looks like an assignment's number unless it is one."""
+    """Return the column's title. It ends like an assignment's number only if it has one."""
     title = view.line(f"{assignment.id} {assignment.title}", 200)
     if _DROPPED.search(title):
         title = assignment.id
@@ -162,7 +165,7 @@ def _header(assignment: Assignment, rules: MarkRules) -> str:
 
 
 def _identity(student: Student, notes: _Notes) -> list[str]:
-    """Who it is, by the numbers and names of the roster."""
+    """Return the student's name, numbers and login from the roster."""
     number, sis, login = student.ids.get("canvas", ""), student.ids.get("sis", ""), _login(student)
     if login and _MANGLED.fullmatch(login):
         if not number:
@@ -178,7 +181,10 @@ def _login(student: Student) -> str:
 
 
 def _kept_identity(cells: Sequence[str]) -> list[str]:
-    """As Canvas wrote them; of a name that a spreadsheet would compute, the ID beside it does the matching."""
+    """Return the identity as Canvas wrote it.
+
+    A name that a spreadsheet would compute is made safe if an ID beside it does the matching.
+    """
     return [safe(cells[0]) if cells[1] else cells[0], *cells[1:]]
 
 
@@ -194,7 +200,7 @@ class _Table:
 
     @property
     def titles(self) -> list[str]:
-        """The columns after those that say who a student is."""
+        """Return the columns after those of the student's identity."""
         return self.header[self.identity :]
 
 
@@ -224,7 +230,7 @@ def _parse(exported: str) -> _Table:
 
 
 def _column(table: _Table, assignment: Assignment, rules: MarkRules) -> int | None:
-    """The place of an exercise's column: by Canvas' number, else the one whose title begins with the exercise's id."""
+    """Return the place of an exercise's column: by Canvas's number, else by a title that begins with its id."""
     if assignment.id in rules.ids:
         wanted = str(rules.ids[assignment.id])
         places = [place for place, name in _assignments(table) if _number(name) == wanted]
@@ -254,7 +260,7 @@ def _number(header: str) -> str:
 
 
 def _possible(table: _Table, place: int, assignment: Assignment, rules: MarkRules) -> float:
-    """What the column is worth. Raises UsageError where that differs and no scaling was asked for."""
+    """Return the points that the column is worth. Raises UsageError if they differ and scaling is off."""
     said = table.points[place].strip() if table.points else ""
     try:
         worth = float(said) if said else assignment.max_points
@@ -269,7 +275,7 @@ def _possible(table: _Table, place: int, assignment: Assignment, rules: MarkRule
 
 
 def _matched(table: _Table, students: Sequence[Student], notes: _Notes) -> list[tuple[list[str], Student]]:
-    """The rows of our students, by the importer's order: ID, SIS user, login, then a name that only one has."""
+    """Return the rows of our students, matched in the importer's order: ID, SIS user, login, unique name."""
     columns = {name.strip(): place for place, name in enumerate(table.header[: table.identity])}
     keys: tuple[tuple[str, Callable[[Student], tuple[str, ...]]], ...] = (
         ("ID", lambda one: (one.ids.get("canvas", ""),)),
@@ -292,7 +298,7 @@ def _matched(table: _Table, students: Sequence[Student], notes: _Notes) -> list[
 
 
 def _index(students: Sequence[Student], key: Callable[[Student], tuple[str, ...]]) -> dict[str, Student]:
-    """Students by a text that only one of them has."""
+    """Return students by a text that only one of them has."""
     index: dict[str, Student] = {}
     shared = set()
     for student in students:
@@ -300,3 +306,49 @@ def _index(students: Sequence[Student], key: Callable[[Student], tuple[str, ...]
             shared |= {name} & set(index)
             index[name] = student
     return {name: student for name, student in index.items() if name not in shared}
+
+
+def _class_files(options: ExportOptions, exercises: Sequence[str]) -> Callable[[Gradebook, CheckPoints], ClassFiles]:
+    rules = MarkRules(
+        _ids(options.columns, exercises),
+        of_judged=options.of_judged,
+        parts_left_out_too=options.parts_left_out_too,
+        scale=options.scale,
+    )
+    exported = _read_exported(Path(options.into)) if options.into is not None else None
+
+    def make(book: Gradebook, _: CheckPoints) -> ClassFiles:
+        sheets = (
+            {"canvas.csv": update(book, exported, rules)}
+            if exported is not None
+            else {f"canvas_{one.id}.csv": fresh(book, one.id, rules) for one in book.assignments}
+        )
+        left_out = tuple(dict.fromkeys(line for sheet in sheets.values() for line in sheet.left_out))
+        files = {name: sheet.text for name, sheet in sheets.items() if sheet.written}
+        return ClassFiles(files, left_out, single=exported is not None)
+
+    return make
+
+
+def _ids(columns: Sequence[str], exercises: Sequence[str]) -> dict[str, int]:
+    """Return Canvas' numbers by exercise from texts such as "ex_18=90412". Raises UsageError."""
+    ids = {}
+    for column in columns:
+        exercise, equals, number = column.partition("=")
+        if not equals or not number.isdecimal() or exercise not in exercises:
+            example = exercises[0] if exercises else "EXERCISE"
+            raise UsageError(f"--column must look like {example}=90412, got {column!r}")
+        ids[exercise] = int(number)
+    return ids
+
+
+def _read_exported(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as refused:
+        raise UsageError(f"--into must name a readable file, got {path}: {refused.strerror}") from None
+    except UnicodeDecodeError as broken:
+        raise UsageError(f"--into must name a file in UTF-8, got byte {broken.start} of {path}") from None
+
+
+FORMAT = Format("canvas", "Canvas' gradebook CSV", class_files=_class_files)

@@ -1,14 +1,16 @@
-"""Classroom 50's result.json and release-body.md (docs/exports.md#classroom-50)."""
+"""Render Classroom 50's result.json and release-body.md (docs/exports.md#classroom-50)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from grader.errors import GradeError, UsageError
 from grader.export import markdown, messages
 from grader.export.document import json_of
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -18,7 +20,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 @dataclass(frozen=True)
 class RunnerEnvironment:
-    """Where the submission stands, as the runner's environment says."""
+    """The submission's place, from the runner's environment variables. Raises UsageError for empty ones."""
 
     classroom: str
     assignment: str
@@ -36,8 +38,9 @@ class RunnerEnvironment:
 
 
 def files(record: Record, place: RunnerEnvironment) -> dict[str, str]:
-    """result.json, and the text that the student reads. Raises GradeError where the grader itself failed: the platform
-    then keeps what it has.
+    """Return result.json and the text that the student reads.
+
+    Raises GradeError if the grader itself failed: the platform then keeps its earlier result.
     """
     if any(check.status == "grader_error" for check in record.checks):
         raise GradeError(
@@ -47,7 +50,7 @@ def files(record: Record, place: RunnerEnvironment) -> dict[str, str]:
 
 
 def render(record: Record, place: RunnerEnvironment) -> str:
-    """The document; what nobody judged is left out of rows and sums."""
+    """Return the document. Checks that were not judged are left out of rows and sums."""
     judged = [check for check in record.checks if check.status not in UNJUDGED]
     factor = _factor(judged)
     tests = [_test(check, record, factor) for check in judged]
@@ -82,7 +85,7 @@ def _test(check: CheckResult, record: Record, factor: int) -> dict[str, Any]:
 
 
 def _factor(checks: list[CheckResult]) -> int:
-    """What turns all points into whole numbers; points have at most two decimals."""
+    """Return the factor that makes all points whole numbers. Points have at most two decimals."""
     values = [value for check in checks for value in (check.points, check.max_points)]
     return next((factor for factor in (1, 10, 100) if all(_whole(value * factor) for value in values)), 100)
 
@@ -92,8 +95,25 @@ def _whole(value: float) -> bool:
 
 
 def _instant(record: Record) -> str:
-    """The moment of the submission, to the second, in UTC."""
+    """Return the time of the submission, to the second, in UTC. Raises UsageError."""
     for instant in (record.submitted_at, record.graded_at):
         if _INSTANT.fullmatch(instant):
             return instant
     raise UsageError(f"a record's times must look like 2026-11-02T08:15:00Z, got {record.graded_at!r}")
+
+
+def _place(environment: Mapping[str, str]) -> RunnerEnvironment:
+    """Return what the runner's environment variables say of the submission. Raises UsageError."""
+    names = ("CLASSROOM", "ASSIGNMENT", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL")
+    if missing := [name for name in names if not environment.get(name)]:
+        raise UsageError(f"classroom50 needs the runner's environment, got no {', '.join(missing)}")
+    classroom, assignment, submission, commit, release = (environment[name] for name in names)
+    review = environment.get("REVIEW_URL") or commit
+    return RunnerEnvironment(classroom, assignment, submission, commit, release, review)
+
+
+FORMAT = Format(
+    "classroom50",
+    "Classroom 50's result.json and release-body.md",
+    files=lambda record, environment: files(record, _place(environment)),
+)

@@ -1,4 +1,4 @@
-"""JSON as platforms want it: one document, indented, with a newline at its end."""
+"""Write JSON for platforms: one document, indented, with a newline at its end."""
 
 from __future__ import annotations
 
@@ -8,5 +8,8 @@ import msgspec
 
 
 def json_of(document: dict[str, Any]) -> str:
-    """The document's text. By compiled code: json.dumps indents in Python, which takes most of a large class' time."""
+    """Return the document's text.
+
+    Compiled code writes it: json.dumps indents in Python, which takes most of the time of a large class.
+    """
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode("utf-8") + "\n"

@@ -1,4 +1,4 @@
-"""Exercism's results.json, version 3 of the test runner's interface (docs/exports.md#exercism)."""
+"""Render Exercism's results.json, version 3 of the test runner's interface (docs/exports.md#exercism)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from grader.export import messages
 from grader.export.document import json_of
+from grader.export.formats import Format
 from grader.record import CheckResult, Record, Status, headline
 from grader.report import view
 
@@ -29,7 +30,7 @@ TESTS: dict[Status, str] = {
 
 
 def render(record: Record) -> str:
-    """The document: tests in the order of the stub, or an error where nothing ran."""
+    """Return the document: tests in the order of the stub, or an error if nothing ran."""
     document: dict[str, Any]
     if record.verdict in ("invalid_submission", "grader_error", "skipped_environment", "inconclusive"):
         document = {"version": 3, "status": "error", "message": _error(record)}
@@ -74,3 +75,6 @@ def _printed(record: Record) -> str:
         return text
     cut = f"… cut; {record.printed.total_bytes} bytes were printed"
     return f"{text[: _MOST_OUTPUT - len(cut) - 1]}\n{cut}"
+
+
+FORMAT = Format("exercism", "Exercism's results.json", suffix=".json", render=render)

@@ -1,6 +1,4 @@
-"""GitHub: a step summary, annotations, and the result that the retired Classroom's reporter action reads
-(docs/exports.md#github).
-"""
+"""Render GitHub's files: a step summary, annotations, and the Classroom reporter's result (docs/exports.md#github)."""
 
 from __future__ import annotations
 
@@ -10,12 +8,16 @@ import re
 from typing import Any
 
 from grader.export import markdown, messages
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record, headline
 from grader.report import view
 
 
 def files(record: Record) -> dict[str, str]:
-    """summary.md for $GITHUB_STEP_SUMMARY, annotations.txt for stdout, classroom.txt for the reporter's variable."""
+    """Return the step summary, the annotations, and the value of the reporter's variable, by file name.
+
+    summary.md is for $GITHUB_STEP_SUMMARY, annotations.txt for stdout.
+    """
     return {
         "summary.md": markdown.summary(record),
         "annotations.txt": commands(record),
@@ -24,7 +26,7 @@ def files(record: Record) -> dict[str, str]:
 
 
 def commands(record: Record) -> str:
-    """Workflow commands: the first failure, on its line where a traceback names one; then what was judged."""
+    """Return workflow commands: the first failure, on its line if a traceback names one; then the headline."""
     file = view.line(record.submission.path, 300)
     failed = next((check for check in record.checks if check.status in view.LEARNERS), None)
     lines = []
@@ -51,7 +53,7 @@ def _property(text: str) -> str:
 
 
 def _line(check: CheckResult, file: str) -> str:
-    """The last line of the submission that the traceback names; nothing without one."""
+    """Return the last line of the submission that the traceback names, or ''."""
     name = re.escape(file.rpartition("/")[2])
     traceback = check.cause.traceback if check.cause is not None else ""
     found = re.findall(rf'File "(?:[^"\n]*/)?{name}", line (\d{{1,6}})', traceback)
@@ -59,7 +61,10 @@ def _line(check: CheckResult, file: str) -> str:
 
 
 def classroom(record: Record) -> str:
-    """The reporter's document in base64, for its variable <RUNNER>_RESULTS; what nobody judged is left out."""
+    """Return the reporter's document in base64, for its variable <RUNNER>_RESULTS.
+
+    Checks that were not judged are left out.
+    """
     judged = [check for check in record.checks if check.status not in UNJUDGED]
     most = sum(check.max_points for check in judged)
     document = {
@@ -94,3 +99,12 @@ def _test(check: CheckResult, record: Record) -> dict[str, Any]:
         "line_no": 0,
         "duration": round(check.duration_s, 3),
     }
+
+
+FORMAT = Format(
+    "github",
+    "a step summary, annotations, and the Classroom reporter's result",
+    files=lambda record, _: files(record),
+    printed="annotations.txt",
+    appended={"GITHUB_STEP_SUMMARY": "summary.md"},
+)

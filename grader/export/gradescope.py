@@ -1,12 +1,16 @@
-"""Gradescope's results.json (docs/exports.md#gradescope)."""
+"""Render Gradescope's results.json (docs/exports.md#gradescope). It reads the file of --metadata."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from grader.errors import UsageError
 from grader.export import messages
 from grader.export.document import json_of
+from grader.export.formats import ExportOptions, Format, Render
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report import view
 
@@ -15,8 +19,10 @@ _OURS = "grade"
 
 
 def render(record: Record, metadata: object = None) -> str:
-    """The document. `metadata`: what submission_metadata.json holds; points that an earlier grading of the very same
-    file gave to checks that could not be judged this time are kept.
+    """Return the document.
+
+    metadata: the parsed submission_metadata.json. A check that could not be judged this time keeps its points from an
+    earlier grading of the very same file.
     """
     kept = _kept(record, metadata)
     score = record.score + sum(kept.values())
@@ -48,7 +54,7 @@ def _tests(record: Record, kept: Mapping[str, float]) -> Iterator[dict[str, Any]
 
 
 def _points(check: CheckResult, kept: Mapping[str, float]) -> dict[str, Any]:
-    """Score and status; neither for what nobody judged, which then is a row that informs."""
+    """Return score and status. A check that was not judged has neither; its row only informs."""
     if check.id in kept:
         return {"score": kept[check.id], "max_score": check.max_points}
     if check.status in UNJUDGED:
@@ -58,7 +64,7 @@ def _points(check: CheckResult, kept: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _invalid(record: Record) -> dict[str, Any]:
-    """The one row of a file that does not load."""
+    """Return the one row of a file that does not load."""
     score = {"score": 0, "max_score": record.judged_score, "status": "failed"}
     return {"name": "The file can be graded", **score, "output": messages.refusal(record), "visibility": "visible"}
 
@@ -70,7 +76,7 @@ def _leaderboard(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def _extra(record: Record, kept: Mapping[str, float], metadata: object) -> dict[str, Any]:
-    """What the next grading reads: whether this one counted as an attempt, of which file, and what it gave."""
+    """Return the data for the next grading: whether this one counts as an attempt, its file, and its points."""
     points = {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
     return {
         "graded": record.verdict not in ("invalid_submission", *UNJUDGED),
@@ -85,8 +91,9 @@ def _extra(record: Record, kept: Mapping[str, float], metadata: object) -> dict[
 
 
 def _kept(record: Record, metadata: object) -> dict[str, float]:
-    """By check, the points that the latest grading of the same file against the same exercise gave, where this one
-    could not judge. Whatever the platform sends that does not look like ours is passed by.
+    """Return points of an earlier grading by check, for checks that could not be judged this time.
+
+    It takes the latest grading of the same file against the same exercise, and ignores data in any other form.
     """
     unjudged = {check.id: check.max_points for check in record.checks if check.status in UNJUDGED}
     previous = _get(metadata, "previous_submissions")
@@ -110,3 +117,23 @@ def _get(value: object, name: str) -> object:
 
 def _name(check: CheckResult) -> str:
     return view.line(check.title, 200) or check.id
+
+
+def _with_options(options: ExportOptions) -> Render:
+    if options.metadata is None:
+        return render
+    metadata = _read_metadata(Path(options.metadata))
+    return lambda record: render(record, metadata)
+
+
+def _read_metadata(path: Path) -> object:
+    """Read the platform's description of the submission. Its shape may change, so it is read leniently."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as refused:
+        raise UsageError(f"--metadata must name a readable file, got {path}: {refused.strerror}") from None
+    except (ValueError, RecursionError) as broken:
+        raise UsageError(f"--metadata must name a JSON document, got {path}: {str(broken)[:120]}") from None
+
+
+FORMAT = Format("gradescope", "Gradescope's results.json", suffix=".json", render=render, with_options=_with_options)

@@ -1,5 +1,6 @@
-"""JUnit XML for what an OUT_DIR holds: the rich dialect of grader.report.junit, and the strict one of the Windy Road
-schema (docs/exports.md#junit).
+"""Render JUnit XML in two dialects: the rich one of grader.report.junit, and the strict Windy Road schema.
+
+See docs/exports.md#junit.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from grader.export import messages
+from grader.export.formats import Format
 from grader.record import CheckResult, Record
 from grader.report import junit, view
 
@@ -20,7 +22,7 @@ rich = junit.render
 
 
 def strict(record: Record) -> str:
-    """One suite with what the schema demands and nothing that it does not know."""
+    """Return one suite with the required fields of the schema, and no others."""
     counts = Counter(junit.CHILDREN[check.status] for check in record.checks)
     root = Element("testsuites")
     stamp = _STAMP.match(record.graded_at)
@@ -67,3 +69,12 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
 
 def _text(text: str, most: int = 1000) -> str:
     return _FORBIDDEN.sub("\ufffd", view.line(text, most))
+
+
+FORMAT = Format(
+    "junit",
+    "JUnit XML",
+    suffix=".xml",
+    render=rich,
+    with_options=lambda options: strict if options.strict else rich,
+)

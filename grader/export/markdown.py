@@ -1,4 +1,4 @@
-"""A record as Markdown that a hostile submission cannot bend: GitHub's step summary, Classroom 50's release text."""
+"""Render a record as Markdown that a hostile submission cannot change: GitHub's summary, Classroom 50's release."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:.-])")
 
 
 def escape(text: str, most: int = 400) -> str:
-    """Text as itself, on one line, in a table's cell or elsewhere."""
+    """Return text escaped for Markdown, on one line, in a table's cell or elsewhere."""
     plain = view.line(text, most).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", plain)
 
 
 def summary(record: Record, *, most_bytes: int = 900_000) -> str:
-    """The headline, a table of checks, and what to repair; cut, and said so, where it would exceed `most_bytes`."""
+    """Return the headline, a table of checks, and the failures.
+
+    It is cut at about `most_bytes` bytes, and says so.
+    """
     parts = [_head(record), _table(record)]
     left = most_bytes - sum(len(part.encode()) for part in parts)
     told = [_told(check, record) for check in record.checks if check.status in view.LEARNERS]

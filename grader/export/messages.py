@@ -1,4 +1,4 @@
-"""What several formats say of a check in the same words."""
+"""Texts about a check that several formats share."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from grader.report.status import LOOKS, in_part
 
 
 def word(check: CheckResult) -> str:
-    """The status as a word: "failed", "passed, 5.8 of 7 points"."""
+    """Return the status as a word: "failed", "passed, 5.8 of 7 points"."""
     said = LOOKS[check.status].word
     return f"{said}, {view.points(check.points)} of {view.points(check.max_points)} points" if in_part(check) else said
 
 
 def short(check: CheckResult) -> str:
-    """One line on a check that did not pass: the cause's title, or the reason."""
+    """Return one line on a check that did not pass: the cause's title, or the reason."""
     return view.line(check.cause.title) if check.cause is not None else view.why(check) or word(check)
 
 
 def full(check: CheckResult, record: Record) -> str:
-    """All that is known of a check in lines; of one that passed, what was measured."""
+    """Return all details of a check, in lines; of one that passed, its measurements."""
     if check.status == "pass":
         return view.measured(check)
     return f"{word(check)}: {view.details(check, record)}"
 
 
 def replay(check: CheckResult, record: Record) -> str:
-    """The command that runs the failing case again, or nothing."""
+    """Return the command that runs the failing case again, or ''."""
     return view.replay_command(check.counterexample, record) if check.counterexample is not None else ""
 
 
 def said_of_all(record: Record) -> str:
-    """The headline, then what was not judged and why, one reason a line."""
+    """Return the headline, then the reasons why checks were not judged, one a line."""
     reasons: dict[str, int] = {}
     for check in record.checks:
         if check.status in UNJUDGED:
@@ -41,6 +41,6 @@ def said_of_all(record: Record) -> str:
 
 
 def refusal(record: Record) -> str:
-    """Why a file could not be judged at all: the reasons of its checks, each once."""
+    """Return why a file could not be judged at all: the reasons of its checks, each once."""
     reasons = dict.fromkeys(view.why(check) for check in record.checks if check.status == "invalid_submission")
     return "\n".join(reason for reason in reasons if reason) or "The file cannot be judged."

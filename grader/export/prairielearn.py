@@ -1,4 +1,4 @@
-"""PrairieLearn's results.json of an external grader (docs/exports.md#prairielearn)."""
+"""Render PrairieLearn's results.json of an external grader (docs/exports.md#prairielearn)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.export import messages
 from grader.export.document import json_of
+from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Picture, Record, parts_left_out
 from grader.report import picture, view
 
@@ -21,7 +22,7 @@ _STYLE = (
 
 
 def render(record: Record, *, most_bytes: int = _MOST_BYTES) -> str:
-    """The document; pictures, then long messages are left out where it would be too large."""
+    """Return the document. If it would be too large, pictures and then long messages are left out."""
     text = ""
     for pictures, characters in ((True, 8000), (False, 8000), (False, 1000), (False, 100)):
         text = json_of(_document(record, pictures, characters))
@@ -66,3 +67,6 @@ def _image(drawn: Picture) -> str:
     start, _, rest = svg.partition(">")
     whole = f'{start} xmlns="http://www.w3.org/2000/svg">{_STYLE}{rest}'
     return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode("ascii")
+
+
+FORMAT = Format("prairielearn", "PrairieLearn's results.json", suffix=".json", render=render)

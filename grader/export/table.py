@@ -1,14 +1,16 @@
-"""Plain CSV for any spreadsheet, and the rules that every CSV here keeps."""
+"""Render plain CSV for any spreadsheet, and keep the rules of every CSV here: safe cells, rounding, quoting."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
+from pathlib import Path
 
-from grader.batch.gradebook import Gradebook, Mark, Student
+from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
+from grader.export.formats import CheckPoints, ClassFiles, Format
 from grader.record import UNJUDGED, Record
 from grader.report import view
 
@@ -18,23 +20,23 @@ _FORMULA = re.compile(r"((?:^|;)[\s\"\u200b-\u200d\u2060\u00ad]*)([=+\-@\uff1d\u
 _WHO = ("student", "name", "email", "section")
 _MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty", "override", "reason", "author")
 
-# By student and exercise: the points of every judged check, by its id.
-Checks = Mapping[tuple[str, str], Mapping[str, float]]
-
 
 def points_of(record: Record) -> dict[str, float]:
-    """The points of the checks that were judged; what was not has none, not zero."""
+    """Return the points of the judged checks by id. A check that was not judged has none, not zero."""
     return {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
 
 
-def files(book: Gradebook, checks: Checks) -> dict[str, str]:
-    """gradebook.csv: a student a line, an exercise a column; and for every exercise a file with its checks."""
+def files(book: Gradebook, checks: CheckPoints) -> dict[str, str]:
+    """Return gradebook.csv (a student a line, an exercise a column), and for every exercise a file with its checks."""
     each = {f"{one.id}.csv": exercise(book, one.id, checks) for one in book.assignments}
     return {"gradebook.csv": gradebook(book), **each}
 
 
 def gradebook(book: Gradebook) -> str:
-    """Points by student and exercise, their sum, and what nobody judged. Nothing handed in: an empty cell."""
+    """Return points by student and exercise, their sum, and the points not judged.
+
+    A missing submission is an empty cell.
+    """
     marks = {(mark.student, mark.exercise): mark for mark in book.marks}
     rows = []
     for student in book.students:
@@ -45,8 +47,8 @@ def gradebook(book: Gradebook) -> str:
     return text([*_WHO, *(safe(one.id) for one in book.assignments), "total", "not judged"], rows)
 
 
-def exercise(book: Gradebook, wanted: str, checks: Checks) -> str:
-    """Every mark of one exercise with all that led to it, and the points of its checks."""
+def exercise(book: Gradebook, wanted: str, checks: CheckPoints) -> str:
+    """Return every mark of one exercise with its details, and the points of its checks."""
     ids = list(dict.fromkeys(name for (_, one), found in checks.items() if one == wanted for name in found))
     students = {student.id: student for student in book.students}
     rows = []
@@ -81,7 +83,7 @@ def _mark(mark: Mark) -> list[str]:
 
 
 def _points(mark: Mark) -> str:
-    """The points that count; nothing where nothing was handed in or nothing could be judged."""
+    """Return the points that count; '' if nothing was handed in or nothing could be judged."""
     if mark.override is None and (mark.status == "missing" or not mark.judged):
         return ""
     return score(mark.points, mark.max_points)
@@ -92,7 +94,7 @@ def _open(mark: Mark) -> float:
 
 
 def score(value: float, most: float) -> str:
-    """Points with at most two decimals; nothing short of `most` is rounded up to it."""
+    """Return points with at most two decimals. Fewer than `most` are never rounded up to it."""
     exact = Decimal(repr(float(value)))
     rounded = exact.quantize(_CENT, ROUND_HALF_EVEN)
     if value < most and rounded >= Decimal(repr(float(most))):
@@ -101,16 +103,37 @@ def score(value: float, most: float) -> str:
 
 
 def safe(value: str) -> str:
-    """Text that a spreadsheet shows and never computes: one line, an apostrophe before what would be a formula, also
-    where the spreadsheet's language begins a cell at a semicolon.
+    """Return text that a spreadsheet shows and never computes, on one line.
+
+    A text that would be a formula gets an apostrophe in front, also after a semicolon, where some languages begin a
+    cell.
     """
     return _FORMULA.sub(r"\1'\2", view.line(value, 2000))
 
 
 def text(header: Sequence[str], rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
-    """The lines of a CSV file, quoted where they must be."""
+    """Return the lines of a CSV file, quoted where needed."""
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(header)
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def of_record(record: Record) -> str:
+    """Return the mark and the checks of one record, as a table with one line."""
+    student = Student(record.submission.student or Path(record.submission.path).stem)
+    assignment = Assignment(record.exercise.id, record.exercise.title, record.max_score)
+    scores = (record.verdict, record.score, record.judged_score, record.max_score)
+    mark = Mark(student.id, assignment.id, *scores, submitted_at=record.submitted_at)
+    checks = {(student.id, assignment.id): points_of(record)}
+    return exercise(Gradebook((assignment,), (student,), (mark,)), assignment.id, checks)
+
+
+FORMAT = Format(
+    "csv",
+    "tables for any spreadsheet",
+    render=of_record,
+    class_files=lambda options, exercises: lambda book, checks: ClassFiles(files(book, checks)),
+    marks_only=True,
+)

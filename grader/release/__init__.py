@@ -1,1 +1,1 @@
-"""The student bundle: what learners need to work and to grade themselves, and no answer."""
+"""The student bundle: stubs, grader, specifications and oracles, but no solution."""

@@ -1,7 +1,7 @@
-"""Which files a student bundle holds, and their bytes: the same ones from the same checkout, whenever it is made.
+"""List the files of a student bundle and their bytes, which depend on the checkout alone.
 
-An allow-list: what an exercise's folder holds beside the files named here (solution, planted mistakes, honest variants,
-probes, measuring programs, whatever comes later) is not handed out.
+It works by an allow-list: an exercise's other files (solution, planted mistakes, honest variants, probes, measuring
+programs) are not handed out. It writes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry
 
-# What `grade` reads of an exercise; measured.json is what an oracle looks up.
+# The files of an exercise that `grade` reads. An oracle looks numbers up in measured.json.
 _NEEDED = ("spec.py", "inputs.py", "oracle.py", "stub.py")
 _WHERE_THERE = ("baselines.py", "measured.json")
 _INSTALL = ("pyproject.toml", "constraints.txt")
@@ -26,11 +26,10 @@ MANIFEST = "release.json"
 
 
 def files(entries: Sequence[Entry], package: Path, version: str) -> dict[str, bytes]:
-    """Every file by its path in the bundle, in order; release.json lists the others with their SHA-256.
+    """Return every file's bytes by its path in the bundle, in order.
 
-    `package` is the grader's folder, `version` its version.
-
-    Raises UsageError, or SpecError where an exercise is not whole.
+    `package` is the grader's folder, `version` its version. release.json lists the other files with their SHA-256.
+    Raises UsageError, and SpecError if an exercise is incomplete.
     """
     if not entries:
         raise UsageError("a bundle must hold an exercise, got none")
@@ -61,7 +60,7 @@ def _exercises(entries: Sequence[Entry]) -> Iterator[tuple[str, bytes]]:
         for name in _WHERE_THERE:
             if (entry.folder / name).is_file():
                 yield f"{folder}/{name}", (entry.folder / name).read_bytes()
-        # The stub as it is handed out, not what somebody tried in exercises/.
+        # The original stub, not the edited file in exercises/.
         yield f"exercises/{entry.name}.py", entry.source("stub.py").encode()
 
 

@@ -1,1 +1,1 @@
-"""Renderers: each turns a record into text and does nothing else (`render(record) -> str`)."""
+"""Renderers: each takes a record and returns text (`render(record) -> str`); none writes a file."""

@@ -1,7 +1,7 @@
-"""What a student may see of a record: their own work and what is wrong with it, and nothing that is kept secret.
+"""Reduce a record to what a student may see: their own work and its errors, but nothing secret.
 
-The rest of a student's files is made from what `for_student` leaves; what is not in there cannot leak from them. The
-seed itself never reaches a submission, but the seeds of single cases do, and with them whatever it says while it runs.
+A student's files are made from the result of `for_student` only, so a removed value cannot leak. A submission never
+learns the seed, but it learns the seeds of single cases, and it can print them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
 
 
 def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
-    """The record without the instructor's paths; a `secret` plan (a seed of the instructor's own) goes as well: seed,
-    replay tokens, the drawn cases, values, and whatever the submission said while it ran on them, be it by a name, by a
-    figure that it can choose as finely as it wants, or by how long it took. `file`: the submission's path as the
-    student knows it, its bare name unless given.
+    """Return the record as a student may see it, without the instructor's paths.
+
+    secret: the plan comes from the instructor's own seed. Then the seed, replay tokens, drawn cases, values and all
+    output of the submission are removed: it could pass on a case by a name, a number or a run time.
+    file: the submission's path as the student knows it; its bare name unless given.
     """
     name = file or PurePath(view.line(record.submission.path, 600)).name
     command = f"grade {view.line(record.exercise.id, 60)}"
@@ -45,7 +46,7 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 
 
 def _without_cases(check: CheckResult) -> CheckResult:
-    """A check of a secret plan: what it examines, how it ended, and where an output is wrong; no case and no value."""
+    """Return a check of a secret plan: its aim, its outcome and the place of errors, but no case and no value."""
     if check.status == "invalid_submission":
         # It was never run on a case: what keeps the file from being loaded is no secret.
         return check
@@ -67,8 +68,9 @@ def _without_cases(check: CheckResult) -> CheckResult:
 
 
 def _title(cause: Cause) -> str:
-    """The title; one with a number in it may tell of a size, one of what the guard saw quotes the submission's names,
-    and a name may be a message. They give way to the kind.
+    """Return the cause's title, or its kind where the title may leak.
+
+    A number may tell a size. A title about forbidden access quotes the submission's names, which may carry a message.
     """
     if not any(letter.isdigit() for letter in cause.title) and cause.kind not in _QUOTING:
         return cause.title
@@ -78,12 +80,12 @@ def _title(cause: Cause) -> str:
 
 
 def _without_numbers(text: str) -> str:
-    """The sentences that hold no number of their own."""
+    """Return the sentences that hold no number."""
     return " ".join(one for one in _SENTENCE_END.split(text) if not _NUMBER.search(one))
 
 
 def _named(check: CheckResult) -> Cause:
-    """The cause's name, where the output is wrong, and advice that the grader wrote; never the submission's words."""
+    """Return the cause with the place of the errors and the grader's advice, but none of the submission's words."""
     cause = check.cause
     assert cause is not None
     where = f"The output is wrong {view.where(cause.mismatch)}. " if cause.mismatch is not None else ""

@@ -1,4 +1,4 @@
-"""One cause for a terminal: what it is, the smallest case that shows it, where the output is wrong."""
+"""Print one cause on a terminal: its title, the smallest failing case, and the place of the errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRACEBACK_LINES = 6
 
 
 def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
-    """One cause: what it is, the smallest case that shows it, where the output is wrong, and how to see it again."""
+    """Return one cause: its title, the smallest failing case, the place of the errors, and the replay command."""
     check = group[0]
     cause, example = check.cause, check.counterexample
     symbol, _ = ink.status(check)
@@ -51,7 +51,7 @@ def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
 
 
 def _in_passing(check: CheckResult, *, alone: bool) -> str:
-    """A check that failed like the one whose card this is: its title, and its smallest case if there is no other."""
+    """Return the title of a check that failed for the same cause, and its smallest case if no other has one."""
     words = f" ({view.line(check.counterexample.words, 120)})" if check.counterexample and alone else ""
     return f"{view.line(check.title, 120)}{words}"
 
@@ -76,7 +76,7 @@ def _mismatch(ink: Ink, mismatch: Mismatch) -> list[RenderableType]:
 
 
 def _differences(ink: Ink, mismatch: Mismatch, columns: int) -> Table:
-    """The first differences; where there is no room for all columns, what was allowed is left to the scorecard."""
+    """Return the first differences as a table. A narrow terminal gets no column "allowed"."""
     table = Table.grid(padding=(0, 3, 0, 0))
     for _ in range(columns):
         table.add_column(justify="right", no_wrap=True)
@@ -89,7 +89,7 @@ def _differences(ink: Ink, mismatch: Mismatch, columns: int) -> Table:
 
 
 def _said_differences(ink: Ink, mismatch: Mismatch) -> Table:
-    """The first differences in words, which wrap: a number that is cut would be another number."""
+    """Return the first differences as sentences, which wrap. A number cut in a table would be another number."""
     table = Table.grid()
     for difference in mismatch.first[:_DIFFERENCES]:
         expected, got = view.pair(difference.expected, difference.got)

@@ -1,4 +1,4 @@
-"""Parts of a figure of measurements: how each contender looks, frames, marks, ticks and the legend."""
+"""Draw the common parts of a figure: styles of contenders, frames, marks, ticks and the legend."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MARKERS = ("o", "s", "^", "v", "X", "P", "<", ">")
 
 @dataclass(frozen=True)
 class ContenderStyle:
-    """How a contender looks wherever it is drawn."""
+    """A contender's style in all figures."""
 
     colour: str
     marker: str
@@ -49,7 +49,7 @@ class ContenderStyle:
 
 
 def looks(speed: Speed) -> dict[str, ContenderStyle]:
-    """Every contender's look; the band's baseline has that of the line to which ratios are drawn."""
+    """Return every contender's style. The band's baseline has the style of the line that ratios refer to."""
     others = [name for name in said.baseline_names(speed) if name != speed.baseline]
     found = {
         name: ContenderStyle(SERIES[i % len(SERIES)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)])
@@ -59,7 +59,7 @@ def looks(speed: Speed) -> dict[str, ContenderStyle]:
 
 
 def installed() -> bool:
-    """Whether figures can be drawn here."""
+    """Return whether matplotlib is installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -68,13 +68,13 @@ def installed() -> bool:
 
 
 def plain(value: float) -> float | None:
-    """The number if an axis can show it."""
+    """Return the number if an axis can show it, else None."""
     known = said.usable(value)
     return known if known is not None and _LEAST <= known <= _MOST else None
 
 
 def frame(figure: Figure, height: float, *, left: float, top: float, right: float = 14, bottom: float = 38) -> Axes:
-    """Axes within these margins of a figure of this height, all in points."""
+    """Add axes with these margins to a figure of this height, all in points."""
     figure.set_size_inches(WIDTH / 72, height / 72)
     axes = figure.add_axes(
         (left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, (height - top - bottom) / height)
@@ -89,7 +89,7 @@ def frame(figure: Figure, height: float, *, left: float, top: float, right: floa
 def mark(
     axes: Axes, x: float, y: float, colour: str, marker: str, *, mine: bool, filled: bool, ring: float = 6
 ) -> None:
-    """One mark; `ring` is the size of those that are not the submission's."""
+    """Draw one mark. `ring`: the size of marks that are not the submission's."""
     axes.plot(
         [x],
         [y],
@@ -104,7 +104,7 @@ def mark(
 
 
 def mark_handle(title: str, colour: str, marker: str, *, filled: bool) -> Line2D:
-    """A mark in the legend."""
+    """Return a mark for the legend."""
     from matplotlib.lines import Line2D
 
     return Line2D(
@@ -121,14 +121,14 @@ def mark_handle(title: str, colour: str, marker: str, *, filled: bool) -> Line2D
 
 
 def line_handle(title: str, dash: Dash) -> Line2D:
-    """A line of reference in the legend."""
+    """Return a reference line for the legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=INK, linewidth=1.2, linestyle=dash, label=short(title, 30))
 
 
 def legend(figure: Figure, handles: list[Artist], height: float, *, handlelength: float = 1.6) -> None:
-    """Two columns above everything else."""
+    """Draw the legend above everything else, in two columns."""
     # Labels that begin with an underscore are left out by matplotlib when given as they are; as a list they stay.
     drawn = figure.legend(
         handles=handles,
@@ -148,7 +148,7 @@ def legend(figure: Figure, handles: list[Artist], height: float, *, handlelength
 
 
 def plain_ticks(axes: Axes, limits: tuple[float, float], *, x: bool, most: int = 9) -> None:
-    """Ticks of a logarithmic axis as plain numbers: 1-2-5 where there is room, else whole powers of ten."""
+    """Set plain numbers as ticks of a logarithmic axis: 1-2-5 if there is room, else powers of ten."""
     decades = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
 
     def ticks(*steps: int) -> list[float]:
@@ -163,7 +163,7 @@ def plain_ticks(axes: Axes, limits: tuple[float, float], *, x: bool, most: int =
 
 
 def fixed_ticks(axes: Axes, ticks: list[float], labels: list[str], *, x: bool) -> None:
-    """Ticks there and nowhere else."""
+    """Set ticks at these places only."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axis = axes.xaxis if x else axes.yaxis
@@ -173,6 +173,6 @@ def fixed_ticks(axes: Axes, ticks: list[float], labels: list[str], *, x: bool) -
 
 
 def short(text: str, most: int = LABEL) -> str:
-    """Text as a label of a figure."""
+    """Return text as a figure's label."""
     text = view.line(text, 200)
     return text if len(text) <= most else f"{text[: most - 1]}…"

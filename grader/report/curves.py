@@ -1,7 +1,7 @@
-"""Figures over one axis of a suite: how fast every contender is along it, and how much memory a call takes.
+"""Draw speed and memory over one axis of a suite, for every contender.
 
-Small multiples, a panel for every combination of the axes that stand apart. What no axis could hold is left to the
-tables.
+Small multiples: one panel for every combination of the other axes. Values that no axis can hold appear in the tables
+only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class Curve:
 
 
 def speeds(speed: Speed, name: str) -> Curve | None:
-    """Speed over the axis; `name` makes the ids unique. None where no contender has two places in any panel."""
+    """Draw speed over the axis; `name` makes the ids unique.
+
+    Returns None if no contender has two places in any panel.
+    """
     found = along(speed)
     if found is None:
         return None
@@ -77,7 +80,10 @@ def speeds(speed: Speed, name: str) -> Curve | None:
 
 
 def memory(speed: Speed, name: str) -> Curve | None:
-    """Memory over the axis, the submission's and the versus'. None where no panel has both at two places."""
+    """Draw the memory of the submission and of the versus over the axis.
+
+    Returns None if no panel has both at two places.
+    """
     found = along(speed)
     if found is None or found.curves.versus not in said.baseline_names(speed):
         return None
@@ -119,7 +125,7 @@ def _is_curve(panel: PanelLines) -> bool:
 
 
 def _alike(one: PanelLines, other: PanelLines) -> bool:
-    """Whether two panels show the same within a hundredth."""
+    """Return whether two panels show the same within 1 %."""
     if _places(one) != _places(other):
         return False
     pairs = (pair for name in one.of for pair in zip(one.of[name], other.of[name], strict=True))
@@ -134,7 +140,7 @@ def _places(panel: PanelLines) -> dict[str, list[float]]:
 
 
 def _others(speed: Speed, found: Along) -> str:
-    """Which contender the versus is, where it has another name in the tables."""
+    """Return the versus's name if the tables use another one."""
     title, called = said.title_of(speed, found.curves.versus), versus_title(speed, found.curves)
     ran = found.curves.versus in said.baseline_names(speed)
     return f" {called[:1].upper()}{called[1:]}: {title}." if ran and title != called else ""
@@ -146,7 +152,7 @@ def _cut(every: list[PanelLines]) -> str:
 
 
 def _words(speed: Speed, what: str, panels: list[PanelLines], number: Callable[[int], str] | None = None) -> str:
-    """What a figure shows, in sentences: every panel with the submission's range."""
+    """Describe a figure in sentences: every panel with the submission's range."""
     told = []
     for panel in panels:
         values = [point.value for point in panel.of.get(said.OWN, ())]
@@ -191,7 +197,7 @@ def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[PanelL
 
 
 def _annotate_saving(axes: Axes, found: Along, panel: PanelLines) -> None:
-    """How much less the submission takes, at the last place where both are known."""
+    """Annotate the saving at the last place where both values are known."""
     theirs = {point.at: point.value for point in panel.of[found.curves.versus]}
     last = max((point for point in panel.of[said.OWN] if point.at in theirs), key=lambda point: point.at)
     low, high = sorted((last.value, theirs[last.at]))

@@ -1,7 +1,7 @@
-"""What matplotlib draws as an element of the page: no background, no colours or ids of its own, nothing to load.
+"""Turn a matplotlib drawing into an element of the page: no background, colours or ids of its own, nothing to load.
 
-Figures are drawn in stand-in colours, which become currentColor and the page's variables, so that one drawing serves
-light, dark and print.
+Figures are drawn in stand-in colours, which become currentColor and the page's variables. So one drawing serves light,
+dark and print.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PAINT = {
 
 
 def drawn(draw: Callable[[Figure], None], name: str, words: str) -> Markup:
-    """What `draw` draws, as an inline SVG; `name` makes its ids unique, `words` say what it shows."""
+    """Return a figure as inline SVG. `name` makes its ids unique, `words` describe it."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def _inline(document: str, name: str, words: str) -> Markup:
-    """The drawing as an element of the page: no prolog, style sheet, metadata or clip path; ids of its own."""
+    """Return the drawing without prolog, style sheet, metadata and clip paths, and with ids of its own."""
     root = ElementTree.fromstring(document)  # noqa: S314 - matplotlib wrote it, a line above
     used = {value[1:] for element in root.iter() for key, value in element.items() if key.endswith("href")}
     bare = _bare(root, name, used)

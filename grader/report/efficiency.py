@@ -1,6 +1,6 @@
-"""What the renderers say about counted work and predicted times, in the same words: one line, or tables.
+"""Describe counted work and predicted times, with the same words for all renderers: one line, or tables.
 
-Numbers may come from a file: whatever is no amount or no time is shown as a dash.
+Numbers may come from a file: an invalid amount or time becomes a dash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _BOUND = {"memory": "memory-bound", "compute": "compute-bound", "launch": "launc
 
 @dataclass(frozen=True)
 class WorkRow:
-    """What one call moved, every number in words. allowed: what earns all points; none: from where none are earned."""
+    """The bytes that one call moved, as words.
+
+    allowed: the limit for all points. none: the limit from which there are no points.
+    """
 
     words: str
     loaded: str
@@ -37,7 +40,10 @@ class WorkRow:
 
 @dataclass(frozen=True)
 class LimitRow:
-    """What one call took up or stored. allowed: what earns all points; none: from where none are earned."""
+    """The memory that one call used or stored.
+
+    allowed: the limit for all points. none: the limit from which there are no points.
+    """
 
     words: str
     used: str
@@ -48,7 +54,7 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class TimeRow:
-    """One size on several GPUs: the predicted time on each, and what rules it there."""
+    """One size on several GPUs: the predicted time on each GPU, and its bound."""
 
     words: str
     times: tuple[tuple[str, str], ...]
@@ -56,7 +62,7 @@ class TimeRow:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One size: what was predicted and what was measured. error: how much longer the prediction is."""
+    """One size: predicted and measured time. error: the relative error of the prediction."""
 
     words: str
     predicted: str
@@ -67,7 +73,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class EfficiencyView:
-    """What a page shows of a check's counted work and predictions. sentence: the same in one line, for the row."""
+    """A page's view of a check's counted work and predictions. sentence: the same in one line, for the row."""
 
     sentence: str
     work: tuple[WorkRow, ...]
@@ -81,7 +87,7 @@ class EfficiencyView:
 
 
 def efficiency_view(check: CheckResult) -> EfficiencyView | None:
-    """The view of a check whose work was counted, or whose time was predicted."""
+    """Return the view of a check with counted work or predicted times, else None."""
     if not check.work and not check.predictions:
         return None
     counted = check.work[:MOST_ROWS]
@@ -114,12 +120,12 @@ def efficiency_view(check: CheckResult) -> EfficiencyView | None:
 
 
 def sentence(check: CheckResult) -> str:
-    """What was moved, or how long it would take where no time was measured; empty without either."""
+    """Return the moved bytes, or the predicted time if none was measured; '' without either."""
     return moved(check.work) or predicted(check.predictions)
 
 
 def moved(counted: Sequence[Work]) -> str:
-    """Of the call that came nearest to a limit: each count that is limited, beside its bounds."""
+    """Return the counts of the call nearest to a limit, each beside its bounds."""
     if not counted:
         return ""
     place = max(range(len(counted)), key=lambda i: max(map(_used, _limits(counted[i]))))
@@ -143,7 +149,7 @@ def moved(counted: Sequence[Work]) -> str:
 
 
 def predicted(predictions: Sequence[Prediction]) -> str:
-    """The longest predicted time on the first GPU that is named; empty where times were measured."""
+    """Return the longest predicted time on the first named GPU; '' if times were measured."""
     known = [one for one in predictions if one.ceilings == "published" and timing.usable(one.time_us)]
     shown = [one for one in known if one.gpu == known[0].gpu]
     if not shown:
@@ -154,7 +160,7 @@ def predicted(predictions: Sequence[Prediction]) -> str:
 
 
 def compared(check: CheckResult) -> str:
-    """How far the predictions lie from the measured times, in the median and size by size; empty without any."""
+    """Return the error of the predictions against measured times: the median, then each size; '' without any."""
     rows = _beside_measured(check)
     if not rows:
         return ""
@@ -164,7 +170,7 @@ def compared(check: CheckResult) -> str:
 
 
 def with_article(gpu: str) -> str:
-    """ "an H200", "a B200": by how the first letter, which stands alone, is spoken."""
+    """Return a GPU's name with "a" or "an", by the sound of the first letter: "an H200", "a B200"."""
     name = view.line(gpu, 40) or "unknown GPU"
     return f"{'an' if name[0] in 'AEFHILMNORSXaeiou' else 'a'} {name}"
 
@@ -173,19 +179,19 @@ def with_article(gpu: str) -> str:
 
 
 def amount(count: int) -> str:
-    """A count with its thousands apart; a dash for what is none."""
+    """Return a count with thousands separators, or a dash if it is negative."""
     return view.line(f"{count:,}", 40) if count >= 0 else timing.NONE
 
 
 def _bounds(allowed: int, none: int) -> str:
-    """Where all points are earned, and where none are; older records know of no band."""
+    """Return the limits for all points and for no points. Older records hold no second limit."""
     return (
         f"all points up to {amount(allowed)}, none from {amount(none)}" if none >= 0 else f"allowed {amount(allowed)}"
     )
 
 
 def _limits(work: Work) -> tuple[tuple[int, int], ...]:
-    """Every count and the most that earns all points, -1 without a limit."""
+    """Return every count with the limit for all points; -1 means no limit."""
     return (
         (work.moved_bytes, work.allowed_bytes),
         (work.unique_stored_bytes, work.stored_allowed_bytes),
@@ -194,14 +200,14 @@ def _limits(work: Work) -> tuple[tuple[int, int], ...]:
 
 
 def _used(limit: tuple[int, int]) -> float:
-    """The count over its limit; 0 without one."""
+    """Return the count over its limit, or 0 without one."""
     used, allowed = limit
     # A file may hold integers that are too large for a float.
     return min(used, _MOST) / min(max(allowed, 1), _MOST) if allowed >= 0 else 0.0
 
 
 def _call(work: Work, words: str) -> str:
-    """A call in words, with the configuration of its autotuned kernels."""
+    """Return a call in words, with the configuration of its autotuned kernels."""
     return f"{words}, with {view.line(work.configuration, 200)}" if work.configuration else words
 
 
@@ -241,7 +247,7 @@ def _time_rows(published: Sequence[Prediction], gpus: Sequence[str]) -> tuple[Ti
 
 
 def _beside_measured(check: CheckResult) -> list[tuple[Prediction, str]]:
-    """The predictions that a measured time stands beside, with their sizes in the words of the other tables."""
+    """Return the predictions for measured sizes, with the sizes' words from the other tables."""
     both = [one for one in check.predictions if timing.usable(one.time_us) and timing.usable(one.measured_us)]
     both = both[:MOST_ROWS]
     return list(zip(both, timing.size_words(both), strict=True))

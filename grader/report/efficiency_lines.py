@@ -1,4 +1,4 @@
-"""The roofline section of a profile for a terminal: counted bytes, predicted times, and what the GPU itself counted."""
+"""Print the roofline section of a profile: counted bytes, predicted times, and the GPU's own counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from grader.report.widest import Widest
 
 @dataclass(frozen=True)
 class Section:
-    """One part. heads, launches: a table of what the GPU counted, every cell in words. notes: what is left to say."""
+    """One part's section.
+
+    heads, launches: a table of the GPU's counters, as words. notes: further remarks.
+    """
 
     title: str
     view: EfficiencyView | None = None
@@ -28,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True)
 class PredictedGpus:
-    """The GPUs that times are predicted for: a row for each, and what is made of these figures."""
+    """The GPUs that times are predicted for: a row for each, and a note on these figures."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -36,7 +39,7 @@ class PredictedGpus:
 
 
 def section(ink: Ink, one: Section) -> RenderableType:
-    """Everything about one part."""
+    """Return one part's section."""
     blocks: list[RenderableType] = [ink(one.title, "bold underline")]
     view = one.view
     if view is not None and view.work:
@@ -72,12 +75,12 @@ def section(ink: Ink, one: Section) -> RenderableType:
 
 
 def roofs(ink: Ink, known: PredictedGpus) -> RenderableType:
-    """The figures that the predictions rest on."""
+    """Return the figures that the predictions use."""
     return Group(_table(ink, known.heads, known.rows), *(ink(note, "dim") for note in known.notes))
 
 
 def _table(ink: Ink, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    """Columns from the left as far as they fit; the rest is left to the JSON document."""
+    """Return the columns that fit, from the left. The JSON document holds all."""
     counts = range(len(heads), 1, -1)
     return Padding(Widest(tuple(_columns(ink, heads, rows, count) for count in counts)), (0, 0, 1, 2), expand=False)
 

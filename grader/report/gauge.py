@@ -1,4 +1,4 @@
-"""A ratio within its band as a small inline SVG: where the points begin, where they are full, and how sure it is."""
+"""Draw a ratio within its band as small inline SVG: where points begin, where they are full, and the interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MIDDLE = _HEIGHT / 2
 
 
 def draw(speed: Speed) -> Markup:
-    """The gauge; the words beside it say the same. Empty where there is no ratio, or no band to draw."""
+    """Return the gauge; the words beside it say the same. Empty without a ratio or a band."""
     ratio, full = usable(speed.ratio), usable(speed.full)
     if ratio is None or full is None or not math.isfinite(speed.floor):
         return Markup("")

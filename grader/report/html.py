@@ -1,4 +1,4 @@
-"""A record as one self-contained page: nothing to load, nothing to run, every value escaped by the template."""
+"""Render a record as one self-contained page: nothing to load or run; the template escapes every value."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ _ROWS, _COLUMNS = 48, 96
 
 @dataclass(frozen=True)
 class _Limits:
-    """How much one page shows. `text`: characters of a quotation; `cards`: whether causes and details are shown;
-    `figures`: whether speed checks have theirs.
+    """The amount that one page shows.
+
+    text: characters of a quotation. cards: whether causes and details are shown. figures: whether speed checks have
+    figures.
     """
 
     text: int
@@ -49,10 +51,10 @@ _LEVELS = (
 
 @dataclass(frozen=True)
 class CheckView:
-    """A check with what the page adds to it.
+    """A check with the page's additions.
 
-    `same_as` is an earlier check of the part with the same cause, `alike` one that ended in the same kind of way;
-    `brief` is what the closed row says of why it did not pass.
+    same_as: an earlier check of the part with the same cause. alike: an earlier check that failed in the same kind of
+    way. brief: the reason on the closed row.
     """
 
     result: CheckResult
@@ -71,7 +73,7 @@ class CheckView:
 
 @dataclass(frozen=True)
 class PartView:
-    """A part, its checks, and its points in words; `counted` says how many of its checks passed."""
+    """A part, its checks, and its points as words. counted: the number of its checks that passed, as words."""
 
     info: PartInfo
     anchor: str
@@ -84,7 +86,7 @@ class PartView:
 
 @dataclass(frozen=True)
 class CompiledView:
-    """What the part's kernels were compiled to."""
+    """The compiled kernels of a part."""
 
     summary: str
     found: tuple[kernels.KernelView, ...]
@@ -95,7 +97,7 @@ class CompiledView:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """The first of a part's checks that ended in one way, and how many more did."""
+    """The first of a part's checks that failed in one way, and the number of further ones."""
 
     part: str
     check: CheckView
@@ -104,7 +106,7 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class ObjectiveEvidence:
-    """What one part's checks say of an objective; `anchor` is the first of them."""
+    """One part's evidence for an objective. anchor: the first of its checks."""
 
     part: str
     anchor: str
@@ -114,7 +116,7 @@ class ObjectiveEvidence:
 
 @dataclass(frozen=True)
 class ObjectiveView:
-    """A learning objective, part by part, and its points in words."""
+    """A learning objective, part by part, and its points as words."""
 
     name: str
     points: str
@@ -122,7 +124,7 @@ class ObjectiveView:
 
 
 def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
-    """The whole page. Where it would exceed `most_bytes` it is cut further, and says so."""
+    """Return the whole page. A page longer than `most_bytes` is shortened and says so."""
     page = ""
     for level, limits in enumerate(_LEVELS):
         page = disarmed_markup(_page(record, limits, level))
@@ -161,18 +163,21 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
 
 
 class _Compiled(BytecodeCache):
-    """Compiling the templates takes 15 times as long as filling them in, and a class has hundreds of pages."""
+    """A cache of compiled templates.
+
+    Compiling takes 15 times as long as rendering, and a class has hundreds of pages.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Give what was compiled before."""
+        """Load a template that was compiled before."""
         if bucket.key in self._kept:
             bucket.bytecode_from_string(self._kept[bucket.key])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled just now."""
+        """Keep a compiled template."""
         self._kept[bucket.key] = bucket.bytecode_to_string()
 
 
@@ -213,7 +218,7 @@ def _draw(drawn: Picture, name: str) -> Markup:
 
 
 def _prose(text: str) -> Markup:
-    """A sentence in which what stands between backticks is code; where they do not pair, they stay."""
+    """Return a sentence with text between backticks as code. Unpaired backticks stay."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
         return escape(text)
@@ -247,7 +252,7 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
 
 
 def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
-    """At most so many findings, kernels and rows; None where there is nothing to show."""
+    """Return findings, kernels and rows up to the limits, or None if there is nothing to show."""
     found, told, missing = kernels.kernels(part), kernels.told(part), kernels.missing(part)
     if not (found or missing) or not entries:
         return None
@@ -292,7 +297,7 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
 
 
 def _brief(check: CheckResult, alike: CheckResult | None, limits: _Limits) -> str:
-    """Why a check did not pass, in a line; what an earlier check of its kind has said in full is named only."""
+    """Return the reason why a check did not pass, in one line. A reason that stands above is only named."""
     if check.status == "pass":
         return ""
     if alike is None:
@@ -305,14 +310,14 @@ def _brief(check: CheckResult, alike: CheckResult | None, limits: _Limits) -> st
 
 
 def _selection(check: CheckResult, limits: _Limits) -> Markup:
-    """The picture of what a check's choices cost; empty where there is none, or nothing to draw it with."""
+    """Return the picture of the costs of a check's choices; '' if there is none, or nothing to draw it with."""
     if check.selection is None or not (limits.cards and limits.figures and chart.installed()):
         return Markup("")
     return selection.picture(check.selection, _anchor("selection", check.id))
 
 
 def _findings(parts: tuple[PartView, ...]) -> tuple[FailureGroup, ...]:
-    """What failed, each way of each part once. What is not written yet has not failed."""
+    """Return the failures, one for each kind in each part. A function that is not written yet has not failed."""
     failed = [
         (part.info.title, check)
         for part in parts
@@ -344,7 +349,7 @@ def _evidence(part: PartView, group: list[CheckView]) -> ObjectiveEvidence:
 
 
 def _counts(record: Record) -> tuple[tuple[StatusMark, int], ...]:
-    """How many checks ended in each way, in the order of the table of statuses."""
+    """Return the number of checks per status, in the order of the table of statuses."""
     found = Counter(map(look_of, record.checks))
     return tuple((look, found[look]) for look in dict.fromkeys((LOOKS["pass"], PARTLY, *LOOKS.values())) if found[look])
 

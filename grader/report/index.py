@@ -1,4 +1,4 @@
-"""The course on one page: how far every exercise is, its points by objective, and the way to its scorecard."""
+"""Render the course as one page: each exercise's progress and scorecard, and points by objective."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from grader.text import disarmed_markup
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """One exercise. state, words: how far the learner is; card: the scorecard's file beside this page, empty where
-    there is none; record: the latest one, None where it says nothing of the file.
+    """One exercise.
+
+    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. record: the latest record,
+    None if it is not about the present file.
     """
 
     id: str
@@ -31,12 +33,12 @@ class ExerciseRow:
 
     @property
     def sums(self) -> view.Tally:
-        """Its points; none where there is no record."""
+        """Return the exercise's points, or none without a record."""
         return view.tally(self.record.checks if self.record is not None else ())
 
     @property
     def look(self) -> StatusMark:
-        """How its state looks."""
+        """Return the mark of the exercise's state."""
         return _LOOKS.get(self.state, _OPEN)
 
 
@@ -65,7 +67,7 @@ class ObjectiveRow:
 
 
 def render(rows: Sequence[ExerciseRow]) -> str:
-    """The whole page, self-contained, without a script; it links to the scorecards that lie beside it."""
+    """Return the whole page: self-contained, without a script, with links to the scorecards beside it."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,

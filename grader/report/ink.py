@@ -1,7 +1,6 @@
-"""What every page for a terminal is written with: strings become Text, in lines, rows and quotations.
+"""The base of every terminal page: strings become Text, in lines, rows and quotations.
 
-Nothing is ever read as markup: control characters are taken out first, and no line can be a workflow command of a CI
-service.
+Nothing is read as markup. Control characters are removed first, and no line can be a workflow command of a CI service.
 """
 
 from __future__ import annotations
@@ -34,30 +33,30 @@ WORD_WIDTH = max(len(look.word) for look in LOOKS.values())
 
 @dataclass(frozen=True)
 class Ink:
-    """Turns strings into Text, in ASCII where asked. Nothing that a terminal would obey comes past it."""
+    """Turns strings into Text without control characters, in ASCII if asked."""
 
     ascii_only: bool
 
     def __call__(self, text: str, style: str = "") -> Text:
-        """The text in that style."""
+        """Return the text in that style."""
         text = clean(text)
         if self.ascii_only:
             text = in_ascii(text)
         return Text(text, style=style, overflow="fold")
 
     def look(self, look: StatusMark) -> tuple[Text, Text]:
-        """Symbol and word."""
+        """Return symbol and word."""
         style = _STYLES[look.tone]
         return self(look.ascii if self.ascii_only else look.symbol, f"bold {style}"), self(look.word, style)
 
     def status(self, check: CheckResult) -> tuple[Text, Text]:
-        """Symbol and word of a check's status."""
+        """Return symbol and word of a check's status."""
         return self.look(look_of(check))
 
 
 @dataclass(frozen=True)
 class Quote:
-    """A submission's lines, each behind a bar even where it wraps: they cannot pass for the grader's own words."""
+    """A submission's lines, each behind a bar even where it wraps, so that they cannot pass for the grader's words."""
 
     bar: Text
     lines: tuple[Text, ...]
@@ -70,7 +69,7 @@ class Quote:
 
 @dataclass(frozen=True)
 class Ends:
-    """Two texts at the two ends of a line; of two lines where one has no room for both."""
+    """Two texts at the ends of one line, or on two lines if one is too short."""
 
     left: Text
     right: Text
@@ -86,12 +85,12 @@ class Ends:
 
 @dataclass(frozen=True)
 class Rows:
-    """Lines of symbol, word, title and points; the word stands before the title where it has no room for itself."""
+    """Lines of symbol, word, title and points. A narrow terminal shows the word before the title."""
 
     rows: list[tuple[Text, Text, Text, Text]]
 
     def add(self, symbol: Text, word: Text, title: Text, points: Text) -> None:
-        """One more line."""
+        """Add one more line."""
         self.rows.append((symbol, word, title, points))
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
@@ -111,17 +110,17 @@ class Rows:
 
 
 def labelled(ink: Ink, label: str, text: str, style: str = "") -> Text:
-    """A text behind a dim label."""
+    """Return a text behind a dim label."""
     return ink(label, "dim").append_text(ink(text, style))
 
 
 def indent(content: RenderableType, columns: int) -> RenderableType:
-    """Content that begins so many columns further on."""
+    """Return content that starts at this column."""
     return Padding(content, (0, 0, 0, columns), expand=False)
 
 
 def quoted(ink: Ink, lines: list[str]) -> Quote:
-    """A submission's lines as a quotation."""
+    """Return a submission's lines as a quotation."""
     return Quote(ink("|" if ink.ascii_only else "│", "dim"), tuple(ink(_short(entry)) for entry in lines))
 
 
@@ -130,7 +129,7 @@ def _short(text: str, most: int = 160) -> str:
 
 
 def to_text(content: RenderableType, width: int, colour: bool) -> str:
-    """What rich makes of the content, depending on the arguments alone; in lines that no CI service obeys."""
+    """Return rich's text of the content, which depends on the arguments alone; no line is a command of a CI service."""
     # An empty environment: what is printed depends on the arguments alone, not on COLUMNS or NO_COLOR.
     console = Console(
         file=io.StringIO(),

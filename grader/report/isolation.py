@@ -1,7 +1,6 @@
-"""What of the promises to whoever grades a stranger's code does not hold with the layers that this machine gives.
+"""Tell which promises of the sandbox do not hold with the isolation layers of this machine.
 
-A machine confines a submission where nothing is missing. The layers' names are those of `env.isolation` in a record
-(docs/trust-model.md).
+The layers' names are those of `env.isolation` in a record (docs/trust-model.md).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ PROCESSES = "other processes: it can stop those of the grader's user"
 
 
 def missing(layers: Sequence[str]) -> tuple[str, ...]:
-    """The promises that do not hold, in words: on files, on the network, on other processes."""
+    """Return the promises that do not hold, as words: on files, on the network, on other processes."""
     landlock = max((_version(layer) for layer in layers), default=0)
     network = any(layer.startswith("own network") or layer == "seccomp" for layer in layers)
     processes = landlock >= _LANDLOCK_WITH_SIGNALS or any(layer.startswith("own user") for layer in layers)

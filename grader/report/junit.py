@@ -1,4 +1,4 @@
-"""A record as JUnit XML, in the dialect that CI services read (the one pytest writes)."""
+"""Render a record as JUnit XML in pytest's dialect, which CI services read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHILDREN: dict[Status, Child | None] = {
 
 
 def render(record: Record) -> str:
-    """One suite with one case per check; attributes count what the suite holds."""
+    """Return one suite with one case per check. Attributes count the suite's cases."""
     counts = Counter(CHILDREN[check.status] for check in record.checks)
     totals = {
         "tests": str(len(record.checks)),
@@ -98,7 +98,7 @@ def _case(suite: Element, record: Record, check: CheckResult) -> None:
 
 
 def _speed(check: CheckResult) -> dict[str, str]:
-    """A speed check's ratio, its 95 % interval, and what it is relative to."""
+    """Yield a speed check's ratio, its 95 % interval, and the baseline."""
     if check.speed is None:
         return {}
     speed = check.speed

@@ -1,4 +1,4 @@
-"""Compiled kernels for a terminal: a few lines under a part, or a table with everything."""
+"""Print compiled kernels on a terminal: a few lines under a part, or a table with everything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_ROWS = 4
 
 
 def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> RenderableType:
-    """What is wrong, and, unless that is all that is wanted, a line for each kernel on one GPU."""
+    """Return the findings and, unless only those are asked for, a line for each kernel on one GPU."""
     lines: list[Text] = []
     rows = [(kernel, row) for kernel in kernels.kernels(part) for row in kernel.rows if row.target == target]
     if not findings_only:
@@ -34,20 +34,20 @@ def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> Render
 
 
 def _lacks(part: PartInfo, target: str) -> bool:
-    """Return whether the record holds kernels for other GPUs only, and does not say why."""
+    """Return whether the record holds kernels for other GPUs only, without a reason."""
     there = {*(one.target for one in part.kernels), *part.uncompiled}
     return bool(target and part.kernels) and target not in there
 
 
 def told(ink: Ink, part: PartInfo, most: int) -> list[Text]:
-    """The findings, one line each."""
+    """Return the findings, one line each."""
     found = kernels.told(part)
     lines = [ink.look(one.look)[0].append_text(ink(f" {one.targets} {one.kernel}: {one.text}")) for one in found[:most]]
     return [*lines, *([ink(f"… {len(found) - most} more are in the scorecard …", "dim")] if found[most:] else [])]
 
 
 def everything(ink: Ink, part: PartInfo) -> RenderableType:
-    """Every kernel, every configuration, every GPU."""
+    """Return every kernel, every configuration and every GPU."""
     blocks: list[RenderableType] = []
     for kernel in kernels.kernels(part):
         blocks += [ink(kernel.title, "bold"), ink(f"{kernel.common}; launched for {kernel.case}", "dim")]
@@ -82,7 +82,7 @@ _LEFT_OUT: tuple[tuple[str, ...], ...] = (
 
 
 def _table(ink: Ink, kernel: kernels.KernelView) -> Widest:
-    """One row per GPU and configuration; columns that say nothing are left out."""
+    """Return one row per GPU and configuration, without empty columns."""
     silent = ("", kernels.NONE)
     telling = [name for name in _COLUMNS if any(getattr(row, name) not in silent for row in kernel.rows)]
     return Widest(

@@ -1,4 +1,4 @@
-"""What a part's kernels were compiled to, in words: rows for tables, findings, and what is missing. Pure."""
+"""Describe a part's compiled kernels: rows for tables, findings, and missing ones. Pure: it takes a record's part."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _FATAL = frozenset({"compile_error", "shared_memory", "tensor_memory"})
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel in one configuration, compiled for one GPU. `configuration`: what other rows of the kernel have
-    otherwise; empty where all are alike.
+    """One kernel in one configuration, compiled for one GPU.
+
+    configuration: the settings that differ between the kernel's rows; empty if none does.
     """
 
     target: str
@@ -41,7 +42,7 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class KernelView:
-    """A kernel of the submission, and everything that it was compiled to. `common`: what all rows share."""
+    """A kernel of the submission and all its compiled forms. common: the settings that all rows share."""
 
     title: str
     common: str
@@ -51,7 +52,7 @@ class KernelView:
 
 @dataclass(frozen=True)
 class CompiledName:
-    """Which kernel, and what tells it from the other configurations that were compiled for the same GPU."""
+    """A kernel, and the settings that tell it from other configurations for the same GPU."""
 
     name: str
     line: int
@@ -60,7 +61,7 @@ class CompiledName:
 
 @dataclass(frozen=True)
 class KernelNote:
-    """Findings about one kernel, once for all GPUs that they hold for."""
+    """Findings about one kernel, with all GPUs that they hold for."""
 
     look: StatusMark
     targets: str
@@ -69,13 +70,15 @@ class KernelNote:
 
 
 def kernels(part: PartInfo) -> tuple[KernelView, ...]:
-    """The part's kernels with their rows, in the order of their launches."""
+    """Return the part's kernels with their rows, in launch order."""
     return tuple(_kernel(list(group)) for group in _by_kernel(part.kernels))
 
 
 def told(part: PartInfo) -> tuple[KernelNote, ...]:
-    """The part's findings, fatal ones first; the same one about several GPUs is said once, and those about the same
-    kernel and GPUs together. What is said of several configurations alike is said once, with their number.
+    """Return the part's findings, fatal ones first.
+
+    The same finding for several GPUs, or for several configurations, appears once, with the GPUs or the number of
+    configurations. Findings about the same kernel and GPUs share a line.
     """
     targets: dict[tuple[bool, CompiledName, str], list[str]] = {}
     for group in _by_kernel(part.kernels):
@@ -102,7 +105,7 @@ def told(part: PartInfo) -> tuple[KernelNote, ...]:
 
 
 def missing(part: PartInfo) -> tuple[tuple[str, str], ...]:
-    """(GPUs, why their kernels are missing), once for every reason."""
+    """Return (GPUs, the reason why their kernels are missing), one entry per reason."""
     reasons: dict[str, list[str]] = {}
     for target, why in part.uncompiled.items():
         reasons.setdefault(view.line(why), []).append(view.line(target, 20))
@@ -110,14 +113,15 @@ def missing(part: PartInfo) -> tuple[tuple[str, str], ...]:
 
 
 def shown_target(env: Environment) -> str:
-    """Return the architecture to show where there is room for one: that of the GPU that is here, the usual one without
-    a GPU, and '' for one that the driver could not tell.
+    """Return the architecture to show where there is room for one.
+
+    It is this machine's GPU, the usual one without a GPU, and '' if the driver did not tell.
     """
     return named(env.capability) if env.capability else USUAL.name
 
 
 def sentence(row: KernelRow) -> str:
-    """One row as a phrase: "174 registers, 224 KiB shared, occupancy 12.5%, wgmma × 4"."""
+    """Return one row as a phrase: "174 registers, 224 KiB shared, occupancy 12.5%, wgmma × 4"."""
     if not row.compiled:
         return "does not compile"
     pieces = [f"{row.registers} registers"]
@@ -151,20 +155,20 @@ def _kernel(group: list[CompiledKernel]) -> KernelView:
 
 
 def _settings(one: CompiledKernel) -> dict[str, str]:
-    """What a launch chose: block sizes and switches, warps, stages."""
+    """Return a launch's settings: block sizes and switches, warps, stages."""
     chosen = {view.line(name, 40): str(value) for name, value in one.constants.items()}
     return {**chosen, "warps": str(one.num_warps), "stages": str(one.num_stages)}
 
 
 def _differing(group: Iterable[CompiledKernel]) -> frozenset[str]:
-    """The settings that are not the same throughout."""
+    """Return the names of settings that differ between the kernels."""
     settings = [_settings(one) for one in group]
     names = {name for one in settings for name in one}
     return frozenset(name for name in names if len({one.get(name) for one in settings}) > 1)
 
 
 def _words(settings: dict[str, str]) -> str:
-    """Settings as a learner writes them: "BLOCK_M=128, 8 warps"."""
+    """Return settings as a learner writes them: "BLOCK_M=128, 8 warps"."""
     counted = ("warps", "stages")
     chosen = [f"{name}={value}" for name, value in settings.items() if name not in counted]
     # "1 warps" would be wrong, and one warp is common enough.
@@ -180,7 +184,7 @@ def _named(one: CompiledKernel, differing: frozenset[str]) -> CompiledName:
 
 
 def _together(names: Sequence[CompiledName]) -> str:
-    """Name a kernel with its line, and its configuration, or how many configurations there are."""
+    """Return a kernel's name with its line, and its configuration or the number of configurations."""
     first = names[0]
     which = first.chosen if len(names) == 1 else f"{len(names)} configurations"
     place = "; ".join(filter(None, (f"line {first.line}" if first.line else "", which)))
@@ -233,6 +237,6 @@ def _counted(instructions: dict[str, int]) -> str:
 
 
 def _widths(accesses: dict[str, int]) -> str:
-    """Instructions by the bytes that each moves, the commonest first: "16 B × 72, 2 B × 1"."""
+    """Return instruction counts by bytes per access, the most frequent first: "16 B × 72, 2 B × 1"."""
     commonest = sorted(accesses.items(), key=lambda entry: -entry[1])
     return ", ".join(f"{view.line(width, 8)} B × {count}" for width, count in commonest)

@@ -1,7 +1,7 @@
-"""The scorecard as a page that keeps itself up to date: the same page, and a few lines of script that ask for news.
+"""Render the scorecard as a page that updates itself: the scorecard plus a short script that asks for news.
 
-What is written to disk has no script. The policy that forbids it there is replaced by one that allows this script
-alone, which the server sends as a header.
+The scorecard on disk has no script, and its policy forbids scripts. The server sends a policy that allows this script
+alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _END = "</body>"
 
 
 def policy(nonce: str) -> str:
-    """The Content-Security-Policy of the page: its own script, its own styles, questions to its own server."""
+    """Return the page's Content-Security-Policy: its own script, its own styles, requests to its own server."""
     rules = (
         "default-src 'none'",
         "style-src 'unsafe-inline'",
@@ -30,8 +30,9 @@ def policy(nonce: str) -> str:
 
 
 def render(card: str, *, title: str, nonce: str, version: int, shown: int, words: str = "") -> str:
-    """The page of a scorecard, or of none yet (an empty `card`). version: of what is known; shown: of the card; words:
-    what is going on.
+    """Return the page of a scorecard, or a waiting page if `card` is empty.
+
+    version: the version of the news. shown: the version of the card. words: the present state, in words.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),

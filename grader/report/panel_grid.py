@@ -1,4 +1,4 @@
-"""Small multiples: panels with a line for every contender, all on the same scales, and one legend above them."""
+"""Draw a grid of panels (small multiples): a line for every contender, equal scales, one legend above."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MANY = 16
 
 @dataclass(frozen=True)
 class Point:
-    """A place on the axis and a value; `judged` as its size is."""
+    """A place on the axis and a value. judged: whether its size counts."""
 
     at: float
     value: float
@@ -37,19 +37,19 @@ class Point:
 
 @dataclass(frozen=True)
 class PanelLines:
-    """One panel: the line of every contender that has one."""
+    """One panel with the line of every contender that has one."""
 
     words: str
     of: dict[str, list[Point]]
 
     def values(self) -> list[float]:
-        """Every value that is drawn."""
+        """Return every drawn value."""
         return [point.value for points in self.of.values() for point in points]
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where panels lie, in points."""
+    """The positions of panels, in points."""
 
     columns: int
     rows: int
@@ -59,16 +59,16 @@ class _Layout:
 
     @property
     def wide(self) -> float:
-        """A panel's width."""
+        """Return a panel's width."""
         return (WIDTH - self.left - _RIGHT - _GAP * (self.columns - 1)) / self.columns
 
     @property
     def height(self) -> float:
-        """The figure's height."""
+        """Return the figure's height."""
         return self.head + self.rows * (self.tall + _TITLE) + _FOOT
 
     def place(self, figure: Figure, number: int) -> Axes:
-        """The axes of a panel."""
+        """Add the axes of a panel."""
         row, column = divmod(number, self.columns)
         left = self.left + column * (self.wide + _GAP)
         top = self.head + _TITLE + row * (self.tall + _TITLE)
@@ -152,7 +152,7 @@ def _mark_size(look: ContenderStyle, *, mine: bool) -> float:
 
 
 def _sample(title: str, look: ContenderStyle, name: str) -> Line2D:
-    """A line with its mark in the legend."""
+    """Return a line with its mark for the legend."""
     from matplotlib.lines import Line2D
 
     mine = name == said.OWN
@@ -171,7 +171,7 @@ def _sample(title: str, look: ContenderStyle, name: str) -> Line2D:
 
 
 def _place_ticks(axes: Axes, found: Along, places: list[float], wide: float, *, labelled: bool) -> None:
-    """A tick at every place that was timed; as many of them with words as there is room for, the last one first."""
+    """Place a tick at every timed place, and label as many as fit, starting from the last."""
     low, high = places[0], places[-1]
     if found.scaled:
         axes.set_xscale("log", base=2)
@@ -182,7 +182,7 @@ def _place_ticks(axes: Axes, found: Along, places: list[float], wide: float, *, 
         axes.set_xlim(low - pad, high + pad)
 
     def share(place: float) -> float:
-        """Where on the axis a place lies, 0 … 1 between the ends."""
+        """Return a place's position on the axis, 0 … 1 between the ends."""
         return math.log(place / low) / math.log(high / low) if found.scaled else (place - low) / (high - low)
 
     axes.tick_params(axis="x", labelbottom=labelled)
@@ -202,17 +202,17 @@ def _place_ticks(axes: Axes, found: Along, places: list[float], wide: float, *, 
 
 
 def axis_words(found: Along) -> str:
-    """The axis' name."""
+    """Return the axis's name."""
     return short(found.curves.over) or said.NONE
 
 
 def _room(wide: float, places: int) -> int:
-    """How many letters a tick's label may have; below six they would say nothing."""
+    """Return how many letters a tick's label may have. Fewer than six would say nothing."""
     return max(6, int(wide / max(2, places) / _LETTER))
 
 
 def linear_ticks(top: float) -> list[float]:
-    """Four or so round numbers from zero to `top`."""
+    """Return about four round numbers from zero to `top`."""
     raw = top / 4
     decade = 10.0 ** math.floor(math.log10(raw))
     step = next(step * decade for step in (1, 2, 2.5, 5, 10) if step * decade >= raw)
@@ -220,7 +220,7 @@ def linear_ticks(top: float) -> list[float]:
 
 
 def binary_ticks(limits: tuple[float, float]) -> list[float]:
-    """At most six powers of two."""
+    """Return at most six powers of two."""
     first, last = max(0, math.ceil(math.log2(limits[0]))), math.floor(math.log2(limits[1]))
     ticks: list[float] = []
     for stride in (1, 2, 5, 10, 20):

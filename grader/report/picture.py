@@ -1,4 +1,4 @@
-"""Where an output is wrong, as a small inline SVG and as rows of characters."""
+"""Draw where an output is wrong, as small inline SVG and as rows of characters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _NEAREST = 4.0
 
 
 def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple[tuple[tuple[int, ...], ...], int, int]:
-    """At most that many rows and columns of cells, each as bad as its worst; and how many were merged each way."""
+    """Merge cells down to a maximum of rows and columns; a merged cell is as bad as its worst.
+
+    Also returns how many cells were merged in each direction.
+    """
     height, width = len(cells), max(map(len, cells), default=0)
     down, across = max(1, math.ceil(height / rows)), max(1, math.ceil(width / columns))
     merged = tuple(
@@ -36,7 +39,10 @@ def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple
 
 
 def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: str = SHADES) -> list[str]:
-    """The picture as lines of four shades: the first all right, the last all wrong, or merged of some that are."""
+    """Return the picture as lines of four shades, from all right to all wrong.
+
+    A merged cell with any error has the last shade.
+    """
     cells, _, _ = shrink(picture.cells, rows, columns)
     return ["".join(shades[_shade(value)] for value in row) for row in cells]
 
@@ -47,7 +53,7 @@ def _shade(value: int) -> int:
 
 
 def cell_size(picture: Picture, *, rows: int, columns: int) -> str:
-    """What one drawn cell covers, in words: "4 rows × 64 columns", or "64 elements" of a vector."""
+    """Return the area of one drawn cell, in words: "4 rows × 64 columns", or "64 elements" of a vector."""
     _, down, across = shrink(picture.cells, rows, columns)
     tall, wide = picture.rows_per_cell * down, picture.columns_per_cell * across
     if len(picture.shape) < 2:
@@ -56,7 +62,7 @@ def cell_size(picture: Picture, *, rows: int, columns: int) -> str:
 
 
 def darkest(picture: Picture, *, rows: int, columns: int) -> str:
-    """What the darkest shade says of a drawn cell, in words."""
+    """Return the meaning of the darkest shade, in words."""
     _, down, across = shrink(picture.cells, rows, columns)
     return "all wrong" if down == across == 1 else "all wrong somewhere"
 
@@ -66,7 +72,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> Markup:
-    """The picture as an inline SVG; `name` makes its ids unique. Colours come from the page (.heat, .h1 … .h9)."""
+    """Return the picture as inline SVG; `name` makes its ids unique. The page supplies colours (.heat, .h1 … .h9)."""
     cells, down, across = shrink(picture.cells, rows, columns)
     height, width = len(cells), len(cells[0]) if cells else 0
     if not width:
@@ -124,7 +130,7 @@ def _rectangles(cells: tuple[tuple[int, ...], ...], left: int, step_x: float, st
 
 
 def _tiles(left: int, width: float, height: float, every_x: float, every_y: float) -> Markup:
-    """Lines between the tiles, so far apart in the drawing's units; none where they are unknown or too near."""
+    """Return the lines between tiles, in the drawing's units; none if tiles are unknown or too small."""
     lines = []
     if every_x >= _NEAREST:
         lines += [f"M{_units(left + i * every_x)} 0V{_units(height)}" for i in range(1, math.ceil(width / every_x))]
@@ -158,7 +164,7 @@ def _label(x: float, y: float, anchor: str, text: str) -> Markup:
 
 
 def _extent(picture: Picture) -> tuple[int, int]:
-    """The last row and the last column of the output; rows are all axes but the last, taken together."""
+    """Return the last row and the last column of the output. All axes but the last count as rows."""
     rows, columns = math.prod(picture.shape[:-1]), picture.shape[-1] if picture.shape else 1
     return rows - 1, columns - 1
 

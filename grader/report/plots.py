@@ -1,6 +1,6 @@
-"""A speed check's figures as inline SVG, drawn by matplotlib: ratios over the sizes, and the roofline.
+"""Draw a speed check's figures as inline SVG with matplotlib: ratios over the sizes, and the roofline.
 
-Numbers that no axis could hold are left to the tables.
+Numbers that no axis can hold appear in the tables only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ROW_LABEL = 32
 
 @dataclass(frozen=True)
 class _RatioPoint:
-    """One ratio in a row of the figure; low and high are its interval, or the ratio itself."""
+    """One ratio in a row of the figure. low, high: its interval, or the ratio itself."""
 
     row: int
     ratio: float
@@ -54,7 +54,10 @@ class _RatioPoint:
 
 
 def ratios(speed: Speed, name: str) -> Markup:
-    """One row per size, one mark per contender, the band shaded; `name` makes its ids unique. Empty without a mark."""
+    """Draw one row per size, one mark per contender, and the band.
+
+    `name` makes the ids unique. Empty without a mark.
+    """
     sizes = speed.sizes[:MOST_ROWS]
     series = {one: _readings(sizes, one) for one in (said.OWN, *said.baseline_names(speed)) if one != speed.baseline}
     series = {one: readings for one, readings in series.items() if readings}
@@ -96,7 +99,7 @@ def _draw_ratios(
 
 
 def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_RatioPoint]]) -> tuple[float, float]:
-    """Limits that hold every mark: from zero where that leaves the marks apart, logarithmic where it would not."""
+    """Set limits that hold every mark: linear from zero if the marks stay apart, else logarithmic."""
     marks = [end for readings in series.values() for one in readings for end in (one.low, one.high)]
     marks += [value for value in (plain(speed.floor), plain(speed.full), 1.0) if value]
     low, high = min(marks), max(marks)
@@ -132,7 +135,7 @@ def _series_marks(axes: Axes, speed: Speed, series: dict[str, list[_RatioPoint]]
 
 
 def _dodge(index: int, count: int) -> float:
-    """Where a row's other marks lie: above and below its middle, at most a third of the row away."""
+    """Return the offsets of a row's other marks: above and below its middle, at most a third of the row."""
     step = (index // 2 + 1) / ((count + 1) // 2) * 0.3
     return step if index % 2 else -step
 
@@ -169,7 +172,7 @@ def _ratio_words(speed: Speed, series: dict[str, list[_RatioPoint]]) -> str:
 
 @dataclass(frozen=True)
 class _Point:
-    """A size of one contender: operations per byte, and TFLOP/s."""
+    """One contender's size: operations per byte, and TFLOP/s."""
 
     intensity: float
     tflops: float
@@ -185,7 +188,10 @@ class _Roof:
 
 
 def roofline(speed: Speed, name: str) -> Markup:
-    """Intensity against speed under the measured roofs. Empty where no roof was measured or no operation counted."""
+    """Draw intensity against speed under the measured roofs.
+
+    Empty if no roof was measured or no operations were counted.
+    """
     points = {one: _points(speed.sizes, one) for one in (said.OWN, speed.baseline)}
     points = {one: found for one, found in points.items() if found}
     memory = plain(speed.ceilings.copy_tbps) if speed.ceilings else None
@@ -214,7 +220,7 @@ def _intensity(one: Contender) -> float | None:
 
 
 def _roofs(speed: Speed, ceilings: Ceilings) -> list[_Roof]:
-    """The compute roofs of the types that the suite uses, or all; types that reach the same share one."""
+    """Return the compute roofs of the suite's types, or of all. Types with the same roof share one."""
     used = {str(value) for size in speed.sizes for value in size.case.values()}
     known = {name: tflops for name, value in ceilings.tflops.items() if (tflops := plain(value))}
     chosen = {name: tflops for name, tflops in known.items() if name in used} or known
@@ -269,7 +275,7 @@ def _draw_roofs(
     along: tuple[float, float],
     centre: float,
 ) -> None:
-    """The roofs with their names on them; the memory roof's stands where the points (around `centre`) are not."""
+    """Draw the roofs with their names. The memory roof's name avoids the points, which lie around `centre`."""
     slope = ceilings.copy_tbps
     top = max((roof.tflops for roof in roofs), default=along[1])
     start, end = max(across[0], along[0] / slope), min(across[1], top / slope)
@@ -308,7 +314,7 @@ def _draw_roofs(
 
 
 def _rise(axes: Axes, start: float, end: float, slope: float) -> tuple[float, float]:
-    """How far the memory roof climbs and runs on the drawing."""
+    """Return the slope of the memory roof on the drawing, as rise and run."""
     (x0, y0), (x1, y1) = axes.transData.transform([(start, start * slope), (end, end * slope)])
     return float(y1 - y0), float(x1 - x0)
 

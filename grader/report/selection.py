@@ -1,4 +1,4 @@
-"""What every choice would have cost, by case, as an inline SVG: a grid, darker where nearer to the best."""
+"""Draw the cost of every choice, by case, as an inline SVG grid: a darker cell is nearer to the best."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAR = 2.0
 
 
 def picture(selection: Selection, name: str) -> Markup:
-    """One row per case, one column per thing; `name` makes its ids unique. Empty without a case."""
+    """Return one row per case and one column per choice; `name` makes its ids unique. Empty without a case."""
     cases, things = selection.cases[:MOST_CASES], selection.things[:MOST_THINGS]
     if not cases or not things:
         return Markup("")
@@ -74,7 +74,7 @@ def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: 
 
 
 def axes_words(selection: Selection) -> str:
-    """What the numbers beside and above the grid are: "Rows: M. Columns: tile_m, stages."; empty where none are."""
+    """Name the grid's axes: "Rows: M. Columns: tile_m, stages."; '' if they have no names."""
     told = []
     for side, names in (("Rows", selection.cases[:MOST_CASES]), ("Columns", selection.things[:MOST_THINGS])):
         fields = [field for parts in _telling(names)[:1] for field, _ in parts]
@@ -84,13 +84,13 @@ def axes_words(selection: Selection) -> str:
 
 
 def _common_cut(names: tuple[str, ...]) -> list[str]:
-    """The names without what all of them say: "a=1, b=2" and "a=1, b=3" are told apart by b alone."""
+    """Return the names without their common fields: "a=1, b=2" and "a=1, b=3" become "2" and "3"."""
     telling = _telling(names)
     return [" ".join(value for _, value in parts) for parts in telling] if telling else list(names)
 
 
 def _telling(names: tuple[str, ...]) -> list[list[tuple[str, str]]]:
-    """Of each name the (field, value) pairs in which the names differ; nothing where they are not alike in form."""
+    """Return each name's (field, value) pairs that differ; nothing if the names differ in form."""
     inner = [name.partition("(")[2].removesuffix(")") if "(" in name else name for name in names]
     split = [[part.rpartition("=")[::2] for part in one.split(_SEPARATOR)] for one in inner]
     if len({len(parts) for parts in split}) != 1 or len(names) == 1:

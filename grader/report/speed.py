@@ -1,6 +1,6 @@
-"""What several renderers say about a speed check in the same words: its headline, its sizes, what stands beside it.
+"""Describe a speed check with the same words for all renderers: headline, sizes, and baselines beside it.
 
-Numbers may come from a file: one that is not finite, or not above zero where it must be, is shown as a dash.
+Numbers may come from a file. A number that is not finite, or not above zero where it must be, becomes a dash.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ NONE = "–"
 
 
 def usable(value: Number) -> float | None:
-    """The number if it is finite and above zero: times, rates and ratios of anything measured are."""
+    """Return the number if it is finite and above zero, as a measured time, rate or ratio must be, else None."""
     if isinstance(value, str) or not math.isfinite(value) or value <= 0:
         return None
     return float(value)
 
 
 def own(size: SizeTiming) -> Contender | None:
-    """The submission's row; a record from a file may lack it."""
+    """Return the submission's row, or None if a record from a file lacks it."""
     return next((one for one in size.contenders if one.name == OWN), None)
 
 
 def contender(size: SizeTiming, name: str) -> Contender | None:
-    """The row of that name."""
+    """Return the row of that name."""
     return next((one for one in size.contenders if one.name == name), None)
 
 
 def shown_sizes(speed: Speed) -> tuple[SizeTiming, ...]:
-    """The sizes that a report has room for."""
+    """Return as many sizes as a report has room for."""
     return speed.sizes[:MOST_SIZES]
 
 
 def judged_sizes(speed: Speed) -> list[SizeTiming]:
-    """The sizes that count."""
+    """Return the sizes that count."""
     return [size for size in speed.sizes if size.judged]
 
 
@@ -50,7 +50,7 @@ def judged_sizes(speed: Speed) -> list[SizeTiming]:
 
 
 def three_digits(value: Number) -> str:
-    """Three significant digits without an exponent where that stays short: 0.0312, 2.61, 609, 1250."""
+    """Return three significant digits, without an exponent if that is short: 0.0312, 2.61, 609, 1250."""
     known = usable(value)
     if known is None:
         return NONE
@@ -62,7 +62,7 @@ def three_digits(value: Number) -> str:
 
 
 def duration(microseconds: Number) -> str:
-    """A time in the unit that suits it."""
+    """Return a time in the unit that suits it."""
     known = usable(microseconds)
     if known is None:
         return NONE
@@ -74,21 +74,21 @@ def duration(microseconds: Number) -> str:
 
 
 def durations(low: Number, high: Number) -> str:
-    """A range of times, its unit said once where it is one: "218 to 220 µs"."""
+    """Return a range of times, with one unit if both share it: "218 to 220 µs"."""
     first, last = duration(low), duration(high)
     number, _, unit = first.partition(" ")
     return f"{number if last.endswith(f' {unit}') else first} to {last}"
 
 
 def span(values: Iterable[float]) -> str:
-    """From the least to the greatest, three digits each; one number where they agree."""
+    """Return the least and the greatest value with three digits each, or one number if they are equal."""
     values = list(values)
     low, high = three_digits(min(values)), three_digits(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def times(value: Number, *limits: float) -> str:
-    """A ratio with two decimals, or with as many as it takes to stand on the right side of the limits."""
+    """Return a ratio with two decimals, or with more if it would seem to be on the other side of a limit."""
     known = usable(value)
     if known is None:
         return NONE
@@ -99,7 +99,7 @@ def times(value: Number, *limits: float) -> str:
 
 
 def interval(ratio: Number, low: Number, high: Number, digits: int) -> str:
-    """A ratio with its interval: "0.97 [0.96, 0.98]"."""
+    """Return a ratio with its interval: "0.97 [0.96, 0.98]"."""
     if usable(ratio) is None:
         return NONE
     ends = [_decimals(end, digits) if (end := usable(value)) else NONE for value in (low, high)]
@@ -107,7 +107,7 @@ def interval(ratio: Number, low: Number, high: Number, digits: int) -> str:
 
 
 def digits_for(speed: Speed) -> int:
-    """How many decimals the ratios of a table need: two, or three where an interval is narrower than that shows."""
+    """Return the decimals that a table's ratios need: two, or three if an interval is narrower than two can show."""
     rows = [one for size in shown_sizes(speed) if (one := own(size)) and one.ratio_low != one.ratio_high]
     return 3 if any(times(one.ratio_low) == times(one.ratio_high) for one in rows) else 2
 
@@ -117,7 +117,7 @@ def _decimals(value: float, digits: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage that is 0% or 100% only when nothing or everything is meant."""
+    """Return a share as a whole percentage; 0% and 100% stand for exactly nothing and everything."""
     if not math.isfinite(share):
         return NONE
     if share <= 0:
@@ -130,7 +130,7 @@ def percent(share: float) -> str:
 
 
 def band_limits(speed: Speed) -> tuple[float, float]:
-    """The ratios between which the points lie."""
+    """Return the ratios between which points are earned."""
     return speed.floor, speed.full
 
 
@@ -138,21 +138,21 @@ def band_limits(speed: Speed) -> tuple[float, float]:
 
 
 class Sized(Protocol):
-    """Whatever was done for one case."""
+    """Anything that belongs to one case."""
 
     @property
     def case(self) -> dict[str, int | float | bool | str]:
-        """The case as values."""
+        """Return the case as values."""
 
     @property
     def words(self) -> str:
-        """The case in words."""
+        """Return the case in words."""
 
 
 def size_words(sizes: Iterable[Sized], curves: Curves | None = None) -> tuple[str, ...]:
-    """Each size in as few words as tell it from the others: "M=16, N=K=4096".
+    """Return each size in as few words as tell it from the others: "M=16, N=K=4096".
 
-    With curves, their axes go first, and others are named only where these do not tell a size from another.
+    With curves, their axes come first. Other axes are named only if those do not tell two sizes apart.
     """
     sizes = tuple(sizes)
     varying = _axes(sizes, varying=True)
@@ -167,14 +167,14 @@ def size_words(sizes: Iterable[Sized], curves: Curves | None = None) -> tuple[st
 
 
 def timed_words(sizes: tuple[SizeTiming, ...], curves: Curves | None) -> tuple[str, ...]:
-    """Each timing's size; one may have been timed by graph as well."""
+    """Return the words of each timing's size. One size may also have been timed as a CUDA graph."""
     by_graph = {"graph": "graph, ", "stream": ""}
     words = size_words(sizes, curves)
     return tuple(by_graph[size.method] + of_size for size, of_size in zip(sizes, words, strict=True))
 
 
 def _telling(size: Sized, sizes: tuple[Sized, ...], first: list[str], others: list[str]) -> list[str]:
-    """The axes `first`, and of the others those that tell the size from sizes that are alike in them."""
+    """Return the axes in `first`, and those others that tell the size from sizes with the same values there."""
     chosen = list(first)
     for name in others:
         alike = [one for one in sizes if all(one.case.get(axis) == size.case.get(axis) for axis in chosen)]
@@ -184,7 +184,7 @@ def _telling(size: Sized, sizes: tuple[Sized, ...], first: list[str], others: li
 
 
 def length_words(sizes: Iterable[Sized]) -> tuple[str, ...]:
-    """Each size by its lengths, its type, and what else tells it from the others: "M=N=K=8192, float16"."""
+    """Return each size as its lengths, its type, and other differing axes: "M=N=K=8192, float16"."""
     sizes = tuple(sizes)
     varying = _axes(sizes, varying=True)
 
@@ -199,7 +199,7 @@ def _is_length(value: float | str) -> bool:
 
 
 def common_words(sizes: Iterable[Sized]) -> str:
-    """What all sizes have in common: "bfloat16, normal"."""
+    """Return the values that all sizes share: "bfloat16, normal"."""
     sizes = tuple(sizes)
     return case_words(sizes[0], _axes(sizes, varying=False)) if len(sizes) > 1 else ""
 
@@ -210,7 +210,7 @@ def _axes(sizes: tuple[Sized, ...], *, varying: bool) -> list[str]:
 
 
 def case_words(size: Sized, names: Iterable[str]) -> str:
-    """The case's values under these names, in words; axes of one length are said together."""
+    """Return the case's values of these axes, as words. Axes of equal length share one entry."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name in names:
         if name in size.case:
@@ -226,7 +226,7 @@ def case_words(size: Sized, names: Iterable[str]) -> str:
 
 
 def value_words(name: str, value: float | str) -> str:
-    """One value of a case without the name of its axis, unless it is a flag."""
+    """Return one value of a case without the axis's name. A flag keeps its name."""
     if isinstance(value, bool):
         return view.line(name, 20) if value else f"not {view.line(name, 20)}"
     if isinstance(value, str):
@@ -238,12 +238,12 @@ def value_words(name: str, value: float | str) -> str:
 
 
 def rate(size: SizeTiming, one: Contender) -> str:
-    """How fast in the unit of what bounds this size: TB/s or TFLOP/s, without the unit."""
+    """Return the speed in the unit of what bounds this size (TB/s or TFLOP/s), without the unit."""
     return three_digits(one.tbps if size.bound == "memory" else one.tflops)
 
 
 def unit(size: SizeTiming) -> str:
-    """The unit of `rate`."""
+    """Return the unit of `rate`."""
     return "TB/s" if size.bound == "memory" else "TFLOP/s"
 
 
@@ -251,30 +251,30 @@ def unit(size: SizeTiming) -> str:
 
 
 def title_of(speed: Speed, name: str) -> str:
-    """What a contender is called."""
+    """Return a contender's title."""
     title = next((one.title for one in speed.baselines if one.name == name), "")
     return view.line(title, 60) or view.line(name, 60).replace("_", " ") or NONE
 
 
 def headline(speed: Speed) -> str:
-    """The result in one sentence: how fast relative to what, how sure, over how many sizes, and the bar."""
+    """Return the result as one sentence: ratio, baseline, interval, number of sizes, and the bar."""
     at_each = " at each" if judged_sizes(speed) else ""
     return f"{verdict(speed)}{certainty(speed)}; {bar(speed)}{at_each}"
 
 
 def verdict(speed: Speed) -> str:
-    """How fast relative to what."""
+    """Return the speed relative to the baseline, as words."""
     title = title_of(speed, speed.baseline)
     return f"{ratio_words(speed)}× the speed of {title}" if usable(speed.ratio) else f"no ratio to {title}"
 
 
 def ratio_words(speed: Speed) -> str:
-    """The ratio alone."""
+    """Return the ratio alone."""
     return times(speed.ratio, *band_limits(speed))
 
 
 def certainty(speed: Speed) -> str:
-    """What follows the ratio: its interval, and over how many sizes it was taken."""
+    """Return the text behind the ratio: its interval, and the number of sizes."""
     judged = len(judged_sizes(speed))
     over = f" over {judged} judged size{'' if judged == 1 else 's'}" if judged else ""
     if not usable(speed.ratio):
@@ -288,7 +288,7 @@ def certainty(speed: Speed) -> str:
 
 
 def bar(speed: Speed) -> str:
-    """What the points ask of each size; where they begin is said to those who are below."""
+    """Return the ratio that full points ask of each size. Below the band, also the ratio where points begin."""
     full = f"full marks from {times(speed.full)}"
     ratio = usable(speed.ratio)
     if ratio is not None and ratio <= speed.floor:
@@ -298,7 +298,7 @@ def bar(speed: Speed) -> str:
 
 @dataclass(frozen=True)
 class Beside:
-    """A baseline shown beside the band's own: the submission is `ratio` times as fast, over those sizes."""
+    """Another baseline beside the band's own: the submission is `ratio` times as fast, over those sizes."""
 
     title: str
     ratio: float
@@ -311,7 +311,10 @@ class Beside:
 
 
 def beside(speed: Speed) -> tuple[Beside, ...]:
-    """The other baselines with the geometric mean of their time over the submission's; judged sizes where any is."""
+    """Return the other baselines with the geometric mean of their time over the submission's.
+
+    The mean is over the judged sizes if there are any.
+    """
     sizes = judged_sizes(speed) or list(speed.sizes)
     found = []
     for name in baseline_names(speed):
@@ -330,7 +333,7 @@ def _log_ratio(submission: Contender | None, other: Contender | None) -> float |
 
 
 def baseline_names(speed: Speed) -> list[str]:
-    """Every baseline that ran, the band's own first, then in the order of the record."""
+    """Return every baseline that ran, the band's own first, then in the record's order."""
     ran = dict.fromkeys(one.name for size in speed.sizes for one in size.contenders if one.name != OWN)
     listed = [one.name for one in speed.baselines if one.name in ran]
     names = dict.fromkeys([*([speed.baseline] if speed.baseline in ran else []), *listed, *ran])
@@ -338,12 +341,12 @@ def baseline_names(speed: Speed) -> list[str]:
 
 
 def absent(speed: Speed) -> tuple[Baseline, ...]:
-    """The baselines that could not run here."""
+    """Return the baselines that could not run here."""
     return tuple(one for one in speed.baselines if one.missing)[:MOST_CONTENDERS]
 
 
 def absent_by_reason(speed: Speed) -> dict[str, list[str]]:
-    """The titles of the baselines that could not run here, by why."""
+    """Return the titles of the baselines that could not run here, by reason."""
     found: dict[str, list[str]] = {}
     for one in absent(speed):
         found.setdefault(one.missing, []).append(title_of(speed, one.name))
@@ -352,7 +355,7 @@ def absent_by_reason(speed: Speed) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Remark:
-    """Something to know about some sizes; `sizes` is empty where it holds for all."""
+    """A remark about some sizes; `sizes` is empty if it holds for all."""
 
     kind: Literal["not judged", "undecided", "note"]
     text: str
@@ -360,13 +363,13 @@ class Remark:
 
     @property
     def label(self) -> str:
-        """What kind of remark it is, and about which sizes, in a few words."""
+        """Return the kind of remark and its sizes, in a few words."""
         kind = {"not judged": "Shown, not judged", "undecided": "Undecided", "note": "Finding"}[self.kind]
         return kind + in_brackets(self.sizes)
 
 
 def in_brackets(sizes: Sequence[str]) -> str:
-    """Return the sizes that something holds for, the first few of them by name; none stands for all."""
+    """Return the sizes that a remark holds for, the first few by name; '' if it holds for all."""
     if not sizes:
         return " (all sizes)"
     more = [f"{len(sizes) - 4} more"] if len(sizes) > 5 else []
@@ -374,7 +377,10 @@ def in_brackets(sizes: Sequence[str]) -> str:
 
 
 def remarks(speed: Speed) -> tuple[Remark, ...]:
-    """Why sizes do not count, and findings about the measurement; each said once with the sizes it concerns."""
+    """Return the reasons why sizes do not count, and findings about the measurement.
+
+    Each remark appears once, with its sizes.
+    """
     sizes = shown_sizes(speed)
     groups: dict[tuple[Literal["not judged", "undecided", "note"], str], list[str]] = {}
     for size, words in zip(sizes, timed_words(sizes, speed.curves), strict=True):
@@ -389,7 +395,7 @@ def remarks(speed: Speed) -> tuple[Remark, ...]:
 
 
 def method_words(speed: Speed) -> str:
-    """Return where all were timed as CUDA-graph replays, and why; '' where none was."""
+    """Return the sizes timed as CUDA-graph replays, with the reason; '' if there are none."""
     sizes = shown_sizes(speed)
     replayed = [
         words for size, words in zip(sizes, size_words(sizes, speed.curves), strict=True) if size.method == "graph"
@@ -401,7 +407,7 @@ def method_words(speed: Speed) -> str:
 
 
 def gpu_words(gpu: GpuState) -> str:
-    """Clocks, temperature, power, and whether the driver slowed the GPU down."""
+    """Return clocks, temperature and power, and whether the driver slowed the GPU down."""
     readings = (
         ("SM", gpu.sm_mhz, "MHz"),
         ("memory", gpu.memory_mhz, "MHz"),

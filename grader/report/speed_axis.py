@@ -1,7 +1,6 @@
-"""A speed check along one axis of its suite: where its sizes stand, in which panel, and what follows in a sentence.
+"""Arrange a speed check's sizes along one axis of its suite: their places, their panels, and a caption.
 
-Like every number from a file, those of an axis may be anything: values that a logarithmic scale cannot hold stand side
-by side, in their order.
+Values may come from a file. Values that a logarithmic scale cannot hold are placed side by side, in their order.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True)
 class Stop:
-    """A size and where it stands on the axis; and the one whose calls' memory is known: a replayed graph takes none."""
+    """A size at a place on the axis.
+
+    with_memory: the size whose calls' memory is known; a replayed graph allocates none.
+    """
 
     at: float
     size: SizeTiming
@@ -35,7 +37,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Panel:
-    """The sizes of one combination of the other axes, in words, in the order of the axis; each place is taken once."""
+    """The sizes of one combination of the other axes, in the order of the axis, one per place."""
 
     words: str
     stops: tuple[Stop, ...]
@@ -43,8 +45,9 @@ class Panel:
 
 @dataclass(frozen=True)
 class Along:
-    """All panels, in the order of the suite. `marks`: the places with their words. `scaled`: whether a place is its
-    value, for a logarithmic scale, or only its rank.
+    """All panels, in the order of the suite.
+
+    marks: the places with their words. scaled: whether a place is its value, for a logarithmic scale, or only its rank.
     """
 
     curves: Curves
@@ -54,7 +57,7 @@ class Along:
 
 
 def along(speed: Speed) -> Along | None:
-    """The sizes along the axis that the band draws over; None without such an axis."""
+    """Return the sizes along the axis that the band draws over, or None without such an axis."""
     curves = speed.curves
     if curves is None:
         return None
@@ -97,7 +100,10 @@ def _panel(group: dict[float, list[SizeTiming]], apart: tuple[str, ...]) -> Pane
 
 
 def _weight(size: SizeTiming) -> tuple[bool, bool, float]:
-    """Of several at one place: rather judged, rather without the launches that ruled it, rather the larger one."""
+    """Return a sort key for sizes at one place.
+
+    Judged sizes rank highest, then those timed as a graph, which leaves out launch overhead, then larger ones.
+    """
     return size.judged, size.method == "graph", said.usable(size.floor_us) or 0.0
 
 
@@ -105,40 +111,41 @@ def _weight(size: SizeTiming) -> tuple[bool, bool, float]:
 
 
 def versus_title(speed: Speed, curves: Curves) -> str:
-    """What the contender is called that the submission is told of."""
+    """Return the name of the contender that the submission is compared with."""
     return view.line(curves.versus_title, 60) or said.title_of(speed, curves.versus)
 
 
 def called(speed: Speed, curves: Curves, name: str) -> str:
-    """What a contender is called beside the curves."""
+    """Return a contender's name beside the curves."""
     if name == said.OWN:
         return said.OWN
     return versus_title(speed, curves) if name == curves.versus else said.title_of(speed, name)
 
 
 def peak(one: Contender | None) -> int | None:
-    """The memory that a call took, if it is known."""
+    """Return the memory that a call took, or None if it is unknown."""
     return one.peak_bytes if one and 0 < one.peak_bytes <= _MOST_BYTES else None
 
 
 def peaks(size: SizeTiming, versus: str) -> tuple[int, int] | None:
-    """The memory of the submission and of the other one."""
+    """Return the memory of the submission and of the versus."""
     mine, theirs = peak(said.own(size)), peak(said.contender(size, versus))
     return (mine, theirs) if mine and theirs and versus != said.OWN else None
 
 
 @dataclass(frozen=True)
 class CurveCaption:
-    """The sentence above the curves, and whether it tells of memory: then the card adds COUNTED."""
+    """The sentence above the curves. memory: whether it speaks of memory; then the card adds COUNTED."""
 
     text: str
     memory: bool
 
 
 def told(speed: Speed) -> CurveCaption | None:
-    """How much faster and how much smaller than the versus, at the largest value where both ran; None if nowhere.
+    """Return how much faster and smaller the submission is than the versus, or None if no size has both.
 
-    "At Skv=16384: 12.1 to 14.0× the speed of standard attention, 0.13 GiB of memory instead of 25.8 GiB (1/198)".
+    It looks at the largest value where both ran: "At Skv=16384: 12.1 to 14.0× the speed of standard attention, 0.13 GiB
+    of memory instead of 25.8 GiB (1/198)".
     """
     found = along(speed)
     if found is None or not found.curves.versus:
@@ -156,7 +163,7 @@ def told(speed: Speed) -> CurveCaption | None:
 
 
 def sentence(speed: Speed) -> str:
-    """What is told, as text alone; empty where there is nothing to tell."""
+    """Return the caption as text alone, or '' without one."""
     found = told(speed)
     return found.text if found else ""
 
@@ -180,7 +187,7 @@ def _memory_words(taken: list[tuple[int, int]]) -> str:
 
 
 def saving(own: int, other: int) -> str:
-    """What part of the other's memory the submission takes: "1/198"; "1.5×" where it takes more."""
+    """Return the submission's share of the versus's memory: "1/198", or "1.5×" if it takes more."""
     factor = other / own
     if 0.995 <= factor < 1.005:
         return "as much"
@@ -194,7 +201,7 @@ def _factor(value: float) -> str:
 
 
 def memory_words(size: int) -> str:
-    """Bytes in the unit that suits them."""
+    """Return bytes in the unit that suits them."""
     return _sizes([size], _unit(size))
 
 

@@ -1,4 +1,4 @@
-"""A speed check for a terminal: its headline, a row per size, and what is to be said about the measurement."""
+"""Print a speed check on a terminal: its headline, a row per size, and remarks on the measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _SIZES = 24
 
 
 def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several: bool) -> RenderableType:
-    """A speed check's measurements. `brief`: the headline alone; `several`: the part has more than one such check."""
+    """Return a speed check's lines.
+
+    brief: the headline alone. several: the part has more than one such check.
+    """
     symbol, _ = ink.status(check)
     named = f"{view.line(check.title, 120)}: " if several else ""
     title = symbol.append_text(ink(f" {named}{timing.headline(speed)}", "" if brief else "bold"))
@@ -56,7 +59,7 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
 
 
 def _sizes(ink: Ink, speed: Speed) -> Widest:
-    """One row per size; what a narrow terminal has no room for is left to the scorecard, the interval last."""
+    """Return one row per size. A narrow terminal drops columns, the interval last."""
     left_out: tuple[tuple[str, ...], ...] = ((), ("roofline",), ("roofline", "rate"), ("roofline", "rate", "interval"))
     return Widest(tuple(_sizes_table(ink, speed, names) for names in left_out))
 

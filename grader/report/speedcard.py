@@ -1,4 +1,4 @@
-"""What the scorecard's template shows of a speed check: words, rows and figures, all made beforehand."""
+"""Prepare a speed check for the scorecard's template: words, rows and figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_MATPLOTLIB = "No figures: matplotlib is not installed here (pip install matpl
 
 @dataclass(frozen=True)
 class RowView:
-    """One contender at one size, every number in words."""
+    """One contender at one size, with every number as words."""
 
     title: str
     mine: bool
@@ -29,7 +29,7 @@ class RowView:
 
 @dataclass(frozen=True)
 class SizeView:
-    """One size: the submission's row, everybody's rows, what it is worth, and how it was measured."""
+    """One size: the submission's row, all rows, its points, and the method of measurement."""
 
     words: str
     judged: bool
@@ -41,7 +41,10 @@ class SizeView:
 
 @dataclass(frozen=True)
 class SpeedView:
-    """A speed check. `pictures`: figures that could be drawn; `unpictured` says in words why others are missing."""
+    """A speed check.
+
+    pictures: the figures. unpictured: the reason why others are missing, as words.
+    """
 
     result: Speed
     anchor: str
@@ -68,7 +71,7 @@ class SpeedView:
 
 
 def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView | None:
-    """The view of a check that has measurements; `anchor` makes the figures' ids unique."""
+    """Return the view of a check with measurements; `anchor` makes the figures' ids unique."""
     speed = check.speed
     if speed is None:
         return None
@@ -104,7 +107,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
 
 
 def _pictures(speed: Speed, anchor: str) -> tuple[tuple[tuple[Markup, str], ...], str]:
-    """The figures with their captions, and why one is missing."""
+    """Return the figures with their captions, and the reason why one is missing."""
     if not speed.sizes:
         return (), ""
     if not chart.installed():

@@ -1,4 +1,4 @@
-"""How each status looks and reads: the one table that the terminal and the scorecard share."""
+"""The symbol, word and tone of each status: one table for the terminal and the scorecard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tone = Literal["good", "part", "bad", "todo", "quiet", "ours"]
 
 @dataclass(frozen=True)
 class StatusMark:
-    """A status for the eye: a symbol, the same in ASCII, a word that stands without colour, and a tone."""
+    """The marks of a status: a symbol, the same in ASCII, a word that needs no colour, and a tone."""
 
     symbol: str
     ascii: str
@@ -43,10 +43,10 @@ PARTLY = StatusMark("◐", "/", "partly passed", "part")
 
 
 def in_part(check: CheckResult) -> bool:
-    """Whether a check passed without earning all its points."""
+    """Return whether a check passed without earning all its points."""
     return check.status == "pass" and check.points < check.max_points
 
 
 def look_of(check: CheckResult) -> StatusMark:
-    """How a check looks: its status, or that it passed in part."""
+    """Return a check's mark: that of its status, or "passed in part"."""
     return PARTLY if in_part(check) else LOOKS[check.status]

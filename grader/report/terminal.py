@@ -1,7 +1,7 @@
-"""A record for a terminal: what passed, one card per cause, and the next command, on one screen if possible.
+"""Render a record for a terminal: passed checks, one card per cause, and the next command, on one screen if possible.
 
-Nothing from a record is ever read as markup: every piece becomes a rich Text, control characters are taken out first,
-and no printed line can be a workflow command of a CI service.
+Nothing from a record is read as markup: every piece becomes a rich Text, control characters are removed first, and no
+printed line can be a workflow command of a CI service.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NOTES = 4
 def render(
     record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False, focus: str | None = None
 ) -> str:
-    """The whole result as text that ends in a newline.
+    """Return the whole result as text that ends in a newline.
 
-    focus: the one part that is shown in full, the others in a line each, and no next step: for a screen that is looked
-    at after every save.
+    focus: the one part that is shown in full. The other parts get a line each, and there is no next step. The loop
+    shows this after every save.
     """
     ink = Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
@@ -41,7 +41,7 @@ def render(
 
 
 def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
-    """One check as a single line without a line end, for showing progress."""
+    """Return one check as a single line without a line end, for progress."""
     ink = Ink(ascii_only)
     symbol, word = ink.status(check)
     word.pad_right(WORD_WIDTH - len(word.plain))
@@ -58,7 +58,7 @@ def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, 
 def render_kernels(
     parts: Iterable[PartInfo], *, width: int = 100, colour: bool = False, ascii_only: bool = False
 ) -> str:
-    """Everything that the kernels of these parts were compiled to."""
+    """Return everything about the compiled kernels of these parts."""
     ink = Ink(ascii_only)
     blocks: list[RenderableType] = []
     for part in parts:
@@ -78,7 +78,7 @@ def render_rooflines(
     colour: bool = False,
     ascii_only: bool = False,
 ) -> str:
-    """What was counted and predicted for each part, and the roofs that the predictions rest on."""
+    """Return each part's counts and predictions, and the ceilings that the predictions use."""
     ink = Ink(ascii_only)
     blocks: list[RenderableType] = []
     for one in sections:
@@ -98,7 +98,7 @@ def _header(ink: Ink, record: Record) -> RenderableType:
 
 
 def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
-    """A part's heading, its checks, and a card per cause. `brief`: a part without trouble takes a line or two."""
+    """Return a part's heading, its checks, and a card per cause. `brief`: a part without failures takes a line or two."""
     checks = [check for check in record.checks if check.part == part.name]
     heading = Ends(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
     rows = Rows([])
@@ -121,7 +121,7 @@ def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderabl
 
 
 def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[RenderableType]:
-    """One line for every part, the one part in full, and the headline."""
+    """Return one line for every part, the one part in full, and the headline."""
     rows = Rows([])
     for part in view.parts_of(record):
         checks = tuple(check for check in record.checks if check.part == part.name)
@@ -138,7 +138,7 @@ def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[
 
 
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
-    """The checks whose reason is not a repetition: what a machine lacks is said once, not in every part."""
+    """Return the checks with a new reason: a package that is missing is named once, not in every part."""
     first: dict[str, str] = {}
     return {
         check.id
@@ -154,7 +154,7 @@ def _has_card(check: CheckResult) -> bool:
 
 
 def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
-    """The checks by line: those that need no line of their own share one."""
+    """Group the checks by line: checks without details share one."""
 
     def shared(check: CheckResult) -> bool:
         if check.status == "pass":
@@ -169,7 +169,7 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
 
 
 def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why: bool, counted: bool) -> None:
-    """One line for these checks, and under it why they are not passed and what was counted, as far as is wanted."""
+    """Add one line for these checks, with reasons and counts below it if they are wanted."""
     check = group[0]
     symbol, word = ink.status(check)
     if len(group) == 1:
@@ -204,7 +204,7 @@ def _short_name(check: CheckResult) -> str:
 
 
 def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:
-    """What the submission printed, both ends of it."""
+    """Return the start and the end of what the submission printed."""
     if not printed.text:
         return Group()
     title = f"Your code printed {printed.total_bytes} bytes"
@@ -218,7 +218,7 @@ def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:
 
 
 def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
-    """What was left out, each note said once with the number of checks that it concerns."""
+    """Return what was left out: each note once, with the number of its checks."""
     counts: dict[str, int] = {}
     for check in checks:
         for note in check.notes:
@@ -238,5 +238,5 @@ def _footer(ink: Ink, record: Record) -> RenderableType:
 
 
 def folded(text: str, width: int, ascii_only: bool = False) -> list[str]:
-    """A sentence as lines of at most this width."""
+    """Return a sentence as lines of at most this width."""
     return textwrap.wrap(Ink(ascii_only)(view.line(text, 2000)).plain, max(width - 1, 20)) or [""]

@@ -1,4 +1,4 @@
-"""Shows where the time of a grading went, for `grade ex_18 --timeline`."""
+"""Print where the time of a grading went, for `grade ex_18 --timeline`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from grader.record import Record
 
 
 def render(record: Record, age_s: float) -> str:
-    """Return a table: when each thing began, how long all of it took, how often; `+` before what ran beside.
+    """Return a table of stages: start, total time, count; `+` marks stages of parallel processes.
 
-    age_s: how old the process is that prints it, in seconds. Stretches lie within each other, so they do not add up.
+    age_s: the age of the printing process, in seconds. Stages nest, so their times do not add up.
     """
     before_s = max(0.0, age_s - record.duration_s)
     rows = [f"  {'began':>8} {'took':>8} {'times':>5}  (seconds; + beside the rest)"]

@@ -1,4 +1,4 @@
-"""A trace in words: what a call allocated, copied and launched, one line a step."""
+"""Describe a trace in words: allocations, copies and launches of a call, one line a step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Words:
             yield f"     returns {clean(place, 120)}"
 
     def _steps(self) -> list[Step]:
-        """Return the steps, without what only says that memory is no longer used."""
+        """Return the steps, without those that only free memory."""
         return [step for step in self._trace.steps if not isinstance(step, Free)]
 
     def _step(self, step: Step) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""What autotuned launches chose from, size by size: tables for the card, one sentence each for the terminal.
+"""Describe the choices of autotuned launches, size by size: tables for the card, sentences for the terminal.
 
-Numbers may come from a file: a time that is not finite, or not above zero, is shown as a dash.
+Numbers may come from a file: a time that is not finite, or not above zero, becomes a dash.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEFT_OUT = -2.0
 
 @dataclass(frozen=True)
 class ConfigurationRow:
-    """One configuration: what sets it apart, its time in words, and how much longer it takes than the fastest."""
+    """One configuration: the settings that differ, its time as words, and its time over the fastest."""
 
     words: str
     time: str
@@ -34,7 +34,7 @@ class ConfigurationRow:
 
 @dataclass(frozen=True)
 class TuningTable:
-    """What one launch chose from at one size, the fastest first. cut: how many more there are."""
+    """The configurations of one launch at one size, the fastest first. cut: the number of further ones."""
 
     size: str
     launch: str
@@ -44,14 +44,14 @@ class TuningTable:
 
 @dataclass(frozen=True)
 class ChoiceLine:
-    """What a launch chose at some sizes, in a sentence; `sizes` is empty where it is all of them."""
+    """A launch's choice at some sizes, as a sentence; `sizes` is empty if they are all."""
 
     text: str
     sizes: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """Return what it is about, in a few words."""
+        """Return the launch and its sizes, in a few words."""
         return f"Tuned{timing.in_brackets(self.sizes)}"
 
 
@@ -61,7 +61,7 @@ def tables(speed: Speed) -> tuple[TuningTable, ...]:
 
 
 def choices(speed: Speed) -> tuple[ChoiceLine, ...]:
-    """Return what was chosen; sizes at which a launch chose the same are said together."""
+    """Return the choices. Sizes with the same choice of a launch share an entry."""
     groups: dict[tuple[str, str, int], list[tuple[str, Tuned]]] = {}
     launches = _launches(speed)
     for size, one in launches:
@@ -114,7 +114,7 @@ def _slowest(tuned: Iterable[Tuned]) -> str:
 
 
 def _broken(tuned: Iterable[Tuned]) -> str:
-    """Return how many configurations do not work, and how many were not tried."""
+    """Return the numbers of configurations that do not work and that were not tried, as words."""
     times = [[each.time_us for each in one.configurations] for one in tuned]
     failing = _count([sum(time < 0 and time != _LEFT_OUT for time in of_one) for of_one in times])
     left_out = _count([of_one.count(_LEFT_OUT) for of_one in times])
@@ -124,7 +124,7 @@ def _broken(tuned: Iterable[Tuned]) -> str:
 
 
 def _count(counts: Sequence[int]) -> str:
-    """Return numbers as one number or a span; an empty text where all are 0."""
+    """Return numbers as one number or a span; '' if all are 0."""
     low, high = min(counts), max(counts)
     return "" if not high else f"{high}" if low == high else f"{low} to {high}"
 

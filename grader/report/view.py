@@ -1,4 +1,4 @@
-"""What several renderers say in the same words: points, numbers, mismatches, the next command to type."""
+"""Words that several renderers share: points, numbers, mismatches, the next command to type."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WHERE_WRONG = {
 
 
 def parts_of(record: Record) -> list[PartInfo]:
-    """The record's parts, and one more for every part that only a check names, so that no check goes unshown."""
+    """Return the record's parts, and a part for every name that only checks have, so that no check is lost."""
     known = {part.name for part in record.parts}
     others = dict.fromkeys(check.part for check in record.checks if check.part not in known)
     return [*record.parts, *(PartInfo(name, line(name, 100).replace("_", " ") or "The file") for name in others)]
@@ -48,7 +48,7 @@ def parts_of(record: Record) -> list[PartInfo]:
 
 @dataclass(frozen=True)
 class Tally:
-    """Points of some checks: earned, lost, and not judged."""
+    """The points of some checks: earned, lost, and not judged."""
 
     earned: float
     lost: float
@@ -56,12 +56,12 @@ class Tally:
 
     @property
     def judged(self) -> float:
-        """The points that could be earned here."""
+        """Return the points that could be earned here."""
         return self.earned + self.lost
 
 
 def tally(checks: Iterable[CheckResult]) -> Tally:
-    """The points of these checks."""
+    """Return the points of these checks."""
     earned = lost = unjudged = 0.0
     for check in checks:
         if check.status in UNJUDGED:
@@ -73,18 +73,18 @@ def tally(checks: Iterable[CheckResult]) -> Tally:
 
 
 def points(value: float) -> str:
-    """Points with at most two decimals: 4, 2.5, 0.33."""
+    """Return points with at most two decimals: 4, 2.5, 0.33."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def check_points(check: CheckResult) -> str:
-    """A check's points: "3/4", or "–/4" where nothing was judged."""
+    """Return a check's points: "3/4", or "–/4" if it was not judged."""
     earned = "–" if check.status in UNJUDGED else points(check.points)
     return f"{earned}/{points(check.max_points)}"
 
 
 def tally_points(sums: Tally) -> str:
-    """Points of a part or an objective, unjudged ones apart: "12/15, 5 not judged"."""
+    """Return the points of a part or an objective, with those not judged apart: "12/15, 5 not judged"."""
     if sums.unjudged and not sums.judged:
         return f"{points(sums.unjudged)} not judged"
     text = f"{points(sums.earned)}/{points(sums.judged)}"
@@ -92,7 +92,7 @@ def tally_points(sums: Tally) -> str:
 
 
 def line(text: str, most: int = 400) -> str:
-    """Text as one printable line; a cut is announced."""
+    """Return text as one printable line. A cut is marked."""
     # Most texts are one already: this is called for every word of every report.
     if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
@@ -100,17 +100,17 @@ def line(text: str, most: int = 400) -> str:
 
 
 def block(text: str, most: int = 4000) -> str:
-    """Text as printable lines without surrounding blank ones; a cut is announced."""
+    """Return text as printable lines without blank lines at its ends. A cut is marked."""
     return clean(text, most).expandtabs(4).strip("\n")
 
 
 def number(value: Number, digits: int = 6) -> str:
-    """A number as short as it stays telling; "nan" and "inf" as they are."""
+    """Return a number with few digits; "nan" and "inf" stay."""
     return line(value, 40) if isinstance(value, str) else f"{value:.{digits}g}"
 
 
 def pair(expected: Number, got: Number) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to see that they differ."""
+    """Return two numbers with enough digits to show that they differ."""
     for digits in (6, 9, 17):
         texts = number(expected, digits), number(got, digits)
         if texts[0] != texts[1]:
@@ -119,12 +119,12 @@ def pair(expected: Number, got: Number) -> tuple[str, str]:
 
 
 def index(where: tuple[int, ...]) -> str:
-    """An element's index: "[64, 0]"."""
+    """Return an element's index: "[64, 0]"."""
     return f"[{', '.join(map(str, where))}]"
 
 
 def share(count: int, total: int) -> str:
-    """A percentage that is 0% or 100% only when nothing or everything is meant; tiny ones are "under 0.1%"."""
+    """Return a percentage; 0% and 100% stand for exactly nothing and everything, tiny ones are "under 0.1%"."""
     if count >= total or count <= 0:
         return "100%" if count > 0 else "0%"
     percent = 100 * count / total
@@ -132,12 +132,12 @@ def share(count: int, total: int) -> str:
 
 
 def where(mismatch: Mismatch) -> str:
-    """Where an output is wrong, in words."""
+    """Return the place of the errors in an output, in words."""
     return _WHERE_WRONG.get(mismatch.pattern, line(mismatch.pattern, 60))
 
 
 def how_wrong(mismatch: Mismatch) -> str:
-    """How many elements differ, where, and by how much at worst."""
+    """Return how many elements differ, where, and by how much at most."""
     noun = "element" if mismatch.total == 1 else "elements"
     verb = "differs" if mismatch.count == 1 else "differ"
     text = f"{mismatch.count} of {mismatch.total} {noun} of {line(mismatch.output, 60)} {verb}"
@@ -153,24 +153,24 @@ def how_wrong(mismatch: Mismatch) -> str:
 
 
 def ratio(value: Number) -> str:
-    """A relative error in words."""
+    """Return a relative error in words."""
     return f"relative {number(value, 3)}"
 
 
 def device(env: Environment) -> str:
-    """Where it ran: the GPU's name, or that the interpreter ran on the CPU."""
+    """Return the GPU's name, or that the interpreter ran on the CPU."""
     if env.mode == "gpu":
         return f"GPU: {line(env.gpu, 60)}" if env.gpu else "GPU"
     return "interpreter on the CPU, no GPU used"
 
 
 def verdict_look(record: Record) -> StatusMark:
-    """Return how the verdict looks: passed in part where a check lacks points, or a whole part was left out."""
+    """Return the verdict's mark: "in part" if a check lacks points or a whole part was left out."""
     return PARTLY if _passed_without_parts(record) else _look(record.verdict, record.checks)
 
 
 def look_of_all(checks: Sequence[CheckResult]) -> StatusMark:
-    """How these checks look together."""
+    """Return the mark of these checks together."""
     return _look(worst_of(checks), checks)
 
 
@@ -179,13 +179,13 @@ def _look(verdict: Status, checks: Iterable[CheckResult]) -> StatusMark:
 
 
 def counted(checks: Sequence[CheckResult]) -> str:
-    """How many of the judged checks passed, "2 of 7", or that none was judged."""
+    """Return how many of the judged checks passed ("2 of 7"), or "not judged"."""
     judged = [check for check in checks if check.status not in UNJUDGED]
     return f"{sum(check.status == 'pass' for check in judged)} of {len(judged)}" if judged else "not judged"
 
 
 def verdict_words(record: Record) -> str:
-    """The verdict as a word that never claims more than was judged and earned."""
+    """Return the verdict as words that never claim more than was judged and earned."""
     if _passed_without_parts(record):
         return "passed as far as judged here, whole parts were not judged"
     words = LOOKS[record.verdict].word
@@ -201,20 +201,20 @@ def _passed_without_parts(record: Record) -> bool:
 
 
 def moment(when: str) -> str:
-    """A time of the record for a reader: "2026-11-02 09:00:00 UTC"."""
+    """Return a time of the record for a reader: "2026-11-02 09:00:00 UTC"."""
     text = line(when, 60)
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)", text)
     return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def replay_command(example: Counterexample, record: Record) -> str:
-    """The command that runs one case again, on the same file and in the same mode; empty without a token."""
+    """Return the command that runs one case again, on the same file and in the same mode; '' without a token."""
     token = line(example.replay, 300)
     return " ".join(["grade replay", token, *_kept_options(record.command)]) if token else ""
 
 
 def _kept_options(command: str) -> list[str]:
-    """What of the command that graded matters to a replay as well: the file, and whether the GPU was left aside."""
+    """Return the options of the grading command that a replay needs too: the file, and --cpu."""
     try:
         words = shlex.split(line(command, 600))
     except ValueError:
@@ -229,14 +229,14 @@ def _kept_options(command: str) -> list[str]:
 
 
 def cause_key(check: CheckResult) -> tuple[str, ...]:
-    """Equal for checks that stopped for the same reason."""
+    """Return a key that is equal for checks with the same cause."""
     if check.cause is None:
         return check.status, check.reason
     return check.status, check.cause.kind, check.cause.title, check.cause.rationale
 
 
 def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
-    """The checks in groups of one cause, in order of their first members."""
+    """Group the checks by cause, in the order of their first members."""
     groups: dict[tuple[str, ...], list[CheckResult]] = {}
     for check in checks:
         groups.setdefault(cause_key(check), []).append(check)
@@ -244,13 +244,13 @@ def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
 
 
 def kind_key(check: CheckResult) -> tuple[str, str]:
-    """Equal for checks of one status and kind of cause, the likeliest where there are several."""
+    """Return a key that is equal for checks with the same status and the same likeliest kind of cause."""
     suspects = check.cause.suspects if check.cause else ()
     return check.status, suspects[0].kind if suspects else check.cause.kind if check.cause else check.reason
 
 
 def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
-    """The checks in groups of one status and kind of cause, in order of their first members."""
+    """Group the checks by status and kind of cause, in the order of their first members."""
     groups: dict[tuple[str, str], list[CheckResult]] = {}
     for check in checks:
         groups.setdefault(kind_key(check), []).append(check)
@@ -258,7 +258,10 @@ def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
 
 
 def suspected(cause: Cause) -> list[tuple[str, str]]:
-    """Labels and lines: what speaks for the likeliest suspect, whose title and help the card has, and the others."""
+    """Return labels and lines: the evidence for the likeliest suspect, then the other suspects.
+
+    The card shows the likeliest suspect's title and help elsewhere.
+    """
     if not cause.suspects:
         return []
     first, *others = cause.suspects
@@ -269,17 +272,17 @@ def suspected(cause: Cause) -> list[tuple[str, str]]:
 
 
 def _as_item(title: str) -> str:
-    """A title inside a list of others: "looks like …"."""
+    """Return a title as an item of a list: "looks like …"."""
     return f"{title[:1].lower()}{title[1:]}"
 
 
 def why(check: CheckResult) -> str:
-    """One sentence on a check that did not pass."""
+    """Return one sentence on a check that did not pass."""
     return line(check.reason or (check.cause.rationale if check.cause else ""))
 
 
 def details(check: CheckResult, record: Record) -> str:
-    """Everything that helps to repair a check, one thing per line; a traceback after an empty line."""
+    """Return the help for repairing a check, one thing per line; a traceback follows after an empty line."""
     lines = [check.title, why(check)]
     cause, example = check.cause, check.counterexample
     if cause is not None:
@@ -302,7 +305,7 @@ def details(check: CheckResult, record: Record) -> str:
 
 
 def measured(check: CheckResult, most: int = 4) -> str:
-    """The first of a check's metrics: "ratio 0.978 · median us 412.5"."""
+    """Return the first metrics of a check: "ratio 0.978 · median us 412.5"."""
     entries = list(check.metrics.items())
     # Counts in full, measurements in four digits.
     texts = [f"{value:,}" if isinstance(value, int) else number(value, 4) for _, value in entries[:most]]
@@ -313,14 +316,14 @@ def measured(check: CheckResult, most: int = 4) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next: a few words, then the command to type."""
+    """The next step: a few words, then the command to type."""
 
     words: str
     command: str
 
 
 def next_step(record: Record) -> Step:
-    """The next command to type after reading this record."""
+    """Return the next command to type after this record."""
     again = line(record.command, 300) or f"grade {line(record.exercise.id, 60)}"
     blamed = [check for check in record.checks if check.status in LEARNERS]
     failed = [check for check in blamed if check.status != "not_implemented"]

@@ -1,4 +1,4 @@
-"""The first of some tables, from wide to narrow, that fits a terminal."""
+"""Print the widest of several tables that fits the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Widest:
-    """The first of some tables, from wide to narrow, that fits where it stands."""
+    """Several forms of one table, from wide to narrow; the first that fits is printed."""
 
     tables: tuple[Table, ...]
 

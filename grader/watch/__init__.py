@@ -1,1 +1,4 @@
-"""The learner's loop: follows one file, grades it when it changes, and shows the result; what happens when is pure."""
+"""The learner's loop: it follows one file, grades the file after each change, and shows the result.
+
+`state` decides what happens next, and reads no clock, file or screen.
+"""

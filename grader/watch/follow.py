@@ -1,7 +1,7 @@
-"""Follows one file: by events of its folder, and by a look at the file now and then, for not every file system has
-events (network shares, folders of another system) and not every save causes one.
+"""Follow one file: call a function with its text after every change.
 
-The folder is watched, not the file: editors put another file in its place.
+It listens to the events of the file's folder and also polls the file. Some file systems have no events (network shares,
+folders of another system), and some saves cause none. It watches the folder, because editors replace the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from grader.errors import UsageError
 from grader.watch.state import Event, Polls, Saved, Unreadable
 
-# How often the file is looked at where no event says so: soon enough to be taken for an event.
+# The period of polling: short enough to feel like an event.
 _LOOK_S = 0.3
 # A save may take several writes, and a rename leaves no file for a moment.
 _SETTLE_S = 0.02
@@ -24,9 +24,9 @@ Signature = tuple[int, int, int, int] | None
 
 
 class Follower:
-    """Tells `heard`, on a thread of its own, of every text that the file gets, the first one included.
+    """Calls `heard`, on its own thread, with every text that the file gets, starting with the present one.
 
-    `read` gives the text of the file, or raises UsageError. Use as a context manager.
+    `read` returns the text of the file or raises UsageError. Use as a context manager.
     """
 
     def __init__(self, path: Path, read: Callable[[Path], str], heard: Callable[[Event], None]) -> None:
@@ -50,16 +50,16 @@ class Follower:
         owed = told = False
         for by_event in self._ticks():
             changed = self._look()
-            # An event may come just after the look that found its change.
+            # An event may come just after the poll that found its change.
             if owed and not by_event and not told:
                 told = True
                 self._heard(Polls())
             owed = changed and not by_event
 
     def _ticks(self) -> Iterator[bool]:
-        """Whenever it is time to look: True where an event said so."""
+        """Yield whenever it is time to look at the file: True after an event, False after a timeout."""
         while not self._stop.is_set():
-            # What cannot be watched (no such folder now, no more watches to be had) is looked at.
+            # A folder that cannot be watched (it is gone, or there are no more watches) is polled.
             with suppress(ImportError, OSError, RuntimeError):
                 yield from self._events()
             if not self._stop.wait(_LOOK_S):
@@ -83,7 +83,7 @@ class Follower:
             yield bool(changes)
 
     def _look(self) -> bool:
-        """Whether the file is another one than before; what it is now has then been told."""
+        """Report the file if it has changed. Return whether it has."""
         if signature(self._path) == self._seen:
             return False
         self._seen = self._settled()
@@ -94,7 +94,10 @@ class Follower:
         return True
 
     def _settled(self) -> Signature:
-        """The signature once it stays what it is; neither an empty file nor a missing one is believed at once."""
+        """Return the file's signature once it is stable.
+
+        An empty or a missing file gets time to change, because a save may take several writes.
+        """
         before = signature(self._path)
         for _ in range(_MOST_SETTLING):
             if self._stop.wait(_SETTLE_S):
@@ -107,7 +110,7 @@ class Follower:
 
 
 def signature(path: Path) -> Signature:
-    """What tells one version of a file from another; None where there is no file."""
+    """Return numbers that change when the file changes, or None if there is no file."""
     try:
         found = path.stat()
     except OSError:

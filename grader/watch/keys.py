@@ -1,4 +1,4 @@
-"""Single keys from a terminal, without Enter and without an echo; on every way out it is as it was before."""
+"""Read single keys from a terminal, without Enter and without echo, and restore the terminal on every exit."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ import tty
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-# More at once was not typed: it was pasted, or it is what a terminal answers.
+# More bytes at once were not typed: they were pasted, or they are a terminal's answer.
 _MOST_AT_ONCE = 3
 _SHOW_CURSOR, _HIDE_CURSOR = b"\x1b[?25h", b"\x1b[?25l"
 
 
 def keys_in(data: bytes) -> tuple[str, ...]:
-    """The letters of what was read at once. Arrow keys and the like begin with an escape and are no letters."""
+    """Return the letters in bytes that were read at once.
+
+    Escape sequences, such as those of arrow keys, give no letters.
+    """
     if len(data) > _MOST_AT_ONCE or b"\x1b" in data:
         return ()
     return tuple(letter for letter in data.decode("ascii", "ignore").lower() if letter.isalpha())
 
 
 class Keyboard:
-    """The terminal behind a descriptor, key by key. Use as a context manager.
+    """A terminal that is read key by key. Use as a context manager.
 
-    screen_fd: where the cursor is hidden meanwhile (-1: nowhere). resumed: called after the user has stopped the
-    program (Ctrl-Z) and gone on with it.
+    screen_fd: the terminal whose cursor is hidden meanwhile; -1 for none.
+    resumed: called after the user stopped the program (Ctrl-Z) and continued it.
     """
 
     def __init__(self, fd: int, screen_fd: int = -1, resumed: Callable[[], None] = lambda: None) -> None:
@@ -46,7 +49,7 @@ class Keyboard:
         self._leave()
 
     def read(self) -> tuple[str, ...] | None:
-        """The keys that were pressed by now; None where the terminal is gone."""
+        """Return the keys pressed since the last call, or None if the terminal is gone."""
         try:
             data = os.read(self.fd, 1024)
         except OSError:
@@ -60,7 +63,7 @@ class Keyboard:
 
     def _leave(self) -> None:
         self._write(_SHOW_CURSOR)
-        # What was typed and not read is for us, not for the shell behind us. A terminal may be gone by now.
+        # Unread keys were meant for us, not for the shell. The terminal may be gone by now.
         with contextlib.suppress(termios.error):
             termios.tcsetattr(self.fd, termios.TCSAFLUSH, self._before)
 
@@ -72,7 +75,7 @@ class Keyboard:
     def _pause(self, *_: object) -> None:
         self._leave()
         with _handling(signal.SIGTSTP, signal.SIG_DFL):
-            # To this very thread: it stops here, and not some lines later.
+            # Sent to this thread, so that it stops here and not some lines later.
             signal.raise_signal(signal.SIGTSTP)
         self._enter()
         self._resumed()

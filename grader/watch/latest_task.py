@@ -1,4 +1,4 @@
-"""One thing at a time on a thread of its own; the newest wins, and what it replaces is called off."""
+"""Run one task at a time on its own thread. A new task cancels the running one and replaces the waiting one."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable
 
 from grader.sandbox.cancellation import Cancelled, CancelToken
 
-Errand = Callable[[CancelToken], None]
+Task = Callable[[CancelToken], None]
 
-# What is called off ends within moments, unless it waits for something that is on no leash.
+# A cancelled task ends within a second, unless it waits for something that no token cancels.
 _MOMENT_S = 1.0
 _END_S = 20.0
 
 
 class LatestTask:
-    """Runs errands. Use as a context manager: on exit nothing runs any more.
+    """Runs tasks on one thread. Use as a context manager: after exit no task starts.
 
-    `broke` hears, on the lane's thread, of an exception that an errand ended with; `stuck` is called when one that was
-    called off has not ended after a moment.
+    broke: called on that thread with the exception that ended a task.
+    stuck: called when a cancelled task has not ended within a second.
     """
 
     def __init__(self, broke: Callable[[Exception], None], stuck: Callable[[], None] = lambda: None) -> None:
         self._broke = broke
         self._stuck = stuck
         self._news = threading.Condition()
-        self._next: Errand | None = None
-        self._consent = CancelToken()
+        self._next: Task | None = None
+        self._token = CancelToken()
         self._busy = False
         self._closed = False
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -39,27 +39,27 @@ class LatestTask:
         with self._news:
             self._closed = True
             self._news.notify_all()
-        self.call_off()
+        self.cancel()
         self._thread.join(_END_S)
 
-    def start(self, errand: Errand) -> None:
-        """Call off what runs, and run this as soon as that has ended; of several that wait, the last one runs."""
-        self.call_off()
+    def start(self, task: Task) -> None:
+        """Cancel the running task, and run this one after it has ended. The last of several waiting tasks runs."""
+        self.cancel()
         with self._news:
-            self._next = errand
+            self._next = task
             self._news.notify_all()
 
-    def call_off(self) -> None:
-        """End what runs, and forget what waits."""
+    def cancel(self) -> None:
+        """Cancel the running task and drop the waiting one."""
         with self._news:
             self._next = None
-            self._consent.withdraw()
+            self._token.withdraw()
             if self._busy:
-                threading.Thread(target=self._insist, args=(self._consent,), daemon=True).start()
+                threading.Thread(target=self._insist, args=(self._token,), daemon=True).start()
 
-    def _insist(self, consent: CancelToken) -> None:
+    def _insist(self, token: CancelToken) -> None:
         with self._news:
-            over = self._news.wait_for(lambda: not self._busy or self._consent is not consent, _MOMENT_S)
+            over = self._news.wait_for(lambda: not self._busy or self._token is not token, _MOMENT_S)
         if not over:
             self._stuck()
 
@@ -69,16 +69,16 @@ class LatestTask:
                 self._busy = False
                 self._news.notify_all()
                 self._news.wait_for(lambda: self._closed or self._next is not None)
-                errand, self._next = self._next, None
-                if self._closed or errand is None:
+                task, self._next = self._next, None
+                if self._closed or task is None:
                     return
-                self._busy, self._consent = True, CancelToken()
-                consent = self._consent
+                self._busy, self._token = True, CancelToken()
+                token = self._token
             try:
-                errand(consent)
+                task(token)
             except Cancelled:
                 continue
             except Exception as fault:
-                # Whatever an errand ran into, the loop goes on and says so.
-                if not consent.withdrawn:
+                # The loop goes on after any error of a task, and reports it.
+                if not token.withdrawn:
                     self._broke(fault)

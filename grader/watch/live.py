@@ -1,7 +1,8 @@
-"""The scorecard at an address of this machine, kept up to date while the loop runs; it serves that and no file.
+"""Serve the scorecard at a local address and keep it up to date while the loop runs. It serves no file.
 
-Only this machine reaches it, at a port that the system chose, and only who knows the address is answered: it holds a
-random token. A page of somebody else's that was made to point here gives itself away by the name it asks for.
+It listens on the loopback interface at a port that the system chooses. The address holds a random token, and a request
+without the token gets no answer. The Host header must name this address: a foreign page cannot reach it through a name
+of its own.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from urllib.parse import parse_qs, urlsplit
 from grader.report import live
 
 _HOST = "127.0.0.1"
-# Shorter than the patience of browsers and of what may stand between; whoever still waits asks again.
+# Shorter than the timeouts of browsers and proxies. The page then asks again.
 _NEWS_S = 20.0
-# A client that says nothing is not waited for.
+# A silent client is dropped after this time.
 _SILENCE_S = 30.0
-# So many may ask at once; a browser has six connections, and whoever else is on this machine may open thousands.
+# A browser opens six connections; another user of this machine may open thousands.
 MOST_CLIENTS = 32
 
 
 class Live:
-    """Use as a context manager. `address` is where a browser finds it."""
+    """A server for one scorecard. Use as a context manager; a browser opens `address`."""
 
     def __init__(self, title: str) -> None:
         self._token = secrets.token_urlsafe(24)
@@ -55,16 +56,16 @@ class Live:
 
     @property
     def address(self) -> str:
-        """http://127.0.0.1:PORT/TOKEN/"""
+        """Return http://127.0.0.1:PORT/TOKEN/."""
         return f"http://{_HOST}:{self.port}/{self._token}/"
 
     @property
     def port(self) -> int:
-        """The port that the system chose."""
+        """Return the port that the system chose."""
         return int(self._server.server_address[1])
 
     def show(self, card: str) -> None:
-        """Show this scorecard from now on, a whole page without a script."""
+        """Show this scorecard from now on. `card` is a whole page without a script."""
         with self._news:
             self._card = card
             self._version += 1
@@ -72,12 +73,12 @@ class Live:
             self._news.notify_all()
 
     def turn_to(self, title: str) -> None:
-        """Another exercise, without a scorecard as yet."""
+        """Switch to another exercise, which has no scorecard yet."""
         self._title = title
         self.show("")
 
     def say(self, checking: bool, attempts: int) -> None:
-        """Whether something is being graded, and how many attempts there were."""
+        """Show whether a check is running, and the number of attempts."""
         words = "checking …" if checking else f"attempt {attempts}" if attempts else "waiting for a save"
         with self._news:
             if words != self._words:
@@ -88,35 +89,37 @@ class Live:
     # -- for requests ------------------------------------------------------------------------------------------------
 
     def knows(self, host: str) -> bool:
-        """Whether a request was meant for this address, and not for a name that somebody made to lead here."""
+        """Return whether a request's Host header names this address."""
         return host in (f"{_HOST}:{self.port}", f"localhost:{self.port}")
 
     def lets_in(self, token: str) -> bool:
-        """Whether this is the token; how long the answer takes does not say how much of it is right."""
+        """Return whether this is the token. The comparison takes constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
 
     def page(self, nonce: str) -> str:
-        """The page as it is now."""
+        """Return the page in its present state."""
         with self._news:
             told = {"version": self._version, "shown": self._shown}
             card, title, words = self._card, self._title, self._words
         return live.render(card, title=title, nonce=nonce, words=words, **told)
 
     def news(self, after: int) -> dict[str, object]:
-        """What is known, as soon as it is not what was known at version `after`, or after a while."""
+        """Return the present state, after waiting until it differs from version `after` or 20 s have passed."""
         with self._news:
             self._news.wait_for(lambda: self._closed or self._version != after, _NEWS_S)
             return {"version": self._version, "shown": self._shown, "words": self._words}
 
 
 class _Server(ThreadingHTTPServer):
-    """At most MOST_CLIENTS are connected: a newcomer takes the place of who has waited longest without the token, so
-    that neither descriptors nor threads run out, nor is a reader kept out by somebody who only holds a place.
+    """A server for at most MOST_CLIENTS clients, so that descriptors and threads cannot run out.
+
+    When it is full, a new client replaces the one that has waited longest without the token. Readers with the token
+    keep their places.
     """
 
     daemon_threads = True
     block_on_close = False
-    # A reader need not wait behind those who are about to be turned away.
+    # A reader does not wait behind clients that are about to be dropped.
     request_queue_size = 4 * MOST_CLIENTS
 
     def __init__(self, shown: Live) -> None:
@@ -127,7 +130,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((_HOST, 0), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin to listen to a client, where there is room or somebody to make it."""
+        """Accept a client if there is room, or if a client without the token can be dropped."""
         with self._places:
             if len(self._strangers) + len(self._readers) >= MOST_CLIENTS:
                 longest = next(iter(self._strangers), request)
@@ -141,21 +144,21 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def let_in(self, request: socket.socket) -> None:
-        """This client knows the token, and keeps its place."""
+        """Mark a client as a reader: it knows the token and keeps its place."""
         with self._places:
             if request in self._strangers:
                 del self._strangers[request]
                 self._readers.add(request)
 
     def shutdown_request(self, request: Any) -> None:
-        """A client is done with, and its place is free."""
+        """Close a client's connection and free its place."""
         with self._places:
             self._strangers.pop(request, None)
             self._readers.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, *_: object) -> None:
-        """A client that went away is nobody's trouble, and the terminal is in use."""
+        """Ignore a client that went away: the terminal is in use."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -164,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "grade", ""
 
     def do_GET(self) -> None:
-        """Two things are there: the page, and its news."""
+        """Answer with the page or with its news. There is nothing else."""
         if not self.server.shown.knows(self.headers.get("Host", "")):
             self._refuse(HTTPStatus.FORBIDDEN)
             return
@@ -179,14 +182,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(self.server.shown.page(nonce), "text/html; charset=utf-8", live.policy(nonce))
         elif asked.path == f"/{token}/news":
             after = parse_qs(asked.query).get("after", ["-1"])[0]
-            # So many digits fit any version; what is none is answered with what is known.
+            # 15 digits fit any version. Anything else is answered with the present state.
             known = int(after) if after.isascii() and after.isdigit() and len(after) < 16 else -1
             self._answer(json.dumps(self.server.shown.news(known)), "application/json", "default-src 'none'")
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def send_error(self, *_: object) -> None:
-        """Whatever else is asked for, and however badly, is not there."""
+        """Answer every bad request as "not found"."""
         self._refuse(HTTPStatus.NOT_FOUND)
 
     def _refuse(self, status: HTTPStatus) -> None:
@@ -209,4 +212,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the terminal is in use, and the address is nobody else's business."""
+        """Log nothing: the terminal is in use, and the address must not leak."""

@@ -1,4 +1,4 @@
-"""What failed the last time is judged first; the record is in the exercise's order all the same."""
+"""Grade the checks that failed last time first, but keep the record in the exercise's order."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from grader.exercise.model import Exercise, check_id
 from grader.record import Record
 
 if TYPE_CHECKING:
-    # It imports Hypothesis, which the screen need not wait for.
+    # It imports Hypothesis, which would delay the first screen.
     from grader.exercise.plan import Plan, PlannedCheck
 
 
 def first(plan: Plan, failed: Collection[str]) -> Plan:
-    """The same plan, the parts and the checks that failed before the others. A part's checks stay together."""
+    """Return the plan with failed parts, and failed checks inside each part, in front."""
     parts: dict[str, list[PlannedCheck]] = {}
     for check in plan.checks:
         parts.setdefault(check.part.name, []).append(check)
@@ -25,7 +25,7 @@ def first(plan: Plan, failed: Collection[str]) -> Plan:
 
 
 def in_order(record: Record, exercise: Exercise) -> Record:
-    """The same record, parts and checks as the exercise lists them."""
+    """Return the record with parts and checks in the exercise's order."""
     parts = {part.name: i for i, part in enumerate(exercise.parts)}
     checks = {check_id(part, check): i for i, (part, check) in enumerate(exercise.checks())}
     return replace(

@@ -1,5 +1,6 @@
-"""What the loop shows: a text that grows downwards, and below it some lines that are always there. Pure: text in, text
-out; `paint` says what to send to a terminal so that it shows one screen after another.
+"""Draw the loop's screen: a text that grows downwards, and a footer that stays below it.
+
+Pure: a state goes in, text comes out. `paint` returns the bytes that turn one screen into the next.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _CLEAR, _HOME, _CLEAR_BELOW = "\x1b[2J", "\x1b[H", "\x1b[J"
 
 @dataclass(frozen=True)
 class Paper:
-    """What a terminal can show. keys: whether it also takes keys."""
+    """The abilities of a terminal. keys: whether it also reads keys."""
 
     width: int = 100
     colour: bool = False
@@ -29,25 +30,28 @@ class Paper:
     keys: bool = True
 
     def said(self, text: str) -> str:
-        """Text that this terminal can show, and that it shows without obeying it."""
+        """Return text without control characters, in characters that this terminal can show."""
         text = clean(text)
         return in_ascii(text) if self.ascii_only else text
 
     def bold(self, text: str) -> str:
-        """The text, made to stand out where there is colour."""
+        """Return the text in bold if the terminal has colour."""
         return f"\x1b[1m{text}\x1b[0m" if self.colour else text
 
 
 @dataclass(frozen=True)
 class Screen:
-    """body: a text that ends in a newline; footer: lines, none as wide as the terminal."""
+    """One screen.
+
+    body: a text that ends in a newline. footer: lines, each narrower than the terminal.
+    """
 
     body: str = ""
     footer: tuple[str, ...] = ()
 
 
 def draw(state: State, paper: Paper, elapsed_s: int = 0) -> Screen:
-    """The screen of a state. elapsed_s: how long the run is going on, in whole seconds."""
+    """Return the screen of a state. elapsed_s: the age of the present run, in whole seconds."""
     return Screen(_body(state, paper), _footer(state, paper, elapsed_s))
 
 
@@ -61,8 +65,8 @@ def _body(state: State, paper: Paper) -> str:
 
 
 def checking(state: State, paper: Paper) -> str:
-    """The line before anything slow."""
-    # Which of two saves it is, is to be seen.
+    """Return the line that is shown before slow work."""
+    # The hash tells two saves apart.
     sha256 = hashlib.sha256(state.source.encode()).hexdigest()[:12]
     what = {
         "grade": f"{state.subject.path}  sha256 {sha256}",
@@ -73,13 +77,13 @@ def checking(state: State, paper: Paper) -> str:
 
 
 def line_of(state: State, index: int, paper: Paper) -> str:
-    """One check of the run that is going on, as a line."""
+    """Return one check of the present run as a line."""
     result = state.results[index]
     return terminal.render_check(result, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only)
 
 
 def result(state: State, paper: Paper) -> str:
-    """The latest result, the part that fails first in full."""
+    """Return the latest result, with the first failing part in full."""
     if state.record is None:
         return ""
     failing = state.first_failing
@@ -93,7 +97,7 @@ def result(state: State, paper: Paper) -> str:
 
 
 def extra(state: State, paper: Paper) -> str:
-    """What stands below the result: that it is done, hints, what a key asked for."""
+    """Return the text below the result: that the exercise is done, hints, and what a key asked for."""
     lines: list[str] = []
     if state.is_done:
         solution = f" The model solution: grade solution {state.subject.id}" if state.subject.has_solution else ""
@@ -105,7 +109,7 @@ def extra(state: State, paper: Paper) -> str:
         lines += terminal.folded(f"Hint {i + 1} of 3 for {part}: {hint}", paper.width)
     if state.panel:
         lines += ["", state.panel.rstrip("\n")]
-    # What a panel holds was made for this terminal, colours and all.
+    # A panel's text is already made for this terminal, with its colours.
     shown = [one if one == state.panel.rstrip("\n") else paper.said(one) for one in lines]
     return "".join(f"{one}\n" for one in ["", *shown]) if lines else ""
 
@@ -124,7 +128,7 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
         failing = state.first_failing
         if state.attempts >= _MANY and failing and failing.status in ("fail", "crash") and not state.hint:
             tried += "; stuck? h gives a hint"
-        lines.append(f"{bar(state.shelf, width=_BAR, ascii_only=paper.ascii_only)}; {state.subject.id}{tried}")
+        lines.append(f"{bar(state.progress, width=_BAR, ascii_only=paper.ascii_only)}; {state.subject.id}{tried}")
     if state.told:
         lines.append(state.told)
     if state.polls:
@@ -134,7 +138,7 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
 
 
 def _key_lines(state: State, paper: Paper, room: int) -> list[str]:
-    """All keys, on as many lines as it takes."""
+    """Return all keys, on as many lines as they need."""
     rows: list[list[tuple[str, str]]] = [[]]
     for pair in keys(state):
         if rows[-1] and sum(len(key) + len(word) + 3 for key, word in [*rows[-1], pair]) > room:
@@ -144,9 +148,10 @@ def _key_lines(state: State, paper: Paper, room: int) -> list[str]:
 
 
 def paint(old: Screen | None, new: Screen) -> str:
-    """What to send to a terminal that shows `old` so that it shows `new`; None: it shows anything.
+    """Return the text that turns a terminal showing `old` into one showing `new`.
 
-    The cursor rests at the end of the last line of the footer. A body that only grew is continued.
+    old: None if the terminal may show anything. The cursor ends behind the last line of the footer. A body that only
+    grew is continued, not drawn again.
     """
     footer = "\n".join(new.footer)
     if old is None or not new.body.startswith(old.body):
@@ -159,7 +164,7 @@ def paint(old: Screen | None, new: Screen) -> str:
 
 
 def plain(old: State, new: State, paper: Paper) -> tuple[str, str]:
-    """What a log gets when a state follows another: (result, progress), either may be empty."""
+    """Return the log's (result, progress) when one state follows another. Either may be empty."""
     said = ""
     if new.phase == "checking" and new.run != old.run:
         said += checking(new, paper)

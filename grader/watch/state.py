@@ -1,11 +1,11 @@
-"""The loop as a machine without a clock, a file or a screen: a state and an event give the next state and what to do.
+"""The loop as a state machine: a state and an event give the next state and the actions.
 
     waiting  ->  checking  ->  resting  ->  checking …
                                   |
                                 asking (y/n)
 
-Whatever takes time (grading, replaying, grading everything) is a run with a number. A new run takes the place of the
-old one; what is heard of an old one counts no more.
+It reads no clock, file or screen. Slow work (grading, replaying, grading everything) is a run with a number. A new run
+replaces the old one, and later events of the old run are ignored.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from grader.record import CheckResult, Record
 from grader.report.view import LEARNERS
 
 Phase = Literal["waiting", "checking", "resting", "asking"]
-# What a run is about: the learner's file, one case of it again, or every exercise.
+# A run grades the learner's file, replays one case, or grades every exercise.
 Kind = Literal["grade", "replay", "all"]
 
 
 @dataclass(frozen=True)
 class WatchedExercise:
-    """The exercise that is watched. hints: three texts for every part; course: the ids of all exercises; has_solution:
-    whether there is a model solution to be shown, which a student bundle lacks.
+    """The watched exercise.
+
+    hints: three texts for every part. course: the ids of all exercises. has_solution: False in a student bundle, which
+    has no model solution.
     """
 
     id: str
@@ -38,13 +40,16 @@ class WatchedExercise:
 
 @dataclass(frozen=True)
 class State:
-    """source: the text to grade; trouble: why there is none. results: what the run has said so far, of `total` checks.
-    record: the last whole grading, of `graded`. panel: what a key asked to see below it. hint: how many of the hints
-    for the first failing part are shown. shelf: how far every exercise is. told: one line about what just happened.
+    """The loop's state.
+
+    source: the text to grade. trouble: the reason why there is none. results: the checks that the run has decided, of
+    `total`. record: the last whole grading, of the text `graded`. panel: the text that a key asked for. hint: the
+    number of hints shown for the first failing part. progress: the progress of every exercise. told: one line about the
+    last event.
     """
 
     subject: WatchedExercise
-    shelf: tuple[Standing, ...] = ()
+    progress: tuple[Standing, ...] = ()
     phase: Phase = "waiting"
     kind: Kind = "grade"
     run: int = 0
@@ -62,44 +67,45 @@ class State:
 
     @property
     def is_done(self) -> bool:
-        """Whether the exercise that is watched is done."""
+        """Return whether the watched exercise is done."""
         return any(
-            name == self.subject.id and one.is_done for name, one in zip(self.subject.course, self.shelf, strict=False)
+            name == self.subject.id and one.is_done
+            for name, one in zip(self.subject.course, self.progress, strict=False)
         )
 
     @property
     def first_failing(self) -> CheckResult | None:
-        """The check that a hint, a card and a replay are about."""
+        """Return the check that hints, the card and a replay are about."""
         blamed = [check for check in (self.record.checks if self.record else ()) if check.status in LEARNERS]
         tried = [check for check in blamed if check.status != "not_implemented"]
         return next(iter(tried or blamed), None)
 
 
-# -- what happens ----------------------------------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Saved:
-    """The file has this text now."""
+    """An event: the file has this text now."""
 
     source: str
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """There is no file, or none that can be graded."""
+    """An event: there is no file, or it cannot be graded."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Polls:
-    """A change came without an event: the file is looked at from time to time instead."""
+    """An event: the file changed without a file-system event, so it is polled."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A run has so many checks before it."""
+    """An event: a run starts with this number of checks."""
 
     run: int
     total: int
@@ -107,7 +113,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Heard:
-    """A run decided a check."""
+    """An event: a run decided a check."""
 
     run: int
     result: CheckResult
@@ -115,26 +121,26 @@ class Heard:
 
 @dataclass(frozen=True)
 class Graded:
-    """A run graded the whole file."""
+    """An event: a run graded the whole file."""
 
     run: int
     record: Record
     attempts: int
-    shelf: tuple[Standing, ...]
+    progress: tuple[Standing, ...]
 
 
 @dataclass(frozen=True)
 class TextShown:
-    """A run, or a key, has something to show below the result."""
+    """An event: a run or a key has a text to show below the result."""
 
     run: int
     text: str
-    shelf: tuple[Standing, ...] | None = None
+    progress: tuple[Standing, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Broke:
-    """A run ended without a result, through no fault of the learner."""
+    """An event: a run ended without a result, and the learner's file is not the reason."""
 
     run: int
     why: str
@@ -142,14 +148,14 @@ class Broke:
 
 @dataclass(frozen=True)
 class Pressed:
-    """A key was pressed."""
+    """An event: a key was pressed."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class StatusLine:
-    """Something to say in one line."""
+    """An event: there is one line to show."""
 
     text: str
 
@@ -157,12 +163,12 @@ class StatusLine:
 Event = Saved | Unreadable | Polls | Begun | Heard | Graded | TextShown | Broke | Pressed | StatusLine
 
 
-# -- what is to be done ----------------------------------------------------------------------------------------------
+# -- actions ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Grade:
-    """Grade this text as run number `run`, these checks first."""
+    """An action: grade this text as run number `run`, the checks in `first` before the others."""
 
     run: int
     source: str
@@ -171,7 +177,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class ReplayCase:
-    """Run one case of this text again."""
+    """An action: run one case of this text again."""
 
     run: int
     source: str
@@ -180,24 +186,24 @@ class ReplayCase:
 
 @dataclass(frozen=True)
 class GradeAll:
-    """Grade every exercise."""
+    """An action: grade every exercise."""
 
     run: int
 
 
 @dataclass(frozen=True)
-class CallOff:
-    """End the run that is going on, if there is one."""
+class Cancel:
+    """An action: cancel the present run, if there is one."""
 
 
 @dataclass(frozen=True)
 class Do:
-    """Something that takes no time: list the exercises, restore the stub, open the card, go on, leave."""
+    """An action that takes no time: list exercises, restore the stub, open the card, go to the next exercise, quit."""
 
     what: Literal["list", "reset", "open", "next", "quit"]
 
 
-Action = Grade | ReplayCase | GradeAll | CallOff | Do
+Action = Grade | ReplayCase | GradeAll | Cancel | Do
 
 NOTHING: tuple[Action, ...] = ()
 
@@ -205,7 +211,7 @@ _PLAIN: dict[str, Literal["list", "open", "next"]] = {"l": "list", "o": "open", 
 
 
 def keys(state: State) -> tuple[tuple[str, str], ...]:
-    """The keys that do something now, with a word each."""
+    """Return the keys that work now, each with a word."""
     match state.phase:
         case "checking":
             return (("q", "quit"),)
@@ -222,18 +228,18 @@ def keys(state: State) -> tuple[tuple[str, str], ...]:
 
 
 def failing_ids(record: Record | None) -> frozenset[str]:
-    """The checks that did not pass and were the learner's: they come first the next time."""
+    """Return the checks that the submission failed; the next run grades them first."""
     return frozenset(check.id for check in record.checks if check.status in LEARNERS) if record else frozenset()
 
 
 def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
-    """What an event makes of a state, and what is to be done."""
+    """Return the next state and the actions for an event."""
     match event:
         case Saved(source):
             return _saved(state, source)
         case Unreadable(why):
             lost = replace(state, phase="waiting", source="", trouble=why, run=state.run + 1, results=())
-            return lost, (CallOff(),)
+            return lost, (Cancel(),)
         case Polls():
             return replace(state, polls=True), NOTHING
         case StatusLine(text):
@@ -241,7 +247,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case Pressed(key):
             return _pressed(state, key)
         case Begun(run) | Heard(run) | Graded(run) | TextShown(run) | Broke(run):
-            # What an earlier run still says is about a text that is there no more.
+            # Events of an earlier run are about an old text.
             return (_reported(state, event), NOTHING) if run == state.run else (state, NOTHING)
 
 
@@ -269,15 +275,17 @@ def _reported(state: State, event: Begun | Heard | Graded | TextShown | Broke) -
             return replace(state, total=state.total + total)
         case Heard(_, result):
             return replace(state, results=(*state.results, result))
-        case Graded(_, record, attempts, shelf):
+        case Graded(_, record, attempts, progress):
             before = state.first_failing
-            new = replace(_rested(state), record=record, graded=state.source, attempts=attempts, shelf=shelf, panel="")
+            new = replace(
+                _rested(state), record=record, graded=state.source, attempts=attempts, progress=progress, panel=""
+            )
             after = new.first_failing
-            # A hint stays on the screen while it is about what still fails.
+            # A hint stays on the screen while its part still fails.
             same = before is not None and after is not None and before.part == after.part
             return replace(new, hint=state.hint if same else 0)
-        case TextShown(_, text, shelf):
-            return replace(_rested(state), panel=text, shelf=state.shelf if shelf is None else shelf)
+        case TextShown(_, text, progress):
+            return replace(_rested(state), panel=text, progress=state.progress if progress is None else progress)
         case Broke(_, why):
             return replace(_rested(state), told=why)
 
@@ -288,7 +296,7 @@ def _rested(state: State) -> State:
 
 def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
     if key not in dict(keys(state)):
-        # While something runs, keys are neither obeyed nor kept for later.
+        # During a run, other keys are ignored.
         return (_back(state), NOTHING) if state.phase == "asking" else (state, NOTHING)
     if state.phase == "asking":
         return _back(state), (Do("reset"),) if key == "y" else NOTHING
@@ -307,14 +315,14 @@ def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
 
 
 def _at_once(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
-    """What a key does that starts no run."""
+    """Handle a key that starts no run."""
     match key:
         case "h":
             return replace(state, hint=state.hint + 1, panel=""), NOTHING
         case "x":
             return replace(state, phase="asking", panel=""), NOTHING
         case "q":
-            return state, (CallOff(), Do("quit"))
+            return state, (Cancel(), Do("quit"))
         case _:
             return state, (Do(_PLAIN[key]),)
 
@@ -324,7 +332,7 @@ def _back(state: State) -> State:
 
 
 def shown_hints(state: State) -> tuple[str, ...]:
-    """The hints on the screen, one sentence each, vague to plain."""
+    """Return the hints on the screen, one sentence each, from vague to plain."""
     return _hints(state)[: state.hint]
 
 
@@ -334,7 +342,7 @@ def _hints(state: State) -> tuple[str, ...]:
 
 
 def _token(state: State) -> str:
-    """The replay token of the first failing case."""
+    """Return the replay token of the first failing case, or ''."""
     checks = state.record.checks if state.record else ()
     failing = [check for check in checks if check.status in LEARNERS and check.counterexample is not None]
     return next((check.counterexample.replay for check in failing if check.counterexample), "")

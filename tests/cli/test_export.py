@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli.main import dispatch
+from grader.export.formats import formats
 from grader.record import to_json
 from tests.records import classes, samples
 from tests.report.test_audience import SEED, secret
@@ -34,7 +35,7 @@ def below(folder: Path) -> list[str]:
         (["gone", "--format", "csv"], "an OUT_DIR or a record must exist, got gone"),
         (
             ["graded", "--format", "moodle"],
-            "--format must be one of gradescope, junit, exercism, prairielearn, autolab, ",
+            f"--format must be one of {', '.join(formats())}, got 'moodle'",
         ),
         (["bad.json", "--format", "gradescope"], "a record must be a grade/result/v1 document, got bad.json: "),
         (["record.json", "--format", "canvas"], "canvas takes a class, an OUT_DIR of grade batch, got one record"),
@@ -66,7 +67,7 @@ def test_a_bad_command_line_is_refused_in_one_line(
     assert told.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("format", ["gradescope", "exercism", "prairielearn", "junit", "csv", "autolab", "github"])
+@pytest.mark.parametrize("format", [one.name for one in formats().values() if one.render or one.printed])
 def test_one_record_s_document_goes_to_stdout_and_nothing_else_does(
     format: str, out_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,6 +75,12 @@ def test_one_record_s_document_goes_to_stdout_and_nothing_else_does(
     assert dispatch(["export", "record.json", "--format", format]) == 0
     assert capsys.readouterr().out
     assert below(out_dir.parent) == before
+
+
+def test_the_help_names_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["export", "--help"]) == 0
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert set(formats()) <= set(words)
 
 
 def test_one_record_s_document_is_written_where_it_is_wanted(out_dir: Path) -> None:

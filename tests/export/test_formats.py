@@ -13,10 +13,10 @@ from typing import Any, cast
 import jsonschema
 import pytest
 
+from grader import export
 from grader.errors import GradeError, UsageError
 from grader.export import (
     autolab,
-    canvas,
     classroom50,
     exercism,
     github,
@@ -26,12 +26,14 @@ from grader.export import (
     prairielearn,
     table,
 )
+from grader.export.formats import ExportOptions, formats
 from grader.record import UNJUDGED, Record, Status
 from grader.report.status import LOOKS
 from tests import schemas
 from tests.records import classes, samples
 
 GOLDEN = Path(__file__).parents[1] / "records" / "exports"
+ROOM = Path(export.__file__).parent
 PLACE = classroom50.RunnerEnvironment(
     "gpu101", "ex-15", "submit/2026-11-02T08-15-00Z-1f2e3d4", "https://e.org/c", "https://e.org/r", "https://e.org/c"
 )
@@ -112,20 +114,38 @@ CHECKS = {
 }
 
 
+ENVIRONMENT = {
+    "CLASSROOM": PLACE.classroom,
+    "ASSIGNMENT": PLACE.assignment,
+    "SUBMISSION_TAG": PLACE.submission,
+    "COMMIT_URL": PLACE.commit,
+    "RELEASE_URL": PLACE.release,
+}
+
+
 def golden(record: Record) -> dict[str, str]:
-    """Every file of one record, and of a small class, by name."""
-    return {
-        "gradescope.json": gradescope.render(record),
-        "junit.xml": junit.rich(record),
-        "junit_strict.xml": junit.strict(record),
-        "exercism.json": exercism.render(record),
-        "prairielearn.json": prairielearn.render(record),
-        "autolab.txt": autolab.render(record),
-        **{f"classroom50/{name}": text for name, text in classroom50.files(record, PLACE).items()},
-        **{f"github/{name}": text for name, text in github.files(record).items()},
-        **{f"csv/{name}": text for name, text in table.files(classes.book(), CHECKS).items()},
-        "canvas.csv": canvas.fresh(classes.book(), "ex_15", canvas.MarkRules({"ex_15": 90412})).text,
-    }
+    """Return every file that the formats make of one record, or of a small class, by name."""
+    found = {"junit_strict.xml": junit.strict(record)}
+    for name, one in formats().items():
+        if one.class_files is not None:
+            options = ExportOptions(name, columns=("ex_15=90412",))
+            made = one.class_files(options, ["ex_15"])(classes.book(), CHECKS)
+            found |= {f"{name}/{file}": text for file, text in made.files.items()}
+        elif one.files is not None:
+            found |= {f"{name}/{file}": text for file, text in one.files(record, ENVIRONMENT).items()}
+        else:
+            assert one.render is not None
+            found[f"{name}{one.suffix}"] = one.render(record)
+    return found
+
+
+def test_a_format_is_found_by_its_module_alone() -> None:
+    """No other file of the grader lists the formats."""
+    declared = [path for path in ROOM.glob("*.py") if re.search(r"^FORMAT = ", path.read_text(), re.MULTILINE)]
+    assert len(declared) == len(formats())
+    for path in ROOM.parent.rglob("*.py"):
+        if path.parent != ROOM:
+            assert "prairielearn" not in path.read_text(), path
 
 
 @pytest.mark.parametrize("name", sorted(golden(samples.failing())))

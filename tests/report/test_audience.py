@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from grader.diagnosis.ranking import explained
-from grader.export import autolab, exercism, github, gradescope, junit, prairielearn
+from grader.export import junit
+from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
 from grader.protocol.messages import GuardFinding
 from grader.record import Number, PrintedOutput, Record, Suspect, to_json
@@ -15,14 +18,20 @@ from grader.report import html
 from grader.report.audience import for_student
 from tests.records import compiled, samples
 
-RENDERERS = {
-    "gradescope": gradescope.render,
-    "junit": junit.rich,
+PLACE = {"CLASSROOM": "gpu", "ASSIGNMENT": "ex-15", "SUBMISSION_TAG": "submit/1", "COMMIT_URL": "c", "RELEASE_URL": "r"}
+
+
+def texts(format: Format, record: Record) -> str:
+    """Return all that an export format writes of one record."""
+    files = "".join(format.files(record, PLACE).values()) if format.files is not None else ""
+    return files + (format.render(record) if format.render is not None else "")
+
+
+RENDERERS: dict[str, Callable[[Record], str]] = {
+    **{
+        name: partial(texts, one) for name, one in formats().items() if not one.marks_only and (one.files or one.render)
+    },
     "strict junit": junit.strict,
-    "exercism": exercism.render,
-    "prairielearn": prairielearn.render,
-    "autolab": autolab.render,
-    "github": lambda record: "".join(github.files(record).values()),
     "page": html.render,
     "record": to_json,
 }

@@ -1,4 +1,4 @@
-"""Runs on a thread: the newest wins, and what is called off leaves no process and no folder behind."""
+"""Runs on a thread: the newest wins, and a cancelled task leaves no process and no folder behind."""
 
 from __future__ import annotations
 
@@ -21,77 +21,77 @@ from grader.watch.latest_task import LatestTask
 PATIENCE_S = 30
 
 
-def patiently(consent: CancelToken) -> None:
-    """An errand that ends when it is called off, and not before."""
+def patiently(token: CancelToken) -> None:
+    """A task that ends only when it is cancelled."""
     for _ in range(100 * PATIENCE_S):
-        consent.check()
+        token.check()
         threading.Event().wait(0.01)
-    raise AssertionError("it was not called off")
+    raise AssertionError("it was not cancelled")
 
 
-def test_the_newest_errand_runs_and_the_one_before_is_called_off() -> None:
+def test_the_newest_task_runs_and_the_one_before_is_cancelled() -> None:
     done: queue.SimpleQueue[str] = queue.SimpleQueue()
-    with LatestTask(lambda fault: done.put(str(fault))) as lane:
-        lane.start(patiently)
-        lane.start(lambda consent: done.put("second"))
+    with LatestTask(lambda fault: done.put(str(fault))) as task:
+        task.start(patiently)
+        task.start(lambda token: done.put("second"))
         assert done.get(timeout=PATIENCE_S) == "second"
     assert done.empty()
 
 
-def test_an_errand_that_breaks_is_told_and_the_lane_goes_on() -> None:
+def test_a_broken_task_is_told_and_the_next_one_runs() -> None:
     told: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def broken(consent: CancelToken) -> None:
+    def broken(token: CancelToken) -> None:
         raise ValueError("no plan")
 
-    with LatestTask(lambda fault: told.put(str(fault))) as lane:
-        lane.start(broken)
+    with LatestTask(lambda fault: told.put(str(fault))) as task:
+        task.start(broken)
         assert told.get(timeout=PATIENCE_S) == "no plan"
-        lane.start(lambda consent: told.put("next"))
+        task.start(lambda token: told.put("next"))
         assert told.get(timeout=PATIENCE_S) == "next"
 
 
-def test_what_breaks_because_it_was_called_off_is_not_told() -> None:
+def test_an_error_after_a_cancellation_is_not_told() -> None:
     told: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def broken(consent: CancelToken) -> None:
+    def broken(token: CancelToken) -> None:
         with pytest.raises(Cancelled):
-            patiently(consent)
+            patiently(token)
         raise ValueError("it ended in the middle")
 
-    with LatestTask(lambda fault: told.put(str(fault))) as lane:
-        lane.start(broken)
-        lane.start(lambda consent: told.put("next"))
+    with LatestTask(lambda fault: told.put(str(fault))) as task:
+        task.start(broken)
+        task.start(lambda token: told.put("next"))
         assert told.get(timeout=PATIENCE_S) == "next"
     assert told.empty()
 
 
-def test_whoever_waits_for_something_on_no_leash_is_helped_out() -> None:
+def test_a_cancelled_task_that_does_not_end_is_reported_as_stuck() -> None:
     begun, freed, done = threading.Event(), threading.Event(), threading.Event()
 
-    def stuck(consent: CancelToken) -> None:
+    def stuck(token: CancelToken) -> None:
         begun.set()
         assert freed.wait(PATIENCE_S)
         done.set()
 
-    with LatestTask(lambda fault: None, freed.set) as lane:
-        lane.start(stuck)
+    with LatestTask(lambda fault: None, freed.set) as task:
+        task.start(stuck)
         assert begun.wait(PATIENCE_S)
-        lane.call_off()
+        task.cancel()
         assert done.wait(PATIENCE_S)
 
 
 ENDLESS = "def vector_add(x, y):\n    while True:\n        pass\n"
 
 
-def test_a_grading_that_is_called_off_ends_at_once_and_leaves_nothing(
+def test_a_cancelled_grading_ends_at_once_and_leaves_nothing(
     server: ForkServer, ex_15: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     job = Job(ex_15, "/learner/ex_15.py", ENDLESS, plan, "grade ex_15", "", shrink=False)
-    consent = CancelToken()
-    leash = CancellableServer(server, consent)
+    token = CancelToken()
+    cancellable = CancellableServer(server, token)
     spawned: list[int] = []
     asked = threading.Event()
     spawn = server.spawn
@@ -106,18 +106,18 @@ def test_a_grading_that_is_called_off_ends_at_once_and_leaves_nothing(
     ended: list[BaseException] = []
 
     def heard(result: CheckResult) -> None:
-        consent.check()
+        token.check()
 
     def run() -> None:
         try:
-            grade(job, leash, heard)
+            grade(job, cancellable, heard)
         except BaseException as end:
             ended.append(end)
 
     thread = threading.Thread(target=run)
     thread.start()
     assert asked.wait(PATIENCE_S)
-    consent.withdraw()
+    token.withdraw()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert [type(end) for end in ended] == [Cancelled]
@@ -142,10 +142,10 @@ def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_end
             reaped.set()
             return 0
 
-    consent = CancelToken()
-    threading.Timer(0.1, consent.withdraw).start()
+    token = CancelToken()
+    threading.Timer(0.1, token.withdraw).start()
     with pytest.raises(Cancelled):
-        CancellableServer(Loading(), consent).spawn("/scratch", 7, {})  # type: ignore[arg-type]
+        CancellableServer(Loading(), token).spawn("/scratch", 7, {})  # type: ignore[arg-type]
     assert not reaped.is_set()
     loaded.set()
     assert reaped.wait(PATIENCE_S)
@@ -155,13 +155,13 @@ def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_end
 
 
 def test_the_server_serves_the_next_grading_as_if_nothing_had_been(server: ForkServer, ex_15: Entry) -> None:
-    consent = CancelToken()
-    leash = CancellableServer(server, consent)
-    consent.withdraw()
+    token = CancelToken()
+    cancellable = CancellableServer(server, token)
+    token.withdraw()
     plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     job = Job(ex_15, "/learner/ex_15.py", "def vector_add(x, y): ...\n", plan, "grade ex_15", "", compiled=False)
     with pytest.raises(Cancelled):
-        grade(job, leash)
+        grade(job, cancellable)
     with pytest.raises(Cancelled):
-        leash.beside("compile")
+        cancellable.beside("compile")
     assert grade(job, CancellableServer(server, CancelToken())).checks[0].status == "fail"

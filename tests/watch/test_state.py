@@ -11,7 +11,7 @@ from grader.record import Counterexample, Record
 from grader.watch.state import (
     Begun,
     Broke,
-    CallOff,
+    Cancel,
     Do,
     Event,
     Grade,
@@ -103,7 +103,7 @@ def test_results_come_one_by_one_and_the_record_ends_the_run() -> None:
 
 def test_a_file_that_is_gone_calls_off_the_run_and_is_waited_for() -> None:
     state, actions = step(after(Saved("a")), Unreadable("there is no file"))
-    assert actions == (CallOff(),)
+    assert actions == (Cancel(),)
     assert (state.phase, state.trouble) == ("waiting", "there is no file")
     assert after(Saved("b"), start=state).trouble == ""
 
@@ -117,7 +117,7 @@ def test_while_something_runs_keys_do_nothing_now_or_later() -> None:
 
 def test_q_leaves_and_ends_what_runs() -> None:
     for state in (State(SUBJECT), after(Saved("a")), failing()):
-        assert step(state, Pressed("q"))[1] == (CallOff(), Do("quit"))
+        assert step(state, Pressed("q"))[1] == (Cancel(), Do("quit"))
 
 
 def test_hints_come_one_level_at_a_time_for_the_part_that_fails_first() -> None:

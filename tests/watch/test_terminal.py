@@ -102,7 +102,7 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
     assert "Checking" in terminal.until("quit")
     terminal.until("run again")
     assert not terminal.is_cooked()
-    # Saved while a kernel that never ends is being judged: that run is called off, and its keys are not kept.
+    # A save while an endless kernel is judged cancels that run. Keys pressed meanwhile are ignored.
     mine.write_text(mine.read_text() + HANGING)
     terminal.until("Checking")
     terminal.press("hlx")
