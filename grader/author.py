@@ -23,12 +23,12 @@ from grader.diagnosis.kinds import known_kinds
 from grader.errors import SpecError
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Regret, SpeedBand, check_id
+from grader.exercise.model import Regret, check_id
 from grader.exercise.plan import Plan, PlannedCheck, draw
 from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
-from grader.judge.regret import counted, mean_regret
+from grader.judge.rules.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
@@ -234,7 +234,7 @@ def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
 def _is_speed(entry: Entry, part: str, check: str) -> bool:
     found = entry.exercise.part(part)
     rules = {one.name: one.rule for one in found.checks} if found else {}
-    return isinstance(rules.get(check), SpeedBand)
+    return check in rules and rules[check].is_timed
 
 
 def _keep(
@@ -327,7 +327,7 @@ _LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, tor
 def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
     """For every correctness check: does some answer that computes nothing, or too coarsely, pass all of its cases?"""
     for planned in plan.checks:
-        if isinstance(planned.check.rule, Agrees):
+        if planned.check.rule.judges_values:
             passing = _passing_models(planned, truth)
             outcome = f"passed by {', '.join(sorted(passing))}" if passing else "no trivial answer passes"
             yield GateLine(check_id(planned.part, planned.check), not passing, outcome)
@@ -375,7 +375,7 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
     """For every part: does a seed give the same bits again? The judge and the submission's process each build them."""
     recipes: dict[str, list[Recipe]] = {}
     for planned in plan.checks:
-        if isinstance(planned.check.rule, Agrees):
+        if planned.check.rule.judges_values:
             part = planned.part.name
             recipes.setdefault(part, []).extend(Recipe(part, dict(one.case), one.seed) for one in planned.cases)
     for part, several in recipes.items():

@@ -22,7 +22,7 @@ from benchmarks.accuracy.results import Journal, Kind, Result, key_of
 from grader.author import claim_of, parts_in
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Part, SpeedBand, check_id
+from grader.exercise.model import Part, check_id
 from grader.exercise.plan import Plan, case_seed, default_seed, draw
 from grader.grading import Job, grade
 from grader.judge.bench import Bench
@@ -97,7 +97,7 @@ def _planted(entry: Entry, *, gpu: bool) -> dict[Path, frozenset[str]]:
     judged = {
         check_id(part, check): frozenset({part.name})
         for part, check in entry.exercise.checks()
-        if not isinstance(check.rule, SpeedBand) and _is_judged_here(part, gpu=gpu)
+        if not check.rule.is_timed and _is_judged_here(part, gpu=gpu)
     }
     claimed = {path: claim_of(path).check for path in entry.wrong}
     return {path: judged[check] for path, check in claimed.items() if check in judged}
@@ -264,7 +264,7 @@ def _shapes(plan: Plan) -> list[tuple[Part, Case]]:
     """Of every part whose outputs have a truth, the first canonical case of its first check, of normal values."""
     found: dict[str, tuple[Part, Case]] = {}
     for planned in plan.checks:
-        if isinstance(planned.check.rule, Agrees) and planned.cases and planned.part.name not in found:
+        if planned.check.rule.judges_values and planned.cases and planned.part.name not in found:
             case = planned.cases[0].case
             plain = case.changed(values="normal") if "values" in case else case
             found[planned.part.name] = (planned.part, plain)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
-from grader.exercise.model import Agrees, Compiles, Fresh, Part, UsesKernels, WorkModel, check_id
+from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.grading.compilation import Compilation
 from grader.grading.fitness import unfit_here
@@ -74,7 +74,7 @@ class Answers:
         salt = hashlib.sha256(self._job.source.encode()).hexdigest()
         most_s = self._job.entry.exercise.limits.part_s
         # Technique last: it sums up what was seen in every other check of the part.
-        ordered = sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels))
+        ordered = sorted(planned, key=lambda one: one.check.rule.order)
         with Ahead(self._truth) as ahead:
             bench = Bench(
                 *(self._pair, self._truth, part, self._job.path, self._device(), salt, ahead),
@@ -85,8 +85,8 @@ class Answers:
             for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
-                elif isinstance(check.check.rule, Compiles):
-                    yield self._compilation.check(check, check.check.rule)
+                elif check.check.rule.targets:
+                    yield self._compilation.check(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
@@ -118,7 +118,7 @@ class Answers:
 
     def unfit(self, part: Part) -> str:
         """The first check on answers and technique that did not pass; empty where all did."""
-        needed = [check for check in part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
+        needed = [check for check in part.checks if check.rule.gates_speed]
         names = [check_id(part, check) for check in needed]
         return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
 
@@ -150,7 +150,7 @@ class Answers:
         return self._load_failure
 
     def _judged(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        counted = isinstance(planned.check.rule, WorkModel) and self._counting is not self._pair
+        counted = planned.check.rule.counts_bytes and self._counting is not self._pair
         return self._counted(bench, planned) if counted else self._check(bench, planned)
 
     def _check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:

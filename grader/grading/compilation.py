@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
-from grader.exercise.model import Compiles, UsesKernels
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
 from grader.judge.compiler import Compiling
-from grader.judge.compiles import compiles, compiles_nowhere
+from grader.judge.rules import decide_compiled
+from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
 
 # A check that asks what kernels compile to waits for it so long.
@@ -33,18 +33,18 @@ class Compilation:
     def is_asked(self) -> bool:
         """Whether a check, here, asks what kernels compile to."""
         return any(
-            isinstance(planned.check.rule, Compiles) and not unfit_here(planned, on_gpu=self._on_gpu)
+            planned.check.rule.targets and not unfit_here(planned, on_gpu=self._on_gpu)
             for planned in self._planned.values()
         )
 
-    def check(self, planned: PlannedCheck, rule: Compiles) -> CheckResult:
+    def check(self, planned: PlannedCheck) -> CheckResult:
         """Judge a check of what the part's kernels compile to."""
         started = monotonic()
         try:
             outcomes = [
-                self._compiling.outcome(planned.part.name, capability, _PATIENCE_S) for capability in rule.capabilities
+                self._compiling.outcome(planned.part.name, target, _PATIENCE_S) for target in planned.check.rule.targets
             ]
-            ruling = compiles(outcomes, rule)
+            ruling = decide_compiled(outcomes, planned)
             if ruling.failure:
                 self._diagnosis.hear(planned, ruling.failure)
             status: Status = "inconclusive" if ruling.undecided else "pass"
@@ -55,7 +55,7 @@ class Compilation:
 
     def holds(self, result: CheckResult) -> bool:
         """Whether a result waits for the compiler, and is kept until then: the interpreter runs what no GPU would."""
-        technique = isinstance(self._planned[result.id].check.rule, UsesKernels) and result.status == "pass"
+        technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._wanted and not self._on_gpu:
             self._held.append(result)
         return held

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from grader import machine
-from grader.exercise.model import Compiles
 from grader.exercise.plan import PlannedCheck
 
 
@@ -13,6 +12,6 @@ def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
         return lacks
     if planned.unfit:
         return planned.unfit
-    if planned.part.on == "gpu" and not isinstance(planned.check.rule, Compiles) and not on_gpu:
+    if planned.part.on == "gpu" and not planned.check.rule.targets and not on_gpu:
         return "this part runs on a GPU only, and none is used here"
     return ""

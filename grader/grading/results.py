@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from grader.exercise.model import SpeedBand
 from grader.exercise.plan import PlannedCheck
 from grader.judge.failures import NO_CAUSE, Failure
 from grader.judge.ruling import Ruling
@@ -44,13 +43,10 @@ def result_of(
 
 def unjudged(planned: PlannedCheck, *, on_gpu: bool) -> CheckResult:
     """A check that runs no cases of its own: what this version cannot judge yet, said in words."""
-    match planned.check.rule:
-        case SpeedBand() if not on_gpu:
-            reason = "speed is judged on a GPU only, and none is used here"
-        case SpeedBand():
-            reason = "nothing is timed in this run"
-        case _:
-            reason = "no case of this check can run on this machine"
+    reason = "no case of this check can run on this machine"
+    if planned.check.rule.is_timed:
+        untimed = "nothing is timed in this run"
+        reason = untimed if on_gpu else "speed is judged on a GPU only, and none is used here"
     return result_of(planned, None, status="skipped_environment", reason=reason)
 
 

@@ -12,7 +12,7 @@ from time import monotonic
 
 from grader import machine
 from grader.exercise.cases import Case
-from grader.exercise.model import Part, SpeedBand
+from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.job import Job
@@ -44,7 +44,7 @@ class SpeedResult:
 
     def is_timed(self, planned: PlannedCheck) -> bool:
         """Tell whether a check, here, is one on speed."""
-        return isinstance(planned.check.rule, SpeedBand) and self._stadium.anchor is not None and not planned.unfit
+        return planned.check.rule.is_timed and self._stadium.anchor is not None and not planned.unfit
 
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""
@@ -88,8 +88,8 @@ class SpeedResult:
         self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.CudaDevice | None
     ) -> CheckResult:
         """The check's result; for a check on speed, of a part with right answers, with what the roofline predicts."""
-        result, band = found[planned.id], planned.check.rule
-        if not isinstance(band, SpeedBand) or self._answers.unfit(planned.part):
+        result, band = found[planned.id], planned.check.rule.band
+        if band is None or self._answers.unfit(planned.part):
             return result
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
         if result.speed is not None:
@@ -109,8 +109,8 @@ class SpeedResult:
 
     def _traced(self, planned: PlannedCheck) -> dict[Case, Traced]:
         """Have the part's calls recorded at every size."""
-        band, part = planned.check.rule, planned.part
-        assert isinstance(band, SpeedBand)
+        band, part = planned.check.rule.band, planned.part
+        assert band is not None
         gauged = self._gauged()
         with spent("record what is timed"):
             return {
@@ -126,8 +126,8 @@ class SpeedResult:
     def _timed(self, planned: PlannedCheck, traced: dict[Case, Traced], replayer: Session) -> CheckResult:
         """Judge one check on speed."""
         started = monotonic()
-        band, anchor, lock = planned.check.rule, self._stadium.anchor, self._stadium.lock
-        assert isinstance(band, SpeedBand)
+        band, anchor, lock = planned.check.rule.band, self._stadium.anchor, self._stadium.lock
+        assert band is not None
         assert anchor is not None
         assert lock is not None
         try:

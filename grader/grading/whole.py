@@ -18,7 +18,7 @@ from grader import __version__, machine
 from grader.compile.cache import place_for
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Part, Rule, SpeedBand, WorkModel
+from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.compilation import Compilation
@@ -185,18 +185,13 @@ def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
 
 
 def _has_speed(plan: Plan) -> bool:
-    return any(isinstance(planned.check.rule, SpeedBand) for planned in plan.checks)
-
-
-def _is_interpreted(rule: Rule) -> bool:
-    """Whether a rule asks for the interpreter even where there is a GPU."""
-    return isinstance(rule, WorkModel) or (isinstance(rule, Agrees) and rule.every_configuration)
+    return any(planned.check.rule.is_timed for planned in plan.checks)
 
 
 @contextmanager
 def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
     """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
-    counted = any(_is_interpreted(planned.check.rule) for planned in job.plan.checks)
+    counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
         yield pair
         return

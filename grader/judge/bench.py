@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -51,8 +51,6 @@ _TELLING = 4
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
-
-# What Triton's autotuner goes on after.
 
 # What came of recording a call; None: its part is not recorded.
 _Said = RecordedAnswer | Raised | Unanswered | None
@@ -93,6 +91,18 @@ class CallRequest:
     def is_plain(self) -> bool:
         """Whether nothing of it depends on another call."""
         return self.patch_seed is None and self.storage == "new" and not self.carries
+
+
+class _Configuration(NamedTuple):
+    """One configuration of a part's autotuned kernels that was tried.
+
+    total: how many there are. was_right: whether the answer was; the same one may be right for another case.
+    """
+
+    part: str
+    total: int
+    place: int
+    was_right: bool
 
 
 @dataclass(frozen=True)
@@ -249,12 +259,8 @@ class Bench:
     _before_s: float = field(init=False)
     # Of each part, whether tensors of whole numbers are among its arguments.
     _whole: dict[str, bool] = field(init=False, default_factory=dict)
-    # Of each part, by the number of configurations, those that the GPU refuses and that were wrong.
-    _refused: dict[tuple[str, int], dict[int, str]] = field(init=False, default_factory=dict)
-    # Of the same, those that are wrong and that it does not refuse.
-    _taken: set[tuple[str, int, int]] = field(init=False, default_factory=set)
-    # Of configurations that are right, by part, number of configurations and place, whether the GPU takes them.
-    _fitting: dict[tuple[str, int, int], bool] = field(init=False, default_factory=dict)
+    # Why the GPU refuses a configuration ('': it takes it).
+    _refusals: dict[_Configuration, str] = field(init=False, default_factory=dict)
     # Why the latest call was given up that has too many programs for the interpreter.
     _too_slow: str = field(init=False, default="")
 
@@ -471,7 +477,11 @@ class Bench:
 
     def refused(self, part: str, count: int) -> Mapping[int, str]:
         """Return which of so many configurations are passed over although they can be interpreted, and why."""
-        return self._refused.get((part, count), {})
+        return {
+            one.place: why
+            for one, why in self._refusals.items()
+            if why and not one.was_right and (one.part, one.total) == (part, count)
+        }
 
     def _configurations(self, request: CallRequest, told: RecordedAnswer) -> tuple[int, ...]:
         """Return which configurations a call tries; none: all."""
@@ -484,25 +494,20 @@ class Bench:
         """Say why an autotuner passes over a configuration that was wrong; an empty text where it does not."""
         if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
             return outcome.message.partition("\n")[0][:200] or outcome.kind
-        part, count = told.call.recipe.part, told.configurations
-        known = self.refused(part, count).get(place, "")
-        if known or (part, count, place) in self._taken or not isinstance(outcome, Finished | Raised):
-            return known
-        if why := self.refusal(told, place):
-            self._refused.setdefault((part, count), {})[place] = why
-        else:
-            self._taken.add((part, count, place))
-        return why
+        key = _Configuration(told.call.recipe.part, told.configurations, place, was_right=False)
+        if key not in self._refusals and isinstance(outcome, Finished | Raised):
+            self._refusals[key] = self.refusal(told, place)
+        return self._refusals.get(key, "")
 
     def fits(self, trial: Trial) -> bool:
         """Whether the GPU takes the configuration of a call that went well in the interpreter."""
         told, place = trial.told, trial.configuration
         if told is None or place < 0:
             return True
-        key = told.call.recipe.part, told.configurations, place
-        if key not in self._fitting:
-            self._fitting[key] = not self.refusal(told, place)
-        return self._fitting[key]
+        key = _Configuration(told.call.recipe.part, told.configurations, place, was_right=True)
+        if key not in self._refusals:
+            self._refusals[key] = self.refusal(told, place)
+        return not self._refusals[key]
 
     def _passing_over(
         self, told: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
@@ -512,8 +517,10 @@ class Bench:
         untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
-        if isinstance(outcome, Finished) and (part, count, outcome.answer.configuration) in self._taken:
-            return outcome
+        if isinstance(outcome, Finished):
+            taken = _Configuration(part, count, outcome.answer.configuration, was_right=False)
+            if self._refusals.get(taken) == "":
+                return outcome
         tried, refused = outcome, 0
         for place in range(count):
             if place in self.refused(part, count):
@@ -524,7 +531,8 @@ class Bench:
                 return tried if refused else outcome
             refused += 1
         # All of them: then it is the first one's failure.
-        self._refused.pop((part, count), None)
+        for place in self.refused(part, count):
+            del self._refusals[_Configuration(part, count, place, was_right=False)]
         return outcome
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:

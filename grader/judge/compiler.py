@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -14,7 +15,7 @@ from grader.compile.findings import MOST_KERNELS, described
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, Architecture, compiled_for, named, why_unknown
-from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
+from grader.exercise.model import Limits, Part
 from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
 from grader.record import CompiledKernel, clean
 from grader.sandbox.cancellation import Cancelled
@@ -33,14 +34,13 @@ LATE = "not compiled in time"
 
 def case_for(part: Part) -> Case | None:
     """The case whose launch is compiled: the largest that is timed and of moderate size, else one that is judged."""
-    for check in part.checks:
-        if isinstance(check.rule, SpeedBand):
-            sizes = {case: evaluate(check.rule.bytes, case) for case in check.rule.suite.named}
-            moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
-            if moderate:
-                return max(moderate, key=lambda case: sizes[case])
-    judged = [case for check in part.checks if isinstance(check.rule, Agrees) for case in check.rule.cases.named[-1:]]
-    return judged[0] if judged else None
+    for band in part.bands:
+        sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
+        moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
+        if moderate:
+            return max(moderate, key=sizes.__getitem__)
+    judged = (check.cases.named[-1:] for check in part.checks if check.rule.judges_values and check.cases)
+    return next(chain.from_iterable(judged), None)
 
 
 class Compiling:
@@ -69,8 +69,7 @@ class Compiling:
         self._limit_s = limit_s
         self._shelf = shelf
         self._capability = capability
-        rules = [check.rule for part in parts for check in part.checks]
-        asked = [one for rule in rules if isinstance(rule, Compiles) for one in rule.capabilities]
+        asked = [target for part in parts for check in part.checks for target in check.rule.targets]
         self.targets = compiled_for(capability, asked)
         self.sent = False
         self._outcomes: dict[tuple[str, str], CompileOutcome] = {}

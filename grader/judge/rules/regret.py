@@ -38,7 +38,7 @@ class ChoiceCost:
     things: tuple[object, ...] = ()
 
 
-def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
     """Ask for a choice in every case; the geometric mean of the costs over the least ones decides.
 
     Where nothing was measured, the answer must only be one of the choices; and so must that to the same case with other
@@ -57,7 +57,7 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
     if not choices:
         return Ruling(None)
     mean = mean_regret([choice.ratio for choice in choices])
-    share = band.share(mean)
+    share = rule.share(mean)
     worst = sorted(choices, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
     evidence = {f"choice for {choice.one.case.words()}": _told(choice) for choice in worst}
     metrics: dict[str, Number] = {
@@ -66,7 +66,7 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
         "best": sum(one.ratio == 1 for one in choices),
     }
     selection = _selection(choices, bench.truth.measured_in)
-    failure = replace(_too_dear(mean, band, worst), clues=tuple(clues_of(choices))) if share == 0 else None
+    failure = replace(_too_dear(mean, rule, worst), clues=tuple(clues_of(choices))) if share == 0 else None
     return Ruling(failure, worst[0].one, evidence=evidence, metrics=metrics, share=share, selection=selection)
 
 
@@ -174,17 +174,17 @@ def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
     )
 
 
-def _too_dear(mean: float, band: Regret, worst: Sequence[ChoiceCost]) -> Failure:
+def _too_dear(mean: float, rule: Regret, worst: Sequence[ChoiceCost]) -> Failure:
     told = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
     return Failure(
         "fail",
         Cause(
             "regret",
             "The choices cost too much",
-            f"On average they cost {mean:.0%} more than the best; points begin below {band.none:.0%}, and all are "
-            f"earned at {band.full:.0%}. The worst: {told}.",
+            f"On average they cost {mean:.0%} more than the best; points begin below {rule.none:.0%}, and all are "
+            f"earned at {rule.full:.0%}. The worst: {told}.",
             "What does the case that is shown here have that your rule does not look at?",
-            f"below {band.none:.0%}",
+            f"below {rule.none:.0%}",
             f"{mean:.0%}",
         ),
     )

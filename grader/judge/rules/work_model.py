@@ -50,7 +50,7 @@ class Weighed:
     failure: Failure | None = None
 
 
-def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
+def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
     """Count what a call of every case uses; the worst share of the points counts.
 
     Where the model says so, calls of other checks that lie in its space are meant as well: those that moved so much

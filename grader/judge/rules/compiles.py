@@ -22,7 +22,7 @@ _OTHER_CODE = (
 )
 
 
-def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
+def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
     """Every kernel compiles for every target, fits there, and keeps its registers."""
     metrics: dict[str, Number] = {}
     for outcome in outcomes:

@@ -24,7 +24,7 @@ class _End(NamedTuple):
     part: Part
 
 
-def stateful(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
     """Every call of every step agrees with the oracle; where another part is not there yet, nothing is decided."""
     loaded = bench.pair.session.load()
     there = loaded.functions if isinstance(loaded, Loaded) else [part.name for part in rule.before]
