@@ -53,8 +53,10 @@ class GateLine:
 
 @dataclass(frozen=True)
 class Margin:
-    """How much room a part's tolerance leaves: the worst honest error and the cheapest caught one, both in units of
-    the allowed error, and the files that they come from.
+    """The room that a part's tolerance leaves, in units of the allowed error.
+
+    worst_honest: the largest error of an honest file. cheapest_cheat: the smallest error of a caught mistake. With the
+    files.
     """
 
     part: str
@@ -66,22 +68,23 @@ class Margin:
 
 @dataclass
 class Gate:
-    """What the gate found."""
+    """The findings and margins of one run of the gate."""
 
     findings: list[GateLine] = field(default_factory=list)
     margins: list[Margin] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
-        """Whether everything that could be judged here came out as it must."""
+        """Nothing that could be judged here came out wrong."""
         return all(finding.holds is not False for finding in self.findings)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a planted mistake says of itself: in the first line of its docstring what it must get, and in the line that
-    begins with "Cause: " what is behind that, one kind of cause or, for what has two names, "this or that". What it
-    gets is a status, or "partly": the check passes with some of its points, and nothing is said of a cause.
+    """The verdict that a planted mistake must get, as its docstring says.
+
+    The first line names check and status; a line "Cause: <kind>" names the cause, or "<kind> or <kind>" for a cause
+    with two names. The status "partly" means a pass with some of the points; it has no cause.
     """
 
     check: str
@@ -91,7 +94,7 @@ class Claim:
 
 
 def claim_of(path: Path) -> Claim:
-    """The claim of a file in wrong/. Raises SpecError."""
+    """Return the claim of a file in wrong/. Raises SpecError."""
     first, _, rest = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
@@ -103,7 +106,7 @@ def claim_of(path: Path) -> Claim:
 
 
 def parts_in(path: Path, entry: Entry) -> frozenset[str]:
-    """The parts of the exercise that a file defines."""
+    """Return the parts of the exercise that a file defines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return frozenset(part.name for part in entry.exercise.parts if part.name in defined)
@@ -111,8 +114,9 @@ def parts_in(path: Path, entry: Entry) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A file that the gate grades. parts: those that are judged (None: all); claim: that of a planted mistake; alone:
-    the one check that is judged, empty for all.
+    """A file for the gate to grade.
+
+    parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all.
     """
 
     path: Path
@@ -218,7 +222,7 @@ def run_gate(
 
 
 def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
-    """What a record says of its file."""
+    """Yield the findings about a file from its record."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)
         if unlabelled := label_fault(trial.claim, entry):
@@ -255,7 +259,7 @@ def _stub(record: Record) -> GateLine:
 
 
 def honest_finding(path: Path, parts: frozenset[str], record: Record) -> GateLine:
-    """Find whether a right file passes all that this machine can judge; None where it can judge nothing."""
+    """Return whether a right file passes all checks judged here; None where none is judged."""
     judged = [result for result in record.checks if result.status not in UNJUDGED or result.status == "grader_error"]
     failed = [result for result in judged if result.status != "pass" or result.points < result.max_points]
     lacking = next((result.reason for result in record.checks if result.status == "skipped_environment"), "")
@@ -266,7 +270,7 @@ def honest_finding(path: Path, parts: frozenset[str], record: Record) -> GateLin
 
 
 def _compiles(record: Record) -> GateLine:
-    """Whether every kernel of the solution compiles for some GPU; not judged where there was no time for it."""
+    """Find whether every kernel of the solution compiles for some GPU; not judged if time ran out."""
     kernels = [kernel for part in record.parts for kernel in part.kernels]
     good = {kernel.kernel for kernel in kernels if kernel.occupancy is not None}
     bad = {kernel.kernel for kernel in kernels} - good
@@ -297,7 +301,7 @@ def _passes(claim: Claim, record: Record) -> bool:
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:
-    """What is wrong with a mistake's label; empty where nothing is."""
+    """Return what is wrong with a mistake's label; "" where nothing is."""
     if claim.status == "partly":
         return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
@@ -325,7 +329,7 @@ _LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, tor
 
 
 def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """For every correctness check: does some answer that computes nothing, or too coarsely, pass all of its cases?"""
+    """Yield for every check on values whether an answer without computation, or too coarse, passes all cases."""
     for planned in plan.checks:
         if planned.check.rule.judges_values:
             passing = _passing_models(planned, truth)
@@ -351,7 +355,7 @@ def _all_agree(outputs: Sequence[Tensor], expected: Sequence[Expected]) -> bool:
 def _models(
     expected: Sequence[Expected], inputs: Sequence[object], names: Sequence[str]
 ) -> dict[str, tuple[Tensor, ...]]:
-    """Outputs that nobody had to compute, by name."""
+    """Return outputs that need no computation, by name."""
     models = {
         "zeros": tuple(torch.zeros(one.value.shape, dtype=one.dtype) for one in expected),
         "ones": tuple(torch.ones(one.value.shape, dtype=one.dtype) for one in expected),
@@ -372,7 +376,10 @@ def _models(
 
 
 def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """For every part: does a seed give the same bits again? The judge and the submission's process each build them."""
+    """Yield for every part whether a seed gives the same bits again.
+
+    The judge and the submission's process each build the inputs.
+    """
     recipes: dict[str, list[Recipe]] = {}
     for planned in plan.checks:
         if planned.check.rule.judges_values:
@@ -385,7 +392,7 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
 
 def _repeats(recipe: Recipe, truth: Truth) -> bool:
-    """Whether one thread builds the bits that several do: sums, and writes to one place, may depend on how many."""
+    """Return whether one thread builds the same bits as several: sums may depend on the number of threads."""
     usual = torch.get_num_threads()
     try:
         torch.set_num_threads(max(usual, 2))
@@ -411,7 +418,7 @@ _MOST_FOR_NOTHING = 0.5
 
 
 def constant_choices(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """For every check on choices: what the best answer earns that is the same in every case."""
+    """Yield for every check on choices what the best constant choice earns."""
     for planned in plan.checks:
         rule = planned.check.rule
         if not isinstance(rule, Regret):
@@ -426,7 +433,7 @@ def constant_choices(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
 
 def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
-    """Of every thing that can be chosen in all cases that were measured, its cost over the least in each."""
+    """Return the ratios in each measured case, of every thing that can be chosen in all of them."""
     found: dict[str, list[float]] = {}
     part, measured = planned.part, 0
     for one in planned.cases:

@@ -27,7 +27,7 @@ from grader.exercise.plan import Plan, case_seed, default_seed, draw
 from grader.grading import Job, grade
 from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.protocol.messages import Loaded, Recipe
 from grader.record import UNJUDGED, CheckResult
@@ -245,14 +245,14 @@ def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
     with (
         Session(run.server, start, limits) as session,
         paired(run.server, start, limits, session) as pair,
-        Ahead(run.truth) as ahead,
+        OraclePrefetch(run.truth) as prefetch,
     ):
         loaded = session.load()
         if not isinstance(loaded, Loaded):
             return f"does not load: {loaded}"[:300]
         for part, case in shapes:
             device = session.ready.device if session.ready else "cpu"
-            bench = Bench(pair, run.truth, part, f"{entry.name}.py", device, "", ahead)
+            bench = Bench(pair, run.truth, part, f"{entry.name}.py", device, "", prefetch)
             for i in range(FIXED_INPUTS):
                 recipe = Recipe(part.name, dict(case), case_seed(plan.seed, f"fixed/{part.name}", i))
                 if not _is_close(bench, recipe):

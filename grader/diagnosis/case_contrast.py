@@ -1,6 +1,6 @@
-"""Which cases of a part fail and which pass, along every axis: what all failing cases have, and passing ones have not.
+"""Compare failing and passing cases of a part along every axis, and give clues.
 
-Pure: cases in, clues out.
+A property that all failing cases have and some passing ones lack points to a cause. Pure: it runs nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REFUTED = 0.25
 
 @dataclass(frozen=True)
 class Split:
-    """How well a property tells failing cases from passing ones: counts of each, with and without it."""
+    """Counts of failing and passing cases, with and without one property."""
 
     failing_with: int
     failing_without: int
@@ -44,7 +44,7 @@ class Split:
 
     @property
     def holds(self) -> bool:
-        """Whether every failing case has the property, and passing ones have been seen that have not."""
+        """Every failing case has the property, and some passing ones lack it."""
         return self.failing_with > 0 and self.failing_without == 0 and self.passing_without > 0
 
     @property
@@ -57,7 +57,7 @@ class Split:
         return precision * (0.5 + 0.5 * support)
 
     def sentence(self, says: str) -> str:
-        """The evidence in words."""
+        """Return the evidence in words."""
         without = self.passing_without
         passing = "one other passes" if without == 1 else f"{without} others pass"
         if self.failing_with == 1:
@@ -68,7 +68,7 @@ class Split:
 
 
 def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
-    """How a property divides the cases."""
+    """Count the failing and passing cases with and without a property."""
     counts = {(failed, having): 0 for failed in (True, False) for having in (True, False)}
     for one in tried:
         counts[one.failed, has(one.case)] += 1
@@ -76,7 +76,7 @@ def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
 
 
 def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> list[Clue]:
-    """What the division of the cases points to, by the exercise's own contrasts and by sizes that fill blocks."""
+    """Return clues by the exercise's own contrasts, and by sizes that fill blocks."""
     found = []
     for kind, several in _by_kind(declared, space).items():
         best: tuple[float, Clue] | None = None
@@ -92,7 +92,7 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
 def _readings(
     tried: Sequence[TriedCase], several: Sequence[Contrast], space: Space
 ) -> Iterator[tuple[Split, str, float]]:
-    """How each contrast of a kind divides the cases; those of several axes also together."""
+    """Yield each contrast of a kind with its split of the cases; several axes also together."""
     for one in several:
         yield split(tried, _having(one, space)), one.says, one.weight
         if not one.values:
@@ -117,8 +117,9 @@ def _by_kind(declared: Sequence[Contrast], space: Space) -> dict[str, list[Contr
 
 
 def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> dict[str, float]:
-    """By what factor each kind is less likely than its clues say: cases fail that it leaves alone, or pass that it
-    could not.
+    """Return a factor below 1 for each kind that the cases speak against.
+
+    Cases fail that the kind does not affect, or pass that it would fail.
     """
     failing = [one.case for one in tried if one.failed]
     factors: dict[str, float] = {}
@@ -153,7 +154,7 @@ def _sizes(space: Space) -> list[str]:
 
 
 def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
-    """Whether only such cases fail as have a size that no block divides."""
+    """Yield clues where only cases fail that have a size no block divides."""
     best: tuple[float, int, str, Split] | None = None
     sizes = _sizes(space)
     for axes in [*((name,) for name in sizes), tuple(sizes)]:

@@ -1,6 +1,7 @@
-"""What is behind a failure: keeps what every failure points to, and says it when all that was seen of a part is known.
+"""Explain failures: collect clues during a grading, and rank them when all results of a part are known.
 
-A card explains a failure: nothing that goes wrong here is the learner's.
+Takes failures and tried cases, and gives causes with suspects. It changes no status and no points, and errors in it
+cost the learner nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PROBE_S = 0.5
 
 
 class Diagnosis:
-    """Of one grading."""
+    """The clues of one grading."""
 
     def __init__(self, exercise: Exercise, truth: Truth) -> None:
         self._exercise = exercise
@@ -61,7 +62,7 @@ class Diagnosis:
         return shown
 
     def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:
-        """The check's result with what may be behind its failure, by all that was seen of the part."""
+        """Return the result of the check with the suspects behind its failure, by all that was seen of the part."""
         if result.cause is None or result.status in NO_CAUSE:
             return result
         own = self._clues.get(result.id)
@@ -82,6 +83,6 @@ class Diagnosis:
         return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
 
     def _elsewhere(self, planned: PlannedCheck) -> list[list[Clue]]:
-        """What the failures of the part's other checks point to, in the order in which they were found."""
+        """Return the clues of the part's other failed checks, in the order of the failures."""
         siblings = {check_id(planned.part, check) for check in planned.part.checks} - {planned.id}
         return [clues for name, clues in self._clues.items() if name in siblings]

@@ -1,4 +1,7 @@
-"""Recognises usual mistakes: wrong values that are just what a mistake foreseen by the oracle leads to."""
+"""Recognise known mistakes: wrong values that are what a mistake described by the oracle gives.
+
+Takes a wrong call, gives mistakes and clues; runs the oracle only.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import torch
 from grader.exercise.model import Part
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import WrongCall
-from grader.judge.truth import Expected, Foreseen, Truth
+from grader.judge.truth import Expected, KnownMistake, Truth
 
 # So many of the elements must be what the mistake gives; the others may be wrong for a reason of their own.
 _SHARE = 0.95
@@ -27,12 +30,12 @@ _AS_SPREAD = 0.2
 _MOST = 3
 
 
-def foreseen_in(truth: Truth, part: Part, seen: WrongCall) -> list[Foreseen]:
-    """The foreseen mistakes whose values a call returned where its answer is wrong: a few, each of another kind."""
+def mistakes_in(truth: Truth, part: Part, seen: WrongCall) -> list[KnownMistake]:
+    """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned."""
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if bool(wrong.any()):
-            found: dict[str, Foreseen] = {}
-            for one in truth.foreseen(part, seen.recipe):
+            found: dict[str, KnownMistake] = {}
+            for one in truth.known_mistakes(part, seen.recipe):
                 if one.kind not in found and _explains(one.outputs[i], got, wrong, output):
                     found[one.kind] = one
                 if len(found) == _MOST:
@@ -42,9 +45,10 @@ def foreseen_in(truth: Truth, part: Part, seen: WrongCall) -> list[Foreseen]:
 
 
 def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
-    """Whether the answer is the mistake's, but for rounding: where it is wrong, and nearly everywhere else as well.
+    """Return whether the answer is that of the mistake, except for rounding.
 
-    A wrong element must also lie nearer to the mistake than to the truth: small errors are near to either.
+    It must agree where the answer is wrong, and nearly everywhere else. A wrong element must also lie nearer to the
+    mistake than to the truth: small errors are near to both.
     """
     wide, truth = got.double(), output.value
     size = value.nan_to_num(0.0, 0.0, 0.0).abs()
@@ -61,7 +65,7 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
 
 
 def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
-    """Kinds of too low a precision whose errors look like those of a call: alike element by element, or as large."""
+    """Return kinds of too low a precision whose errors resemble those of a call."""
     found: dict[str, Clue] = {}
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if not bool(wrong.any()):
@@ -74,24 +78,24 @@ def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
     return list(found.values())
 
 
-def _alike(kind: str, error: torch.Tensor, foreseen: torch.Tensor) -> Clue | None:
-    """How alike the errors of an answer and of a foreseen rounding are."""
+def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
+    """Return a clue where the errors of an answer resemble those of a known rounding; or None."""
     finite = error.isfinite()
-    if not torch.equal(finite, foreseen.isfinite()):
+    if not torch.equal(finite, known.isfinite()):
         return None
     if not bool(finite.all()):
         return Clue(kind, 0.85, "Just those elements overflow that this makes overflow.")
-    size, expected = float(error.norm()), float(foreseen.norm())
+    size, expected = float(error.norm()), float(known.norm())
     ratio = size / expected if expected else 0.0
     if not _NO_OTHER < ratio < 1 / _NO_OTHER:
         return None
     # Rounding the same values in another order may well turn the errors' sign.
-    alike = abs(float((error * foreseen).sum())) / (size * expected)
+    alike = abs(float((error * known).sum())) / (size * expected)
     if alike > max(_ALIKE, _BY_CHANCE / error.numel() ** 0.5):
         if alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
             return sure(kind, "The errors are, element by element, those that this leads to.")
         return Clue(kind, 0.8, "The errors go the same way as those that this leads to.")
-    as_large = _AS_LARGE < ratio < 1 / _AS_LARGE and _spread(error) > _AS_SPREAD * _spread(foreseen)
+    as_large = _AS_LARGE < ratio < 1 / _AS_LARGE and _spread(error) > _AS_SPREAD * _spread(known)
     return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if as_large else None
 
 
@@ -101,9 +105,10 @@ def _spread(error: torch.Tensor) -> float:
     return float(square.sum() ** 2 / (error.numel() * square.square().sum()))
 
 
-def foreseen_clues(likely: Sequence[Foreseen], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
-    """What mistakes that lead to just these values point to. Zeros, NaN without a number, and memory to be changed in
-    which nothing changed (`untouched`), may be anything's.
+def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
+    """Yield clues to mistakes that give these values.
+
+    Zeros, NaN without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
     got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
     values = got[wrong]
@@ -116,4 +121,4 @@ def foreseen_clues(likely: Sequence[Foreseen], seen: WrongCall, *, untouched: bo
         weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
     for one in likely:
         text = f"The {what} are just what this leads to." if weight == 1 else f"The {what} could come from this."
-        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, foreseen=True)
+        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, by_known_mistake=True)

@@ -1,4 +1,4 @@
-"""What the wrong values of one call look like, and which kinds of causes that points to. Tensors in, clues out."""
+"""Find patterns in the wrong values of one call, and the kinds of causes they point to. Tensors in, clues out."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _POWERS = tuple(2**i for i in range(15, 0, -1))
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One output of a call: what it is, what it should be, where it is wrong; `before` is what the memory of an output
-    that is changed in place held before the call.
+    """One output of a call: got, expected, and where it is wrong.
+
+    before: contents before the call, of memory that is changed in place.
     """
 
     got: Tensor
@@ -49,10 +50,11 @@ def clues_of(
     watched: bool = False,
     filled: bool = False,
 ) -> list[Clue]:
-    """What the first wrong output points to. `inputs` are names and values, as they were before the call;
-    `multiplies`: whether a kernel may have multiplied matrices; `watched`: whether no access can have been outside a
-    tensor, as somebody looked; `filled`: whether as much was stored as all outputs take up. Their NaN was stored then:
-    it has the bits of fresh memory's where it went through an exp, or came from an input.
+    """Return clues by the first wrong output.
+
+    inputs: names and values before the call. multiplies: a kernel may have multiplied matrices. watched: every access
+    was checked, and none was outside a tensor. filled: as many bytes were stored as all outputs take up. NaN was then
+    stored, not left over: it has the bits of fresh memory if it came from an exp or an input.
     """
     answer = next((one for one in answers if bool(one.wrong.any())), None)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -73,7 +75,7 @@ def clues_of(
 
 
 def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
-    """The answer is something else that is known: zeros, an input, another output, itself turned or moved."""
+    """Yield clues where the answer is a known value: zeros, an input, another output, or itself moved."""
     got, wrong, name = answer.got, answer.wrong, answer.expected.name
     many = got.numel() >= _FEW
     if answer.before is None and not bool(got.any()):
@@ -205,7 +207,7 @@ def _bits(answer: Answer) -> tuple[Tensor, int, int, int] | None:
 
 
 def _unwritten(answer: Answer) -> Tensor:
-    """Which wrong elements look as if nothing was stored there: as before, or the NaN that memory starts as."""
+    """Mark wrong elements that look unstored: unchanged, or the NaN that fresh memory holds."""
     if answer.before is not None:
         return answer.wrong & _equal(answer.got, answer.before)
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
@@ -214,7 +216,7 @@ def _unwritten(answer: Answer) -> Tensor:
 
 
 def _from_around(answer: Answer) -> Tensor:
-    """Which wrong elements are a NaN that can only come from memory around an argument."""
+    """Mark wrong elements that are a NaN which only memory around an argument holds."""
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
     bits = _bits(answer)
     if bits is None or answer.got.dtype == torch.bfloat16:
@@ -224,8 +226,9 @@ def _from_around(answer: Answer) -> Tensor:
 
 
 def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[Clue]:
-    """NaN was read from beyond an argument: what that points to depends on how much of the result it reached. Where
-    nothing was loaded from there, it is what a masked lane of a load holds that has no `other`.
+    """Yield clues to NaN from beyond an argument, by how much of the result it reached.
+
+    watched: nothing was loaded from there; the NaN is what masked lanes of a load without `other` hold.
     """
     share = "Every element" if bool(around.all()) else f"{int(around.sum())} of {around.numel()} elements"
     if watched:
@@ -277,7 +280,7 @@ def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
 
 
 def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
-    """The end is missing, from index `first` on."""
+    """Yield clues to an end that is missing, from index `first` on."""
     block = next((power for power in _POWERS if first % power == 0), 1)
     if left == 1:
         yield Clue("last_left_out", 0.7, seen)
@@ -332,7 +335,7 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
 
 
 def _ratio(answer: Answer) -> Iterator[Clue]:
-    """A constant factor, where the values are large enough to show it."""
+    """Yield a clue to a constant factor, where values are large enough to show it."""
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
     telling = wrong & got.isfinite() & (value.abs() > 100 * answer.expected.allowed) & value.isfinite()
     if int(telling.sum()) < _FEW or float(telling.sum()) < 0.5 * float(wrong.sum()):
@@ -347,7 +350,10 @@ def _ratio(answer: Answer) -> Iterator[Clue]:
 
 
 def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
-    """Errors that are small beside the values around them, and have no structure; `exact`: of float32 inputs."""
+    """Yield clues to errors that are small beside the values around them, and have no structure.
+
+    exact: the inputs are float32 or whole numbers.
+    """
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
     if not bool(got[wrong].isfinite().all()) or not bool(value[wrong].isfinite().all()):
         return
@@ -380,7 +386,7 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
 
 
 def _has_place(wrong: Tensor) -> bool:
-    """Whether the wrong elements lie on far fewer lines of some axis than as many would that lie anywhere."""
+    """Return whether the wrong elements lie on far fewer lines of an axis than by chance."""
     count = int(wrong.sum())
     for axis, size in enumerate(wrong.shape):
         hit = int(wrong.movedim(axis, 0).reshape(size, -1).any(1).sum())
@@ -390,7 +396,7 @@ def _has_place(wrong: Tensor) -> bool:
 
 
 def _holds(dtype: torch.dtype, answer: Answer) -> bool:
-    """Whether a coarser dtype holds every value, which the right ones do not fit into."""
+    """Return whether a coarser dtype holds every value of the answer, but not the right values."""
     got, value = answer.got, answer.expected.value
     if torch.finfo(dtype).eps <= torch.finfo(got.dtype).eps or int(answer.wrong.sum()) < _FEW:
         return False
@@ -404,7 +410,7 @@ def _holds(dtype: torch.dtype, answer: Answer) -> bool:
 
 
 def _by_place(answer: Answer) -> Iterator[Clue]:
-    """Where the wrong elements lie, as far as that says something by itself."""
+    """Yield clues by the place of the wrong elements."""
     wrong, name = answer.wrong, answer.expected.name
     if wrong.dim() == 0 or bool(wrong.all()):
         return

@@ -21,7 +21,7 @@ from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure, missing_function, why_not_loaded
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
@@ -37,9 +37,10 @@ _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race"})
 
 
 class Answers:
-    """Of one grading. Bytes are counted in `counting`: on a GPU, a pair of the interpreter beside it.
+    """The checks of one grading that judge answers.
 
-    `lock` is that of the GPU, where there is one: what is judged here leaves it to others who do the same.
+    counting: the pair that counts bytes; on a GPU a second pair, in the interpreter. lock: of the GPU, if there is one,
+    held shared.
     """
 
     def __init__(
@@ -75,9 +76,9 @@ class Answers:
         most_s = self._job.entry.exercise.limits.part_s
         # Technique last: it sums up what was seen in every other check of the part.
         ordered = sorted(planned, key=lambda one: one.check.rule.order)
-        with Ahead(self._truth) as ahead:
+        with OraclePrefetch(self._truth) as prefetch:
             bench = Bench(
-                *(self._pair, self._truth, part, self._job.path, self._device(), salt, ahead),
+                *(self._pair, self._truth, part, self._job.path, self._device(), salt, prefetch),
                 most_s=most_s,
                 interpreter=None if self._counting is self._pair else self._counting,
                 refusal=self._refusal,
@@ -98,7 +99,7 @@ class Answers:
                     with self._lock.shared() if self._lock else nullcontext():
                         result = self._judged(bench, check)
                         # Whoever times next wants the cores to be quiet as well.
-                        ahead.turn_to(())
+                        prefetch.turn_to(())
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
@@ -110,14 +111,14 @@ class Answers:
             self._blocked[part.name] = blocked
 
     def blocked(self, part: Part) -> Failure | None:
-        """Why no check of the part could be judged, or None."""
+        """Return why no check of the part could be judged, or None."""
         return self._blocked.get(part.name)
 
     def _has_passed(self, part: Part) -> bool:
         return any(self._statuses.get(check_id(part, check)) == "pass" for check in part.checks)
 
     def unfit(self, part: Part) -> str:
-        """The first check on answers and technique that did not pass; empty where all did."""
+        """Return the first check that gates speed and did not pass; "" where all passed."""
         needed = [check for check in part.checks if check.rule.gates_speed]
         names = [check_id(part, check) for check in needed]
         return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
@@ -126,7 +127,7 @@ class Answers:
         return self._session.ready.device if self._session.ready else "cpu"
 
     def _begun(self, part: Part) -> Failure | None:
-        """Begin a part; why no check of it can be judged, or None."""
+        """Begin a part. Return why no check of it can be judged, or None."""
         try:
             # Ending a process that holds a GPU takes seconds; there the parts share one.
             if not self._session.runs_on_gpu:
@@ -171,7 +172,10 @@ class Answers:
             return result_of(planned, self._fault(fault), duration_s=monotonic() - started)
 
     def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""
+        """Judge a check that counts bytes, in a grading on a GPU.
+
+        Where the interpreter cannot run the call, the check is skipped.
+        """
         result = self._check(bench.interpreted(), planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
             return result

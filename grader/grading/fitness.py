@@ -1,4 +1,4 @@
-"""What this machine can judge."""
+"""Find out whether this machine can judge a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from grader.exercise.plan import PlannedCheck
 
 
 def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
-    """Why this machine cannot judge a check, and the command that would mend it; empty where it can."""
+    """Return why this machine cannot judge a check, with the command that would help; "" if it can."""
     if lacks := machine.why_not_judged(planned.part):
         return lacks
     if planned.unfit:

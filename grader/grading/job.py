@@ -1,4 +1,4 @@
-"""What one grading is asked for."""
+"""The request for one grading."""
 
 from __future__ import annotations
 

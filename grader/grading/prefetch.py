@@ -89,7 +89,7 @@ class _Prefetch:
                 self._waiting.put(told)
 
     def _is_needless(self) -> bool:
-        """Whether all that was looked at was compiled by an earlier grading."""
+        """Return whether an earlier grading compiled all kernels so far."""
         return self._joining.steps >= _ENOUGH and not self._joining.has_long
 
     def _compile(self, compiler: Session) -> None:

@@ -69,7 +69,7 @@ def _rank(space: Space, name: str, case: Case) -> int:
 
 
 def _passing_neighbour(space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, bool]) -> str:
-    """The nearest simpler case along each axis that passes, in words."""
+    """Return the nearest simpler case that passes along each axis, in words."""
     words = []
     for name, domain in space.axes.items():
         if case[name] == domain.simplest:

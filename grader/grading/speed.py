@@ -34,7 +34,7 @@ _Waiting = tuple[PlannedCheck, dict[Case, Traced]]
 
 
 class SpeedResult:
-    """Of one grading."""
+    """The checks on speed of one grading."""
 
     def __init__(self, job: Job, pair: Pair, stadium: TimingSetup, answers: Answers) -> None:
         self._job = job
@@ -43,7 +43,7 @@ class SpeedResult:
         self._answers = answers
 
     def is_timed(self, planned: PlannedCheck) -> bool:
-        """Tell whether a check, here, is one on speed."""
+        """Return whether a check is on speed and can be timed in this run."""
         return planned.check.rule.is_timed and self._stadium.anchor is not None and not planned.unfit
 
     def results(self) -> Iterator[CheckResult]:
@@ -87,7 +87,7 @@ class SpeedResult:
     def predicted(
         self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.CudaDevice | None
     ) -> CheckResult:
-        """The check's result; for a check on speed, of a part with right answers, with what the roofline predicts."""
+        """Return the result, with roofline predictions for a check on speed whose part has right answers."""
         result, band = found[planned.id], planned.check.rule.band
         if band is None or self._answers.unfit(planned.part):
             return result

@@ -85,7 +85,7 @@ def grade(
         paired(server, start, limits, session, shelf) as pair,
         _counting(job, server, start, pair) as counting,
         refusals(lambda: server.beside("compile"), start, limits) as refusal,
-        opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
+        opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as setup,
         Compiling(
             start,
             limits,
@@ -96,8 +96,8 @@ def grade(
     ):
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
-        answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis, refusal)
-        speed = SpeedResult(job, pair, stadium, answers)
+        answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, refusal)
+        speed = SpeedResult(job, pair, setup, answers)
 
         def send_compiler() -> None:
             compiling.send(lambda: server.beside("compile"))
@@ -190,7 +190,7 @@ def _has_speed(plan: Plan) -> bool:
 
 @contextmanager
 def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
-    """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
+    """Yield the pair that counts bytes, in the interpreter; on a GPU that is another process."""
     counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
         yield pair

@@ -1,6 +1,8 @@
-"""Where a part is put to the test: has calls recorded and replayed, examines them, and keeps the evidence of them.
+"""Have the calls of one part recorded and replayed, examine them, and collect evidence.
 
 request -> recorded on decoys -> seed -> replayed on the true inputs -> compared with the oracle
+
+Takes requests and gives trials. It decides no check: the rules do.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure, WrongCall, check_device, examine
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import unlike, whole_numbers
 from grader.protocol.configurations import Configurations, configurations_in
@@ -89,7 +91,7 @@ class CallRequest:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing of it depends on another call."""
+        """The call does not depend on another call."""
         return self.patch_seed is None and self.storage == "new" and not self.carries
 
 
@@ -135,13 +137,13 @@ class Trial:
 
     @property
     def configuration(self) -> int:
-        """Which configuration its first autotuner took, -1 without any."""
+        """Index of the configuration that the first autotuner took; -1 without autotuner."""
         taken = self.outcome.answer.configuration if isinstance(self.outcome, Finished) else -1
         return taken if 0 <= taken < self.configurations else -1
 
     @property
     def configurations(self) -> int:
-        """How many configurations the autotuner has that has most; 0 where nothing is autotuned."""
+        """Number of configurations of the largest autotuner; 0 where nothing is autotuned."""
         return max((len(one.words) for one in self.tuning), default=0)
 
     @property
@@ -152,12 +154,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one call did: the kernels that it launched and the operations in them, what computed besides.
+    """The actions of one call: kernels launched, operations in them, operators beside them.
 
-    helpers: functions of installed packages that kernels call. reads: those that told Python values of a tensor. seed:
-    as planned. launches, moved_bytes: how many kernels ran, and what they loaded and stored, of a call that was
-    replayed; 0 where that is not known. Names and numbers alone: that of all calls is kept, and answers may be as large
-    as a frame.
+    helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
+    seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
+    call; 0 where unknown. Names and numbers only: the evidence of all calls stays in memory, and answers may be large.
     """
 
     case: Case
@@ -219,7 +220,7 @@ def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
 
 
 def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
-    """Whether what was returned is right for `earlier`, to the last element of more than a few."""
+    """Return whether the outputs are right for `earlier`. Fewer than _TELLING elements prove nothing."""
     if sum(output.value.numel() for output in earlier) < _TELLING:
         return False
     forms = [(output.value.shape, output.dtype) for output in earlier]
@@ -247,7 +248,7 @@ class Bench:
     path: str
     device: str
     salt: str
-    ahead: Ahead
+    prefetch: OraclePrefetch
     evidence: list[Evidence] = field(default_factory=list)
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
@@ -275,7 +276,7 @@ class Bench:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What runs inside is no evidence of how the part works on the planned cases, and none of them."""
+        """Discard the evidence and the tried cases of the calls in the block."""
         evidence, tried = list(self.evidence), list(self.tried)
         try:
             yield
@@ -328,7 +329,7 @@ class Bench:
             left = any(isinstance(one.told, RecordedAnswer) for one in calls)
             # Of calls that build on each other, all are made in the same process.
             direct = chained and any(isinstance(one.told, RecordedAnswer) and not one.told.is_replayed for one in calls)
-            self.ahead.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
+            self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
             for place, asked in enumerate(calls):
                 left = any(isinstance(one.told, RecordedAnswer) for one in calls[place + 1 :])
                 trial = self._examined(asked, early.outcome(place), direct=direct)
@@ -487,8 +488,8 @@ class Bench:
         """Return which configurations a call tries; none: all."""
         count = told.configurations
         refused = self.refused(told.call.recipe.part, count)
-        kept = tuple(place for place in range(count) if place not in refused) if refused else ()
-        return request.configurations or kept
+        usable = tuple(place for place in range(count) if place not in refused) if refused else ()
+        return request.configurations or usable
 
     def why_refused(self, told: RecordedAnswer, place: int, outcome: Outcome) -> str:
         """Say why an autotuner passes over a configuration that was wrong; an empty text where it does not."""
@@ -500,7 +501,7 @@ class Bench:
         return self._refusals.get(key, "")
 
     def fits(self, trial: Trial) -> bool:
-        """Whether the GPU takes the configuration of a call that went well in the interpreter."""
+        """Return whether the GPU takes the configuration of a call that was right in the interpreter."""
         told, place = trial.told, trial.configuration
         if told is None or place < 0:
             return True
@@ -563,7 +564,7 @@ class Bench:
         return told, self.call(call), untold
 
     def kernels_matter(self, request: CallRequest) -> bool:
-        """Whether a replay gives something else when its launches are left out."""
+        """Return whether a replay gives another answer when its launches are left out."""
         told = self.pair.record(self._call(request, self._recipe(request)))
         if not isinstance(told, RecordedAnswer) or not told.is_replayed:
             return True
@@ -589,7 +590,7 @@ class Bench:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time that the calls of the part may take together is up."""
+        """The calls of the part have used up the time that they may take together."""
         return self.pair.worked_s - self._before_s > self.most_s
 
     def right_otherwise(self, trial: Trial) -> Literal["", "without memory", "by other means"]:
@@ -608,7 +609,7 @@ class Bench:
         return "by other means" if right else ""
 
     def _seen(self, failure: Failure, seen: WrongCall) -> Failure:
-        """The failure with what was seen; and whether it is the right answer to another call, of not long ago."""
+        """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
         if failure.cause.mismatch is not None and any(_is_answer_to(seen, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))

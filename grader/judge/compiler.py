@@ -33,7 +33,7 @@ LATE = "not compiled in time"
 
 
 def case_for(part: Part) -> Case | None:
-    """The case whose launch is compiled: the largest that is timed and of moderate size, else one that is judged."""
+    """Return the case to compile: the largest timed one of moderate size, else a judged one; or None."""
     for band in part.bands:
         sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
         moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
@@ -84,8 +84,9 @@ class Compiling:
         self.recall(patience_s=0.0)
 
     def send(self, server: Callable[[], Spawner]) -> None:
-        """Begin, once, in children of a server of mode "compile", which is asked for where there is something to do.
-        `sent` says that this was called.
+        """Start the compilation, once, in children of a server of mode "compile".
+
+        server: called only where some outcome is not in the cache. Sets `sent`.
         """
         if self.sent:
             return
@@ -112,7 +113,7 @@ class Compiling:
             thread.join(0.1)
 
     def outcome(self, part: str, capability: int, patience_s: float) -> CompileOutcome:
-        """What came of a part for one GPU, as soon as that is known; `sent` comes before."""
+        """Return the outcome of a part for one GPU as soon as it is known. Call `send` first."""
         key = part, ARCHITECTURES[capability].name
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
@@ -120,13 +121,13 @@ class Compiling:
         return self._outcomes.get(key) or CompileOutcome(*key, why=LATE)
 
     def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
-        """What is known so far of a part, for every GPU."""
+        """Return the outcomes of a part for every GPU, as far as they are known."""
         ordered = sorted(self.targets, key=lambda target: target.capability)
         missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
         return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
 
     def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
-        """The kernels of a part, and for every GPU without them, or without some of them, why."""
+        """Return the kernels of a part, and for each GPU that lacks some the reason."""
         kernels: list[CompiledKernel] = []
         missing: dict[str, str] = {}
         for outcome in self.outcomes(part):
@@ -192,7 +193,7 @@ class Compiling:
 
 
 def _left_out(answer: Compiled, listed: int, believed: int) -> str:
-    """What an answer does not hold, in words."""
+    """Return in words what is missing in an answer."""
     if answer.stopped:
         return f"the launch code raised {_said(answer.stopped, 300)}"
     if believed < listed:
@@ -227,5 +228,5 @@ def _raised(answer: Raised) -> str:
 
 
 def _said(text: str, most: int) -> str:
-    """A submission's words as one short line."""
+    """Return the submission's words as one short line."""
     return " ".join(clean(text, most).split())

@@ -23,7 +23,10 @@ _MOST_NAMED = 6
 
 @dataclass(frozen=True)
 class ConfigurationRuns:
-    """What came of running every configuration. known: how many there are; refused: why some were passed over."""
+    """The outcome of running every configuration of a case.
+
+    known: number of configurations. run: number that ran. refused: reasons of those passed over.
+    """
 
     known: int = 0
     run: int = 0
@@ -32,7 +35,7 @@ class ConfigurationRuns:
 
     @property
     def metrics(self) -> dict[str, Number]:
-        """How many there were, and what became of them; nothing where nothing is autotuned."""
+        """Counts of known, run and passed-over configurations; empty where nothing is autotuned."""
         if not self.known:
             return {}
         return {
@@ -43,17 +46,17 @@ class ConfigurationRuns:
 
     @property
     def evidence(self) -> dict[str, str]:
-        """Which configurations were passed over, and why."""
+        """The configurations that were passed over, with reasons."""
         more = f"; and {len(self.refused) - _MOST_NAMED} more" if len(self.refused) > _MOST_NAMED else ""
         return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
 
 
 def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0) -> ConfigurationRuns:
-    """Run a case in every configuration, in the interpreter. usual: the same case, run as it is otherwise. spent_s: how
-    much of the time that a part's configurations may take went into other cases.
+    """Run a case in every configuration, in the interpreter.
 
-    A configuration that the GPU refuses is passed over, as an autotuner does. Where there is a GPU, it also has a say
-    in what is wrong.
+    usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. A
+    configuration that the GPU refuses is passed over, as by an autotuner. Where there is a GPU, most failures count
+    only if they show there too.
     """
     if usual.configurations < 2:
         return ConfigurationRuns()
@@ -118,7 +121,10 @@ def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tu
 
 
 def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
-    """Whether a failure in the interpreter is one where kernels run as well."""
+    """Return whether a failure in the interpreter counts.
+
+    Where there is a GPU, it must show there too, except accesses and races that only the interpreter sees.
+    """
     if bench.interpreter is None or wrong.cause.kind in _SEEN_IN_THE_INTERPRETER:
         return True
     with bench.aside():
@@ -131,7 +137,7 @@ def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
 
 
 def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Failure:
-    """The failure of one configuration, with words that say which."""
+    """Return the failure of one configuration, with the configuration in its words."""
     words, cause = _words(tuning, place), failure.cause
     where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
     told = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
@@ -147,11 +153,11 @@ def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Fai
 
 
 def _words(tuning: Sequence[Configurations], place: int) -> str:
-    """What sets the configuration at this place apart, of every autotuner."""
+    """Return in words what is special about the configuration at `place`, of every autotuner."""
     words = (one.words[place % len(one.words)] for one in tuning)
     return ", ".join(dict.fromkeys(filter(None, words))) or f"its configuration number {place + 1}"
 
 
 def words_of(trial: Trial) -> str:
-    """What sets the configuration of a call apart; an empty text where nothing is autotuned."""
+    """Return in words what is special about the configuration of a call; "" without autotuner."""
     return _words(trial.tuning, trial.configuration) if trial.configuration >= 0 and trial.tuning else ""

@@ -66,7 +66,10 @@ class Failure:
 
 
 def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noqa: PLR0911  one return for each
-    """The failure behind an outcome without an answer. `path` is the learner's file, for the traceback."""
+    """Return the failure behind an outcome without an answer.
+
+    path: the learner's file, for the traceback.
+    """
     match outcome:
         case Raised():
             return _raised(outcome, path)
@@ -121,7 +124,7 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
 
 
 def why_not_loaded(outcome: Raised | Unanswered, path: str) -> Failure:
-    """The failure of a file that could not be executed to its end."""
+    """Return the failure of a file that raised or ended before it was loaded."""
     failure = why_not_finished(outcome, path)
     if isinstance(outcome, Raised):
         return failure
@@ -193,7 +196,7 @@ def _advice(message: str, last: Frame | None) -> str:
 
 
 def missing_function(name: str, others: Sequence[str]) -> Failure:
-    """The file defines no function of the part's name."""
+    """Return the failure of a file without a function of this name."""
     listed = clean(", ".join(others), 400) or "no function of another name"
     cause = Cause(
         "missing_function",
@@ -209,10 +212,10 @@ def missing_function(name: str, others: Sequence[str]) -> Failure:
 def examine(
     outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
 ) -> tuple[Failure | None, float]:
-    """What is wrong with a call, or None; and the largest error in units of the allowed one.
+    """Return the first failure of a call (or None), and its largest error in units of the allowed one.
 
-    In the order in which a learner should hear of it: no answer, wrong form, what the guard saw, wrong values, and then
-    what else the call did.
+    The order is that in which a learner should hear of them: no answer, wrong form, findings of the guard, wrong
+    values, side effects.
     """
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, path), 0.0
@@ -256,7 +259,7 @@ def _check_form(form: Form, output: Expected) -> Failure | None:
 
 
 def check_device(outcome: Outcome, device: str) -> Failure | None:
-    """Outputs must lie on the device that the inputs came on."""
+    """Return the failure of an output that is not on `device`, where the inputs are; or None."""
     if isinstance(outcome, Finished):
         for form in outcome.answer.outputs:
             if form.kind == "tensor" and form.device != device:

@@ -15,7 +15,7 @@ _MOST = 2
 def meant_as_well(
     evidence: Sequence[Evidence], cases: Sequence[PlannedCase], space: Space, looks_wrong: Callable[[Evidence], bool]
 ) -> list[PlannedCase]:
-    """The first cases of the evidence that lie in the space and look wrong; none that is planned anyhow."""
+    """Return the first cases of the evidence, in the space and not planned, that look wrong."""
     known = {one.case for one in cases}
     found: dict[Case, PlannedCase] = {}
     for seen in evidence:

@@ -14,7 +14,10 @@ _FLUSHED = 2 * torch.finfo(torch.float32).tiny
 
 
 def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """The distance between neighbouring numbers of `dtype` at |value|, float64; at least the smallest subnormal."""
+    """Return the distance between neighbouring numbers of `dtype` at |value|, in float64.
+
+    It is at least the smallest subnormal.
+    """
     limits = torch.finfo(dtype)
     magnitude = value.abs().nan_to_num(0.0, limits.max, limits.max).clamp(limits.tiny, limits.max)
     _, exponent = torch.frexp(magnitude)
@@ -22,10 +25,10 @@ def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | None, tolerance: Tolerance) -> Tensor:
-    """The error allowed at each element, float64, in the shape of `value`. Integer outputs allow none.
+    """Return the error allowed at each element, in float64 and in the shape of `value`; 0 for integers.
 
-    `value` is the oracle's, `honest` are same-precision results in the output's dtype, `magnitude` is the oracle of
-    the inputs' absolute values (for sums), or None.
+    value: of the oracle. honest: same-precision results in the dtype of the output. magnitude: the oracle of the
+    absolute inputs (for sums), or None.
     """
     dtype = honest[0].dtype
     if not dtype.is_floating_point:

@@ -1,4 +1,7 @@
-"""What a call should have returned: the oracle's values and how far an answer may lie from each."""
+"""Compute what a call should return: the values of the oracle, and the error allowed at each element.
+
+Takes recipes of calls; runs inputs.py and oracle.py of the exercise, and never the submission.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +57,10 @@ class Portion:
 
 
 @dataclass(frozen=True, eq=False)
-class Foreseen:
-    """A usual mistake in the oracle's words: what it looks like, what to do, and the float64 outputs it leads to; and
-    which of the exercise's kinds, or of the general ones, it is.
+class KnownMistake:
+    """A usual mistake, as the oracle describes it.
+
+    title: what it looks like. help: what to do. outputs: in float64. kind: of the exercise, or a general one.
     """
 
     title: str
@@ -110,24 +114,25 @@ class Truth:
         self._guard = threading.Lock()
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
-        """The arguments of a call, bit for bit those that the submission's process builds."""
+        """Return the arguments of a call, bit for bit those that the submission's process builds."""
         builder = _function(self._inputs, recipe.part)
         return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
 
     @property
     def has_measurements(self) -> bool:
-        """Whether there is something measured that costs can be looked up in."""
+        """The exercise has a table of measured costs."""
         return self._oracle.MEASURED is not None
 
     @property
     def measured_in(self) -> str:
-        """Where what was measured comes from, in the table's own words."""
+        """Environment of the measurements, in the words of the table."""
         environment = (self._oracle.MEASURED or {}).get("environment") or {}
         return ", ".join(f"{name} {value}" for name, value in environment.items())
 
     def offers(self, part: Part, recipe: Recipe) -> tuple[Offer, ...]:
-        """The things that a choosing part is given, in their order, and what each costs over the least; NaN where that
-        is not known. Raises GradeError for costs that cannot be.
+        """Return the things that a choosing part is given, in order, each with its cost over the least cost.
+
+        Unknown costs are NaN. Raises GradeError for impossible costs.
         """
         inputs = self.inputs(recipe)
         costs = [float(cost) for cost in _function(self._oracle, part.name)(*inputs)]
@@ -139,9 +144,9 @@ class Truth:
         return tuple(Offer(thing, cost / least) for thing, cost in zip(things, costs, strict=True))
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
-        """The expected outputs: the returned ones, then the arguments that the part changes in place.
+        """Return the expected outputs: those returned, then the arguments changed in place.
 
-        Computed once, whichever thread asks first; others wait for it, and try themselves where it fails.
+        The first thread that asks computes them; others wait, and compute them themselves if it fails.
         """
         key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
         with self._guard:
@@ -171,16 +176,16 @@ class Truth:
         found = self._computed(part, fresh)
         return tuple(Portion(expected, start) for expected, start in zip(found, starts, strict=True))
 
-    def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
-        """What usual mistakes would return for this case; nothing where the oracle foresees none."""
+    def known_mistakes(self, part: Part, recipe: Recipe) -> Iterator[KnownMistake]:
+        """Yield the known mistakes with their outputs for this case; none where the oracle knows none."""
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
         for kind, title, help_text, outputs in mistakes(*[_wide(value) for value in self.inputs(recipe)]):
-            yield Foreseen(title, help_text, tuple(_listed(outputs)), kind)
+            yield KnownMistake(title, help_text, tuple(_listed(outputs)), kind)
 
     def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-        """Kinds of too low a precision, and what each leads to here; nothing where the oracle foresees none."""
+        """Yield kinds of too low a precision with their outputs for this case; none where the oracle knows none."""
         found = getattr(self._oracle, f"{part.name}_roundings", None)
         if found is not None:
             for kind, outputs in found(*self.inputs(recipe)):
@@ -230,7 +235,7 @@ class Truth:
 
 
 def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
-    """Where in the memory file each output's bytes go, one after another at multiples of 64 bytes."""
+    """Return the place of each output in the memory file: one after another, at multiples of 64 bytes."""
     slots, offset = [], 0
     for output in expected:
         dtype = str(output.dtype).removeprefix("torch.")

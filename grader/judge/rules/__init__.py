@@ -39,7 +39,10 @@ _DECIDE_COMPILED: Mapping[type[Rule], Callable[[Sequence[CompileOutcome], Any], 
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
-    """Run the check's rule on its planned cases. What kernels did not do earns nothing, be it right."""
+    """Run the check's rule on its planned cases.
+
+    Right values earn nothing where something besides kernels computed them.
+    """
     before = len(bench.evidence)
     try:
         ruling = _DECIDE[type(planned.check.rule)](bench, planned.cases, planned.check.rule)
@@ -61,16 +64,16 @@ def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck) -
 
 
 def _right_but(failure: Failure) -> Failure:
-    """The same failure, where everything that was returned is right."""
+    """Return the failure with a note that the values are right."""
     cause = failure.cause
     return replace(failure, cause=replace(cause, rationale=f"The values are right, but: {cause.rationale}"))
 
 
 def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure | None:
-    """What the check's rule says of a single case: what shrinking and replaying ask again and again."""
+    """Return the failure of the check's rule on a single case, or None."""
     return decide(bench, replace(planned, cases=(one,))).failure
 
 
 def shrinkable(planned: PlannedCheck, failure: Failure) -> bool:
-    """Whether smaller cases are worth trying: not for what waits for its time limit, nor where size does not matter."""
+    """Return whether smaller cases should be tried: not for a timeout, nor for a rule that is not shrunk."""
     return planned.check.rule.is_shrunk and failure.status in ("fail", "crash", "compile_error")

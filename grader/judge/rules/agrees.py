@@ -21,9 +21,10 @@ _MOST_EXPLAINED = 4
 
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
-    """Every output agrees with the oracle on every case; an exception or a death ends the check at once.
+    """Compare every output with the oracle on every case.
 
-    Where the rule says so, one case is run in every configuration of autotuned kernels as well.
+    An exception or the death of the process ends the check at once. Where the rule says so, one case of each dtype also
+    runs in every configuration of autotuned kernels.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
@@ -66,10 +67,10 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
 
 
 def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
-    """The cases that are run in every configuration: of each dtype the largest canonical one, largest first.
+    """Return the cases to run in every configuration: the largest canonical one of each dtype, largest first.
 
-    The largest is that whose lengths have the largest product. Most tiles do not fill it; and a configuration may be
-    wrong for one dtype alone: one that allows TF32, say.
+    The largest has the largest product of lengths; most tiles do not fill it. Each dtype: a configuration may be wrong
+    for one alone, such as one that allows TF32.
     """
     lengths = [name for name, domain in rule.cases.space.axes.items() if isinstance(domain, Size)]
 
@@ -86,7 +87,7 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
 def _in_every_configuration(
     bench: Bench, cases: Sequence[PlannedCase], usual: Mapping[PlannedCase, Trial]
 ) -> tuple[ConfigurationRuns, PlannedCase | None]:
-    """What came of the largest of the cases, or of the first that fails; and that one."""
+    """Return the runs of the first case that fails, with that case; else those of the largest case, and None."""
     first, before = ConfigurationRuns(), bench.interpreted().pair.worked_s
     for one in cases:
         spent_s = bench.interpreted().pair.worked_s - before
@@ -102,7 +103,7 @@ def _extent(one: PlannedCase) -> int:
 
 
 def _begun(failure: Failure) -> Failure:
-    """The failure of a part that answered another case: it is begun, whatever it raises for this one."""
+    """Return a crash in place of "not implemented": the part has answered another case."""
     if failure.status != "not_implemented":
         return failure
     help_text = "Other cases are answered: write the code for this one."
@@ -125,6 +126,6 @@ def _of(one: PlannedCase, failure: Failure) -> Failure:
 
 
 def _size(one: PlannedCase, failure: Failure) -> tuple[int, int]:
-    """Of the output; where outputs are alike, of the case."""
+    """Return the size of the output, then that of the case: a key for sorting."""
     mismatch = failure.cause.mismatch
     return mismatch.total if mismatch else -1, _extent(one)

@@ -23,7 +23,7 @@ _OTHER_CODE = (
 
 
 def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
-    """Every kernel compiles for every target, fits there, and keeps its registers."""
+    """Pass when every kernel compiles for every target, fits there, and spills no registers."""
     metrics: dict[str, Number] = {}
     for outcome in outcomes:
         if not outcome.implemented:
@@ -40,7 +40,7 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
 
 
 def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
-    """The failure of a part whose kernels the interpreter runs, but for none of the GPUs the compiler takes."""
+    """Return the failure of a part that the interpreter runs and that compiles for no GPU; or None."""
     errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None

@@ -32,11 +32,13 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Fresh) -> Ruling:  
 
 
 def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
-    """Four calls that a remembered answer cannot survive, and `more` that show whether results are memory of their own.
+    """Return the failure of four chained calls on one case, or None. A remembered answer fails in one of them.
 
-    1. some bytes; 2. other bytes behind the same pointers and version counters; 3. the same again with only the
-    middle changed, which a fingerprint of the ends does not see; 4. the first bytes again, elsewhere in memory.
-    Then others, until whatever hands out a few buffers in turns comes to the first one again.
+    1. some bytes; 2. other bytes behind the same pointers and version counters; 3. the same again with only the middle
+    changed, which a fingerprint of the ends does not see; 4. the first bytes again, elsewhere in memory.
+
+    more: number of further calls, on other inputs. They show whether results share memory with earlier results, as with
+    a few buffers that are used in turn.
     """
     other = _other_seed(one.seed)
     requests = [
@@ -77,7 +79,7 @@ def _other_seed(seed: int) -> int:
 
 
 def _stale(trial: Trial, earlier: Trial, what: str) -> Failure | None:
-    """A wrong answer that is the right answer to the call before."""
+    """Return the failure of a wrong answer that is right for the earlier call; or None."""
     if not trial.failure or not isinstance(trial.outcome, Finished):
         return None
     answered = [

@@ -21,9 +21,9 @@ from grader.sandbox.outcome import Finished
 def by_evidence(
     evidence: Sequence[Evidence], allowed: Sequence[str], bounds: Mapping[str, str] = MappingProxyType({})
 ) -> Failure | None:
-    """Return the first call in which no kernel was launched, or something else computed, or Python read values.
+    """Return the failure of the first call without kernels, with other computation, or with values read into Python.
 
-    bounds: what bounds the values of arguments, in words.
+    allowed: operators that may run besides. bounds: what bounds the values of arguments, in words.
     """
     for seen in evidence:
         if not (seen.kernels or seen.untold):
@@ -74,7 +74,11 @@ def _few(names: Sequence[str]) -> str:
 
 
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
-    """The failure of a replay, or what it comes to where the same call is right when all that it does is done."""
+    """Return the failure of a replay, or what is behind it.
+
+    The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
+    something besides the kernels does part of the work.
+    """
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     how = bench.right_otherwise(trial) if replayed and failure.status == "fail" else ""
     if how == "without memory":

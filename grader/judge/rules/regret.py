@@ -1,4 +1,4 @@
-"""The regret check: what the submission's choices cost beside the best there were."""
+"""Judge how much the submission's choices cost, compared with the best choices."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _NOTHING_MEASURED = "nothing has been measured yet that choices could be judged 
 
 @dataclass(frozen=True)
 class ChoiceCost:
-    """One choice: its cost over the least one, what it is in words and how the best one differs from it, and what each
-    thing would have cost over the least; the choice's place among the things that were offered.
+    """One choice and its cost.
+
+    ratio: its cost over the least cost. chosen: the thing in words. better: how the best thing differs. ratios: of each
+    thing. place: its index among the things offered.
     """
 
     one: PlannedCase
@@ -39,10 +41,10 @@ class ChoiceCost:
 
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
-    """Ask for a choice in every case; the geometric mean of the costs over the least ones decides.
+    """Ask for a choice in every case; the geometric mean of costs over the least costs decides.
 
-    Where nothing was measured, the answer must only be one of the choices; and so must that to the same case with other
-    things to choose from, or in another order, which a remembered answer need not be.
+    Without measurements nothing is judged. In every case the choice is asked for twice, the second time among things
+    drawn with another seed; both answers must be one of the things. Only the first one counts in the mean.
     """
     if not bench.truth.has_measurements:
         return Ruling(None, unfit=_NOTHING_MEASURED)
@@ -71,7 +73,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
 
 
 def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
-    """What the choices have in common: a place, a thing, or a property that is always the largest or the smallest."""
+    """Yield what the choices have in common: a place, a thing, or an extreme property."""
     free = [choice for choice in choices if len(choice.things) > 1]
     if not free:
         return
@@ -104,18 +106,18 @@ def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
 
 
 def mean_regret(ratios: Sequence[float]) -> float:
-    """The geometric mean of costs over the least ones, less 1."""
+    """Return the geometric mean of costs over the least costs, less 1."""
     return exp(sum(map(log, ratios)) / len(ratios)) - 1
 
 
 def counted(offers: Sequence[Offer]) -> list[float]:
-    """What each choice counts as: one that was not measured cannot have been the best, and is the dearest that was."""
+    """Return the ratio that counts for each choice: the dearest known one where nothing was measured."""
     dearest = max(offer.ratio for offer in offers if not isnan(offer.ratio))
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
 
 
 def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
-    """What is chosen in one case; None where nothing was measured that it could be held against."""
+    """Return the choice in one case, or its failure; None where no cost of the case was measured."""
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
     outcome = bench.ask(recipe, (Slot("int64", (), 0, 8),))
@@ -154,7 +156,7 @@ def _told(choice: ChoiceCost) -> str:
 
 
 def _difference(chosen: object, best: object) -> str:
-    """What the best thing has that the chosen one has not: "tile_n=64, schedule='pingpong'"."""
+    """Return the fields of the best thing that differ from the chosen one: "tile_n=64, schedule='pingpong'"."""
     fields = getattr(best, "_fields", ())
     telling = [name for name in fields if getattr(best, name) != getattr(chosen, name)]
     return ", ".join(f"{name}={getattr(best, name)!r}" for name in telling) or str(best)

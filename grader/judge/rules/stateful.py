@@ -1,4 +1,4 @@
-"""Calls that build on each other: what one leaves in memory, the next one finds."""
+"""Judge calls that build on each other: each finds what the one before left in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.record import Number, number
 
 
 class _End(NamedTuple):
-    """Where the calls of a case ended before their time: why, in which step, in which part."""
+    """The first failing call of a case: its failure, step and part."""
 
     failure: Failure
     step: int
@@ -25,7 +25,10 @@ class _End(NamedTuple):
 
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
-    """Every call of every step agrees with the oracle; where another part is not there yet, nothing is decided."""
+    """Compare every call of every step with the oracle.
+
+    Nothing is decided where another part that the steps call is not written yet.
+    """
     loaded = bench.pair.session.load()
     there = loaded.functions if isinstance(loaded, Loaded) else [part.name for part in rule.before]
     absent = [part.name for part in rule.before if part.name not in there]
@@ -70,7 +73,7 @@ def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, 
 
 
 def _told(end: _End, steps: int) -> Failure:
-    """The failure, with the step in which it came and those before it, in which all was right."""
+    """Return the failure with its step, and with the number of steps before it that were right."""
     if end.failure.status == "not_implemented":
         return end.failure
     cause, step = end.failure.cause, end.step

@@ -59,7 +59,7 @@ def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failu
 
 
 def _idle(bench: Bench, one: PlannedCase) -> Failure | None:
-    """Of a wrong answer: whether the kernels have no part in it."""
+    """Return the failure of an answer that is the same without its launches; or None."""
     if bench.kernels_matter(CallRequest(one.case, one.seed)):
         return None
     return policy(

@@ -1,4 +1,4 @@
-"""The work check: bytes moved and memory taken, counted in the interpreter, against the part's model."""
+"""Judge bytes moved and memory taken against the part's model. They are counted in the interpreter."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
     found: list[Weighed] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        kept = tuple(each.work for each in found)
+        so_far = tuple(each.work for each in found)
         if trial.failure:
-            return Ruling(trial.failure, one, work=kept)
+            return Ruling(trial.failure, one, work=so_far)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if not trial.launches:
-            return Ruling(_NO_KERNEL, one, work=kept)
+            return Ruling(_NO_KERNEL, one, work=so_far)
         weighed = _lightest(bench, one, model, trial)
         if isinstance(weighed, str):
-            return Ruling(None, one, work=kept, undecided=weighed)
+            return Ruling(None, one, work=so_far, undecided=weighed)
         found.append(weighed)
         if weighed.failure:
-            return Ruling(weighed.failure, one, metrics=_metrics(found), work=(*kept, weighed.work), share=0.0)
+            return Ruling(weighed.failure, one, metrics=_metrics(found), work=(*so_far, weighed.work), share=0.0)
     worst = min(found, key=lambda each: each.share)
     evidence = {"more than needed": f"{worst.work.words}: {worst.advice}"} if worst.advice else {}
     work = tuple(each.work for each in found)
@@ -139,7 +139,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
 
 
 def _plausible(launch: LaunchInfo) -> LaunchInfo:
-    """A launch with counts that can be: what the child says may be anything."""
+    """Return the launch with its counts clamped to possible ones: the child's claims may be anything."""
     if launch.traffic is None:
         return launch
     counts = {name: min(max(count, 0), _MOST) for name, count in vars(launch.traffic).items()}
@@ -201,7 +201,7 @@ class _Limit:
 
 
 def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
-    """What the model limits, what decides first where two are as bad."""
+    """Yield the limits of the model. The first of equally bad ones decides."""
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
     if model.stored:
@@ -213,7 +213,7 @@ def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
 
 
 def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: str) -> Cause:
-    """What a call uses too much of, with both bounds."""
+    """Return the cause of a count without points, with both bounds."""
     formula = limit.allowance.bytes
     match limit.kind:
         case "memory":
@@ -280,12 +280,12 @@ class _Wastes:
 
     @property
     def through(self) -> int:
-        """What goes through memory that could stay in registers."""
+        """Bytes that go through memory and could stay in registers."""
         return self.restored + self.handed
 
     @property
     def is_read_again(self) -> bool:
-        """Whether reading again costs most."""
+        """Reading again costs most."""
         return self.again > self.through and self.loaded_times >= _AGAIN
 
 
@@ -312,7 +312,7 @@ _HELP = {
 
 
 def _advice(work: Work, wastes: _Wastes) -> str:
-    """What to do about what costs most bytes."""
+    """Return advice about what costs most bytes."""
     if wastes.is_read_again:
         return (
             f"What a launch loads is loaded {wastes.loaded_times:.1f} times on average: load it once, and use it for "
@@ -335,8 +335,9 @@ def _advice(work: Work, wastes: _Wastes) -> str:
 
 
 def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
-    """Say what moves the bytes, what costs most first: values that go through memory, inputs that are loaded again,
-    bytes that nobody needs.
+    """Yield what moves the bytes, the largest part first.
+
+    Values go through memory, inputs are loaded again, or bytes are not needed.
     """
     read = f"What is loaded is loaded {wastes.loaded_times:.1f} times on average."
     needed_once = 0 <= work.unique_stored_bytes <= _AGAIN * results and work.unique_bytes <= work.allowed_bytes
