@@ -35,7 +35,7 @@ from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
 
-# Tensors of so many cases are kept for the next file.
+# Number of cases whose tensors are stored for the next file.
 _KNOWN_CASES = 256
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
@@ -44,7 +44,10 @@ _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class GateLine:
-    """One line of the gate: what was tried, what came out, and whether it is what must (None: not judged here)."""
+    """One finding of the gate.
+
+    subject: what was tried. outcome: in words. holds: whether it is as it must be (None: not judged here).
+    """
 
     subject: str
     holds: bool | None
@@ -127,7 +130,7 @@ class _Trial:
 
 
 def _trials(entry: Entry) -> list[_Trial]:
-    """Every file of the exercise, in the order of the gate."""
+    """Return every file of the exercise, in the order of the gate."""
     trials = [_Trial(entry.pristine_stub, None)]
     # An honest variant must be right, not fast.
     trials += [
@@ -137,7 +140,7 @@ def _trials(entry: Entry) -> list[_Trial]:
         claim = claim_of(path)
         named, _, check = claim.check.partition(".")
         timed = _is_speed(entry, named, check)
-        # The check that a mistake names has to catch it by itself; a race is only run after right answers.
+        # The check that a mistake names must catch it by itself; speed is only timed after right answers.
         trials.append(_Trial(path, frozenset({named}), claim, timed=timed, alone="" if timed else claim.check))
     return trials
 
@@ -150,9 +153,10 @@ def run_gate(
     jobs: int = 1,
     interpreter: ForkServer | None = None,
 ) -> Gate:
-    """Run the whole gate, `jobs` files at a time; `heard` gets every finding as it is made, in the gate's order.
+    """Run the whole gate, `jobs` files at a time.
 
-    A mistake that passes on a GPU goes to the `interpreter`, if there is one: only there is every access seen.
+    heard: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU once
+    more, because only the interpreter sees every access.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}
@@ -244,7 +248,7 @@ def _is_speed(entry: Entry, part: str, check: str) -> bool:
 def _keep(
     best: dict[str, tuple[float, str]], result: CheckResult, file: str, choose: Callable[[float, float], float]
 ) -> None:
-    """Keep the part's largest or smallest error; results that measured none, or nothing finite, say nothing."""
+    """Store the part's largest or smallest error. Results without a finite error do not count."""
     error = result.metrics.get("worst_error_over_allowed", 0.0)
     if not isinstance(error, float) or not error:
         return
@@ -413,7 +417,7 @@ def _same(one: object, other: object) -> bool:
 
 # -- constant choices ------------------------------------------------------------------------------------------------
 
-# Of the points of a check on choices, the most that looking at nothing may earn.
+# The largest share of points of a check on choices that a constant choice may earn.
 _MOST_FOR_NOTHING = 0.5
 
 

@@ -17,19 +17,19 @@ from grader.judge.clue import Clue
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # Kinds that show only where blocks are not full.
 RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
-# What is likelier by itself comes first.
+# The likelier ones come first.
 _RAGGED = (0.5, 0.45, 0.45)
 # Kinds that spare no case.
 EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
-# So many passing cases are no chance.
+# This many passing cases are not chance.
 _SOME = 3
-# What every usual block divides.
+# Every usual block divides this.
 _FULL = 128
-# Properties that say less are no evidence.
+# Weaker properties are no evidence.
 _WEAK = 0.2
-# Values that nobody declared to be telling are less so.
+# Values that no contrast declares count less.
 _SOME_VALUES = 0.85
-# How much is left of a clue whose kind says that other cases pass, where they fail.
+# Factor for a clue whose kind the cases speak against.
 _REFUTED = 0.25
 
 
@@ -49,7 +49,7 @@ class Split:
 
     @property
     def strength(self) -> float:
-        """0 … 1: how surely the property is what matters; 1 where no case that has it passes, and many have it not."""
+        """Evidence for the property, 0 … 1: 1 where no case with it passes, and many cases lack it."""
         if not self.holds:
             return 0.0
         precision = self.failing_with / (self.failing_with + self.passing_with)
@@ -96,7 +96,7 @@ def _readings(
     for one in several:
         yield split(tried, _having(one, space)), one.says, one.weight
         if not one.values:
-            # Perhaps it is some of the values only.
+            # Perhaps only some of the values fail.
             values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
             if values and space.axes[one.axis].simplest not in values:
                 listed = " or ".join(f"{one.axis}={value}" for value in sorted(values, key=str)[:3])
@@ -160,7 +160,7 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
     for axes in [*((name,) for name in sizes), tuple(sizes)]:
         for block in _BLOCKS:
             parted = split(tried, _no_multiple(axes, block))
-            # Of several blocks that tell the cases apart, the largest is what the code may have.
+            # Of several blocks that split the cases, the largest is likely the one in the code.
             if parted.holds and parted.passing_without >= 1 and (best is None or parted.strength >= best[0]):
                 best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
     if best is None or best[0] <= _WEAK:

@@ -19,7 +19,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.record import CheckResult
 
-# A call that takes longer is not made once more to learn about its failure.
+# A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
 
 
@@ -29,19 +29,19 @@ class Diagnosis:
     def __init__(self, exercise: Exercise, truth: Truth) -> None:
         self._exercise = exercise
         self._truth = truth
-        # By check, what its failure points to and how it was put; by part, how each of its cases ended.
+        # By check: clues of its failure, and its words. By part: the cases that ran.
         self._clues: dict[str, list[Clue]] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._tried: dict[str, list[TriedCase]] = {}
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
-        """Keep what a failure says by itself."""
+        """Store the clues of a failure that no bench can look at again."""
         self._clues[planned.id] = clues_in(failure, planned.part, self._truth)
 
     def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, seconds: float) -> Failure | None:
-        """Keep what a ruling's failure points to, and say which failure is to be shown; None: it has none.
+        """Store the clues of a ruling's failure. Return the failure to show, or None where there is none.
 
-        seconds: what the ruling took; failures of quick calls are tried once more, to learn about them.
+        seconds: duration of the ruling. Failing calls that are quick are repeated once, for more clues.
         """
         first = ruling.failure
         if first is None or first.status in NO_CAUSE:

@@ -14,19 +14,19 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failures import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
 
-# So many of the elements must be what the mistake gives; the others may be wrong for a reason of their own.
+# Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
-# How much nearer to the mistake's value than to the true one a wrong element must lie.
+# A wrong element's distance to the mistake's value, over that to the true value, must be at most this.
 _NEARER = 0.25
-# How far from the mistake's exact values its rounding may lie, in eps of the dtype and of the row's largest value.
+# Rounding allowed around the mistake's exact values, in eps of the dtype and of the row's largest value.
 _ROUNDINGS = 4.0
-# Errors that go together like this come from the same rounding, or from one like it; few numbers do so by chance.
+# Correlations of errors: from the same rounding, from a similar one; and the bound that chance sets, over sqrt(n).
 _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
-# One size of errors over another: as good as equal, about as large, and neither.
+# Ratios of error sizes: nearly equal, about as large, and neither.
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
-# Errors on so much smaller a share of the elements are not the same rounding's.
+# Errors on a share of the elements smaller by this factor come from another rounding.
 _AS_SPREAD = 0.2
-# More than a few causes are none.
+# More causes than this explain nothing.
 _MOST = 3
 
 
@@ -55,10 +55,10 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     size = size.amax(-1, keepdim=True) if size.dim() else size
     allowed = torch.where(truth.isfinite(), output.allowed, 0.0)
     off = (wide - value).abs()
-    # What is allowed of large true values must not make a small wrong one equal to 0.
+    # The error allowed at large true values must not make a small wrong value equal to 0.
     allowed = torch.minimum(allowed, _NEARER * torch.maximum(wide.abs(), value.abs()).nan_to_num(0.0))
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
-    # What is not finite must be so in both, and with the same sign.
+    # Values that are not finite must match, with their sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
     nearer = near & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
@@ -100,7 +100,7 @@ def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
 
 
 def _spread(error: torch.Tensor) -> float:
-    """On which share of the elements an error lies: 1 where all err alike, near 0 where a few err most."""
+    """Return the share of the elements that err: 1 where all err alike, near 0 where few err most."""
     square = error.square() / error.square().amax()
     return float(square.sum() ** 2 / (error.numel() * square.square().sum()))
 

@@ -11,20 +11,20 @@ from torch import Tensor
 from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
 
-# So many of the wrong elements must look alike.
+# Share of the wrong elements that must look alike.
 _MOST = 0.95
-# And so many of them, where chance cannot have made one.
+# The same where chance makes none.
 _SOME = 0.3
-# With fewer elements than this, that all of them are zero, or equal to something, says little.
+# Fewer elements than this may all be zero, or equal to something, by chance.
 _FEW = 8
-# Errors beyond this share of the largest value around are no matter of rounding.
+# Errors beyond this share of the largest value around them are not rounding.
 _COARSE = 2.0**-6
-# Where values are usually cut off.
+# Usual limits of clamped values.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
-# How likely rounding is where the errors have a place.
+# Weight of rounding where the errors have a place.
 _PLACED = 0.2
 _COARSER = (torch.float16, torch.bfloat16)
-# What TF32 and float16 keep of a float32, give or take the sums that such products go into.
+# Relative errors of TF32 and float16, with some room for sums.
 _TF32 = (2.0**-16, 2.0**-8)
 _POWERS = tuple(2**i for i in range(15, 0, -1))
 
@@ -79,7 +79,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
     got, wrong, name = answer.got, answer.wrong, answer.expected.name
     many = got.numel() >= _FEW
     if answer.before is None and not bool(got.any()):
-        # Kept as it is called since there are cards.
+        # Cards have always called it so.
         yield Clue(
             "zeros",
             0.9 if many else 0.5,
@@ -120,7 +120,7 @@ def _is_copy(value: Tensor, answer: Answer) -> bool:
 
 
 def _same(left: Tensor, right: Tensor) -> bool:
-    """Equal, NaN equal to NaN; some elements at least."""
+    """Return whether two tensors are equal and not empty; NaN equals NaN."""
     wide, other = left.double(), right.to(left.dtype).double()
     return left.numel() > 0 and bool(((wide == other) | (wide.isnan() & other.isnan())).all())
 
@@ -133,7 +133,7 @@ def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
 
 
 def _moved(answer: Answer) -> Iterator[Clue]:
-    """Values that stand one place beside their own, along some axis."""
+    """Yield clues to values that stand one place away from their own, along some axis."""
     got, wrong, value = answer.got, answer.wrong, answer.expected.value
     target = value.to(got.dtype)
     for axis in range(got.dim()):
@@ -145,7 +145,7 @@ def _moved(answer: Answer) -> Iterator[Clue]:
             edge.narrow(axis, 0 if by == 1 else got.shape[axis] - 1, 1).fill_(value=True)
             looked_at = wrong & ~edge
             if answer.before is not None:
-                # What was not stored where it belongs is still what it was.
+                # An element that was not stored still has its old value.
                 looked_at &= ~_equal(got, answer.before)
             right = _equal(got, moved) & got.isfinite()
             if int(looked_at.sum()) >= 2 and float(right[looked_at].double().mean()) >= _MOST:
@@ -158,7 +158,7 @@ def _equal(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
-    """Every wrong value is one of an input's, which would be chance for right ones."""
+    """Yield clues where every wrong value is a value of an input. Right values rarely are."""
     got = answer.got[answer.wrong]
     if answer.before is not None or got.numel() < _FEW:
         return
@@ -175,7 +175,7 @@ def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterato
 
 
 def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
-    """Memory that was to be changed in some places only."""
+    """Yield clues about memory that must change in some places only."""
     got, wrong, value, name = answer.got, answer.wrong, answer.expected.value, answer.expected.name
     off = (got.double() - value - before.double())[wrong]
     scale = before.double().abs().nan_to_num(0.0).amax().clamp(min=1e-30)
@@ -286,14 +286,14 @@ def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
         yield Clue("last_left_out", 0.7, seen)
         yield Clue("remainder_skipped", 0.4, seen)
     else:
-        # What fills no block is less than a block, and a block divides where it begins.
+        # A remainder is shorter than a block, and a block divides its start.
         yield Clue("remainder_skipped", 0.75 if block >= 4 and left < block else 0.45, seen)
     if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
         yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
 
 
 def _last_rows(unwritten: Tensor) -> str:
-    """Words for elements that are the last ones in memory, though not whole lines of an axis."""
+    """Return words for the last elements in memory, where they are not whole lines of an axis."""
     flat = unwritten.reshape(-1)
     count = int(flat.sum())
     return f"The last {count} elements" if bool(flat[-count:].all()) else ""

@@ -26,23 +26,23 @@ from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe, Traffic
 from grader.record import Cause, Suspect
 
-# More than this nobody reads.
+# Nobody reads more suspects.
 _MOST = 4
-# What is less likely is not worth a line; and what is so much less likely than the first.
+# Suspects below this likelihood, or this share of the first one's, are left out.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
-# What another check of the part has shown is likely here as well.
+# Weight of a cause that another check of the part has confirmed.
 _ELSEWHERE = 0.6
-# A kind that explains fewer of the failing cases is not confirmed; and no guess is more likely than this.
+# A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
 _MOSTLY, _UNSURE = 0.6, 0.97
-# Where no access outside was seen, padding that counts is a little likelier than a mask that is missing.
+# Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
-# Passing cases in which a known mistake would have to show; and how likely it is if it does not.
+# Number of passing cases in which a known mistake must show, and its weight if it does not.
 _LOOKED_AT, _UNLIKELY = 2, 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
-# Symptoms that stay what they are, whatever mistake leads to them.
+# Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
-# Two sums of the same numbers are equal but for their rounding.
+# Two sums of the same numbers differ by rounding only.
 _SAME = 1e-2
 # Symptoms that are causes by themselves.
 _BY_SYMPTOM = {
@@ -97,7 +97,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             answers, named, multiplies=multiplies, watched=watched, filled=_is_filled(answers, traffic, part)
         )
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
-            # Somebody watches the accesses, and has seen none outside.
+            # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
@@ -268,7 +268,7 @@ def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tu
     for kind, same in by_kind.items():
         same.sort(key=lambda clue: (not clue.confirmed, -clue.weight))
         if same[0].confirmed:
-            # Above whatever is only likely.
+            # Above everything that is only likely.
             yield 1 + same[0].weight, same
         else:
             factor = 1.0 if any(clue.firm for clue in same) else factors.get(kind, 1.0)
@@ -295,7 +295,7 @@ def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advic
     first = suspects[0]
     title = first.title
     if cause.kind in _FACTS:
-        # What was seen comes first, and what may be behind it after that.
+        # The facts come first, then the possible cause.
         lead, title = f"{lead}{cause.title.removeprefix(lead)}: ", f"{title[0].lower()}{title[1:]}"
     help_text = " ".join(filter(None, (advice, first.help)))
     return replace(cause, title=f"{lead}{title}", help=help_text, suspects=suspects)

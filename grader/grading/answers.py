@@ -1,6 +1,7 @@
-"""Judges answers: the checks of one part after another, in processes of the submission that do not outlive a part.
+"""Judge answers: the checks of one part after another, in a process of the submission for each part.
 
-On a GPU, where a process is dear, the parts share one. A process that dies is replaced and the remaining checks go on.
+On a GPU, where a process is expensive, the parts share one. A process that dies is replaced, and the remaining checks
+go on.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
 
-# A part that ran out of time this often is not waited for again.
+# After this many timeouts the other checks of a part do not run.
 _MOST_TIMEOUTS = 2
-# What a work check finds out; anything else that goes wrong there is the business of other checks.
+# Failures that a check on bytes decides; other checks decide the rest.
 _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race"})
 
 
@@ -74,7 +75,7 @@ class Answers:
         timeouts: list[str] = []
         salt = hashlib.sha256(self._job.source.encode()).hexdigest()
         most_s = self._job.entry.exercise.limits.part_s
-        # Technique last: it sums up what was seen in every other check of the part.
+        # Checks on technique come last: they sum up all other checks of the part.
         ordered = sorted(planned, key=lambda one: one.check.rule.order)
         with OraclePrefetch(self._truth) as prefetch:
             bench = Bench(
@@ -98,12 +99,12 @@ class Answers:
                 else:
                     with self._lock.shared() if self._lock else nullcontext():
                         result = self._judged(bench, check)
-                        # Whoever times next wants the cores to be quiet as well.
+                        # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
-                    # A part that has answered rightly is begun: what it leaves out costs the checks that ask for it.
+                    # A part with right answers is begun: a case left out costs only the checks that run it.
                     if result.status == "not_implemented" and result.cause and not self._has_passed(part):
                         blocked = Failure("not_implemented", result.cause)
                     yield result

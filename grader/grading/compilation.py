@@ -14,7 +14,7 @@ from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
 
-# A check that asks what kernels compile to waits for it so long.
+# Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0
 
 

@@ -13,7 +13,7 @@ from grader.record import Sighting
 from grader.text import ONE_PARSE_AT_A_TIME, clean
 
 _MOST_SIGHTINGS = 20
-# Into the interpreter, the process, the machine or the network.
+# Ways into the interpreter, the process, the machine or the network.
 _MODULES = frozenset(
     {
         "_thread",
@@ -68,7 +68,7 @@ _CALLS = {
     "globals": "reaches for the names of a module",
     "breakpoint": "stops in a debugger",
 }
-# Of `os`, what only reads settings or names paths is left alone.
+# Names of `os` that only read settings or name paths.
 _HARMLESS_OS = frozenset({"environ", "path", "getenv", "cpu_count"})
 _INSIDES = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Judges speed, of the parts with right answers that their own kernels give; and puts predictions beside it.
+"""Judge the speed of parts with right answers, and add predictions.
 
 record at every size -> compile -> the submission's process ends -> time
 """
@@ -26,10 +26,10 @@ from grader.speed.setup import TimingSetup
 from grader.speed.suite import Suite, Traced, fits
 from grader.timeline import spent
 
-# Of the inputs that calls are recorded on; what is timed gets others.
+# Seed of the inputs for recording; timed calls get others.
 _DECOY_SEED = 1
 
-# A check on speed, and what its part does at every size.
+# A check on speed, and the recorded calls of its part at every size.
 _Waiting = tuple[PlannedCheck, dict[Case, Traced]]
 
 
@@ -71,7 +71,7 @@ class SpeedResult:
             yield self._timed(planned, traced, replayer)
 
     def _compiled(self, waiting: list[_Waiting]) -> list[_Waiting]:
-        """Have compiled what is timed; return the same, with what was not ready in time."""
+        """Compile what is timed. Return the same, with calls marked that were not ready in time."""
         sizes = [
             (place, case, traced) for place, (_, of_part) in enumerate(waiting) for case, traced in of_part.items()
         ]
@@ -108,7 +108,7 @@ class SpeedResult:
         return None
 
     def _traced(self, planned: PlannedCheck) -> dict[Case, Traced]:
-        """Have the part's calls recorded at every size."""
+        """Record the part's calls at every size that fits."""
         band, part = planned.check.rule.band, planned.part
         assert band is not None
         gauged = self._gauged()
@@ -154,7 +154,7 @@ class SpeedResult:
         return replace(result, points=earned, speed=verdict.speed)
 
     def _fault(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
-        # What the grader failed at may have left a process in the middle of something.
+        # The grader's error may have left the process in the middle of something.
         with suppress(Exception):
             self._pair.end_all_but_one().restart()
         return result_of(planned, grader_failed(fault), duration_s=duration_s)

@@ -17,9 +17,9 @@ _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
-# So far beyond the end, a wrong stride is likelier than a missing mask.
+# At this many times the length, a wrong stride is likelier than a missing mask.
 _FAR = 2
-# Offsets of this size come of a product that did not fit into 32 bits.
+# Offsets of this size come from a product that overflowed 32 bits.
 _LEAST_WRAPPED, _MOST_WRAPPED = 1 << 29, 1 << 33
 
 
@@ -73,7 +73,7 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
     found = findings[0]
     kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
     if len(found.shape) < _STRIDED:
-        # Of a vector nobody ignores strides.
+        # Vectors have no strides to ignore.
         kinds = tuple(one for one in kinds if one[0] != "strides_ignored")
     return [
         Clue(
@@ -263,7 +263,7 @@ def _element(name: str, index: Sequence[object]) -> str:
 
 
 def _few(values: Sequence[object]) -> str:
-    """As many as a tensor has axes, and not as many as a claim may hold."""
+    """Return the values in words, at most as many as a tensor has axes: a claim may hold more."""
     return ", ".join([*map(str, values[:_MOST_AXES]), *(["…"] if len(values) > _MOST_AXES else [])])
 
 

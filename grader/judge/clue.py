@@ -1,4 +1,4 @@
-"""Evidence for a cause: one clue says which kind it points to, how strongly, and what was seen."""
+"""Evidence for a cause: its kind, its weight, and what was seen."""
 
 from __future__ import annotations
 

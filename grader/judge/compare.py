@@ -1,4 +1,7 @@
-"""Compares an output's bytes with what was expected, element by element, and says where and how it differs."""
+"""Compare the bytes of an output with the expected values, element by element.
+
+Says where and how they differ.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _PICTURE_COLUMNS = 64
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`worst` is the largest error in units of the allowed one, 1 and below being right; `wrong` marks the elements."""
+    """An output beside its expected values.
+
+    worst: the largest error in units of the allowed one; 1 and below is right. wrong: marks the wrong elements.
+    """
 
     got: Tensor
     wrong: Tensor
@@ -41,11 +47,14 @@ def tensor_of(raw: bytes, expected: Expected) -> Tensor:
 
 
 def compare(got: Tensor, expected: Expected) -> Comparison:
-    """Every element against the oracle. NaN and infinities match only where rounding the oracle's value gives them."""
+    """Compare every element with the oracle.
+
+    NaN and infinities match only where rounding the oracle's value gives them.
+    """
     if expected.elsewhere is not None:
         value, allowed = expected.elsewhere
         found = compare(got.to(value.device), Expected(expected.name, value, expected.dtype, allowed))
-        # Which elements are wrong is asked for only where some are.
+        # The marks are copied only where some element is wrong.
         marks = found if not found.agrees else Comparison(got, torch.tensor(False), torch.tensor(0.0), found.worst)
         wrong, error = (one.cpu().expand(got.shape) for one in (marks.wrong, marks.error))
         return Comparison(got, wrong, error, found.worst)
@@ -109,7 +118,7 @@ def pattern_of(wrong: Tensor) -> str:
 
 
 def _run(marks: Tensor) -> str:
-    """ "tail" when the marks are the last few of a row, "head" when they are the first few."""
+    """Return "tail" when the marks are the last few of a row, "head" when they are the first few; else ""."""
     count = int(marks.sum())
     if count == marks.numel():
         return ""

@@ -1,4 +1,7 @@
-"""Compiles the kernels of a submission's parts beside the grading: which case, for which GPUs, and what came of it."""
+"""Compile the kernels of a submission's parts beside the grading.
+
+Chooses the case to compile and the GPUs, and stores the outcomes. No kernel runs.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +47,11 @@ def case_for(part: Part) -> Case | None:
 
 
 class Compiling:
-    """Compiles parts on a thread of its own. Use as a context manager: when it ends, its process has ended.
+    """Compilation of parts on a thread. Use as a context manager; its process ends with it.
 
-    every: all configurations of autotuned kernels; limit_s: for one part and one GPU; shelf: the file where outcomes
-    are kept for the next time (grader.compile.cache), None for nowhere. capability: of the GPU that is here, as its
-    driver says it; kernels are compiled for it too, and first, since it is shown first.
+    every: compile all configurations of autotuned kernels. limit_s: for one part and one GPU. shelf: the cache file of
+    outcomes (grader.compile.cache), or None. capability: of the GPU in this machine, as its driver gives it; kernels
+    are compiled for it first, because it is shown first.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Compiling:
             self._thread.start()
 
     def recall(self, patience_s: float) -> None:
-        """Wait until it is done, but not for ever, and end its process."""
+        """Wait at most `patience_s` for the compilation, then end its process."""
         thread = self._thread
         if thread is None:
             return
@@ -107,7 +110,7 @@ class Compiling:
         self._recalled.set()
         deadline = monotonic() + _END_S
         while thread.is_alive() and monotonic() < deadline:
-            # It may just have started another process.
+            # The thread may just have started another process.
             if session := self._session:
                 session.restart()
             thread.join(0.1)
@@ -142,14 +145,14 @@ class Compiling:
         try:
             self.run(server)
             outcomes = tuple(self._outcomes.values())
-            # What took too long, or too much memory, may do better the next time.
+            # Compilations that took too long, or too much memory, may succeed the next time.
             if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
                 cache.keep(self._shelf, outcomes)
         except Cancelled:
-            # Whoever waits for this thread asks for a process next, and is told so itself.
+            # The thread that waits for this one asks for a process next, and gets the same exception.
             return
         except Exception as fault:
-            # No check depends on it: what is missing is said, and the grading goes on.
+            # No check depends on it: the record says what is missing, and the grading goes on.
             said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
@@ -157,7 +160,10 @@ class Compiling:
                     self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
 
     def run(self, server: Spawner, heard: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
-        """Compile every part for every GPU, here and now; `heard` is told of each."""
+        """Compile every part for every GPU on this thread.
+
+        heard: called with each outcome.
+        """
         for target in self.targets:
             start = replace(self._start, target=target.capability)
             with Session(server, start, self._limits) as self._session:

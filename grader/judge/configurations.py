@@ -1,4 +1,7 @@
-"""Runs a case with the configurations of autotuned kernels one by one: an autotuner may choose any that works."""
+"""Run a case with the configurations of autotuned kernels, one by one.
+
+An autotuner may choose any configuration that works.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from grader.protocol.messages import Raised
 from grader.record import Number
 from grader.sandbox.outcome import Finished
 
-# So long may the configurations of a part be at work, and so many are begun at a time.
+# Seconds for all configurations of a part, and the number begun at a time.
 _MOST_S = 20.0
 _AT_A_TIME = 8
-# What the interpreter sees and a GPU may hide.
+# Findings of the interpreter that a GPU may hide.
 _SEEN_IN_THE_INTERPRETER = frozenset({"out_of_bounds", "race"})
 _MOST_NAMED = 6
 
@@ -89,7 +92,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
 
 
 def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
-    """Yield the same call in every other configuration that works; those with the largest constants first."""
+    """Yield the same call in every other configuration that works, largest constants first."""
     if trial.configurations < 2:
         return
     taken = trial.configuration
@@ -105,7 +108,7 @@ def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
 
 
 def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tuple[int, Trial]]:
-    """Run a case in these configurations, and yield each that can be run here."""
+    """Run a case in these configurations, and yield those that can run here."""
     waiting = list(places)
     while waiting:
         done = 0

@@ -1,4 +1,4 @@
-"""From what happened to what the learner reads: a status, and the cause in words."""
+"""Translate outcomes into failures: a status, and the cause in words for the learner."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from grader.sandbox.outcome import (
 )
 
 _MOST_FRAMES = 6
-# Statuses that need no explanation: nothing that a learner did wrong, or did at all.
+# Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
 NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
 
 @dataclass(frozen=True, eq=False)
 class WrongCall:
-    """A call that returned something wrong, for whoever looks at its values."""
+    """A call with a wrong answer, and its expected outputs."""
 
     recipe: Recipe
     outcome: Finished
     expected: tuple[Expected, ...]
 
     def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:
-        """Every output that came back: what it is, where it is wrong, what it should be."""
+        """Yield every output that came back: its values, the marks of wrong ones, and the expected output."""
         for raw, output in zip(self.outcome.outputs, self.expected, strict=False):
             if raw is not None:
                 compared = compare(tensor_of(raw, output), output)
@@ -51,10 +51,9 @@ class WrongCall:
 
 @dataclass(frozen=True)
 class Failure:
-    """A status other than pass, and why.
+    """A status other than pass, with its cause.
 
-    `clues` point to what may be behind it, and `seen` is the call; `lead` and `advice` are words that go before a
-    suspect's title and help.
+    clues: point to what may be behind it. seen: the call. lead, advice: words before a suspect's title and help.
     """
 
     status: Status
@@ -174,15 +173,15 @@ def _raised(raised: Raised, path: str) -> Failure:
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
-# What torch says where it is asked for a GPU that is not there.
+# Messages of torch without a GPU.
 _INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
 
-# What the interpreter says of a promise to the compiler that is not kept.
+# Message of the interpreter about a broken promise to the compiler.
 _A_PROMISE = "tl.multiple_of promises"
 
 
 def _advice(message: str, last: Frame | None) -> str:
-    """Return what to do about an exception that says little by itself, or an empty string."""
+    """Return advice for an exception that says little by itself; "" for others."""
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
     if _A_PROMISE in message:
@@ -221,7 +220,7 @@ def examine(
         return why_not_finished(outcome, path), 0.0
     if failure := _check_forms(outcome.answer.outputs, expected):
         return failure, 0.0
-    # Whatever else is wrong, an access outside a tensor, or a race, comes before it.
+    # An access outside a tensor, or a race, comes before anything else.
     if found := cause_of(outcome.answer.findings):
         return Failure("fail", found, tuple(clues_of(outcome.answer.findings))), 0.0
     worst = 0.0
@@ -291,7 +290,7 @@ def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[obj
 
 
 def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
-    """Two values with as many digits as it takes to see that they differ."""
+    """Return two values with enough digits to show that they differ."""
     if not got.is_floating_point():
         return str(expected.item()), str(got.item())
     texts = "", ""
@@ -305,7 +304,7 @@ def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
 def _recognise(
     comparison: Comparison, output: Expected, inputs: Sequence[object], pattern: str
 ) -> tuple[str, str, str]:
-    """(kind, title, help) of a mismatch that has a look of its own; a plain mismatch otherwise."""
+    """Return kind, title and help of a mismatch by its pattern."""
     got, wrong = comparison.got, comparison.wrong
     if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
         return (

@@ -25,7 +25,7 @@ class OraclePrefetch:
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
-        # A thread that was never asked for its number of threads computes products on every core.
+        # A thread computes products on every core until it is asked for its number of threads.
         self._pool = ThreadPoolExecutor(1, "oracle prefetch", initializer=torch.get_num_threads)
         self._wanted: list[Future[Any]] = []
 

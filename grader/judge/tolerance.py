@@ -1,4 +1,4 @@
-"""Derived tolerances: how far an element may lie from the oracle, by what honest code does on that very case."""
+"""Derive the error allowed at each element from the errors of honest code on the same case."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | N
 
 
 def _group_maximum(errors: Tensor, group: int) -> Tensor:
-    """Each element's largest error among its `group` neighbours on the last axis (0: its whole row)."""
+    """Return for each element the largest error in its group on the last axis (0: its whole row)."""
     if errors.dim() == 0 or errors.numel() == 0:
         return errors
     length = errors.shape[-1]

@@ -23,17 +23,17 @@ from grader.judge.tolerance import allowed_error
 from grader.protocol.messages import Recipe, Slot
 from grader.timeline import spent
 
-# The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
+# Number of cases to store. The same case is needed again when a check repeats calls or shrinks.
 MOST_KNOWN = 64
-# From so many elements on a GPU is faster, where there is one.
+# From this many elements on, a GPU is faster.
 _LARGE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed.
+    """One expected output: the value (float64, or exact integers), its dtype, and the error allowed.
 
-    elsewhere: value and allowed error, once more, on a GPU, where that compares large outputs faster.
+    elsewhere: value and allowed error on a GPU, which compares large outputs faster.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Expected:
 
     @property
     def nbytes(self) -> int:
-        """The size of an output of this form."""
+        """Size in bytes."""
         return self.value.numel() * torch.empty(0, dtype=self.dtype).element_size()
 
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """A stretch of an output: what is expected there, and the element that it begins at."""
+    """A stretch of an expected output, and the index of its first element."""
 
     expected: Expected
     start: int
@@ -71,7 +71,7 @@ class KnownMistake:
 
 @dataclass(frozen=True)
 class Offer:
-    """Something to choose: the thing, and its cost over the least there is; NaN where that is not known."""
+    """Something to choose, and its cost over the least cost; NaN where unknown."""
 
     thing: object
     ratio: float
@@ -79,19 +79,18 @@ class Offer:
 
 @dataclass(eq=False)
 class _Known:
-    """The outputs of one case, once they are computed; the lock is held by whoever computes them."""
+    """The outputs of one case, once computed. The thread that computes them holds the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     outputs: tuple[Expected, ...] | None = None
 
 
 class Truth:
-    """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
+    """Inputs and expected outputs of an exercise's cases, computed in this process in float64.
 
-    `device` is where inputs and expected outputs lie: the CPU where answers are judged, and the GPU where large timed
-    calls are verified; `computes_on`, if not there, is where the oracle runs. `keep` is how many cases' outputs are
-    remembered. `measured` is the text of the exercise's measured.json; oracle.py finds what it says
-    under the name MEASURED, None where there is none.
+    device: where inputs and expected outputs lie: the CPU to judge answers, the GPU to verify large timed calls.
+    computes_on: where the oracle runs, if elsewhere. keep: number of cases whose outputs are stored. measured: text of
+    the exercise's measured.json; oracle.py finds it as MEASURED (None without).
     """
 
     def __init__(
@@ -160,10 +159,10 @@ class Truth:
             return known.outputs
 
     def portion(self, part: Part, recipe: Recipe, chance: float) -> tuple[Portion, ...]:
-        """Return stretches of the expected outputs, in the order of `expect`. chance: of 0 to 1, says which.
+        """Return stretches of the expected outputs, in the order of `expect`.
 
-        An exercise cuts a problem into portions by `<part>_portion(chance, *inputs)` in oracle.py: the inputs of one of
-        them, and where in each output its results begin. Without that, it is all.
+        chance: 0 … 1, selects the portion. `<part>_portion(chance, *inputs)` in oracle.py gives the inputs of one
+        portion, and where its results begin in each output. Without that function the whole outputs are returned.
         """
         cut = getattr(self._oracle, f"{part.name}_portion", None)
         if cut is None:
@@ -192,11 +191,11 @@ class Truth:
                 yield kind, tuple(one.double() for one in _listed(outputs))
 
     def _inputs_there(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
-        """Return what makes the inputs of a call where the oracle runs, new ones every time."""
+        """Return a function that makes the inputs of a call where the oracle runs, new ones each time."""
         drawn = self.inputs(recipe)
         elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
         if self._computes_on == self._device or elements < _LARGE:
-            # A small case is computed sooner than a GPU that others use answers.
+            # For a small case this is quicker than a GPU that others use.
             return lambda: self.inputs(recipe)
         return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
@@ -204,7 +203,10 @@ class Truth:
         return self._computed(part, self._inputs_there(recipe))
 
     def _computed(self, part: Part, fresh: Callable[[], Sequence[object]]) -> tuple[Expected, ...]:
-        """Compute what is expected. fresh: makes the inputs, new ones every time: a part may change them."""
+        """Compute expected outputs.
+
+        fresh: makes the inputs, new ones each time: a part may change them.
+        """
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
         inputs = fresh()
@@ -212,7 +214,7 @@ class Truth:
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
             magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in inputs]))
-        # Last, for honest code gets the inputs themselves, and a part may change them.
+        # Last: honest code gets the inputs themselves, and may change them.
         variants = [_listed(result) for result in honest(*inputs)]
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):

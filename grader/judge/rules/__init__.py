@@ -1,7 +1,7 @@
-"""The rules that decide checks: one module a rule, and one table from a rule's class to its decision.
+"""Decide checks by rules: one module for each rule, and one table from the class of a rule to its function.
 
-Takes the part's bench (or what a compiler gave) and the planned cases, and gives a Ruling. Speed is judged elsewhere
-(grader.speed): a rule that is neither in the table nor asks a compiler is timed.
+Takes the part's bench (or the outcomes of a compiler) and the planned cases, and gives a Ruling. Rules on speed are not
+here: grader.speed judges them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
 
 
 def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck) -> Ruling:
-    """Decide a check by what a compiler gave for each target of its rule."""
+    """Decide a check by the outcomes of a compiler for the targets of its rule."""
     return _DECIDE_COMPILED[type(planned.check.rule)](outcomes, planned.check.rule)
 
 

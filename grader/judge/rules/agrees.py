@@ -16,7 +16,7 @@ from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.record import Number, number
 
-# Failing cases that are looked at closely: what is behind them may not show in the largest one, or not alone.
+# Number of failing cases to explain: the largest alone may not show the cause.
 _MOST_EXPLAINED = 4
 
 
@@ -43,7 +43,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         if one in tuned:
             usual[one] = trial
         if trial.failure:
-            # Once: it would be the same for the others.
+            # Once: the other cases would give the same.
             judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
             failed.append((one, judged))
             if failed[-1][1].status not in ("fail", "not_implemented"):
@@ -51,7 +51,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     trials.close()
     if left_out and not run:
         raise NotRunHere(next(iter(left_out.values())))
-    # Only what is left out everywhere is not begun.
+    # A part is not begun only if it leaves out every case.
     if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
         failed = [(one, _begun(failure)) for one, failure in failed]
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
@@ -112,7 +112,10 @@ def _begun(failure: Failure) -> Failure:
 
 
 def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure]:
-    """Failures of the first one's status with the largest outputs, where a pattern can be seen; or the first alone."""
+    """Return the failures to explain: with the first one's status, the largest outputs first.
+
+    Patterns show in large outputs. Without values to compare, the first failure alone.
+    """
     (first, failure), status = failed[0], failed[0][1].status
     if failure.cause.mismatch is None:
         return [_of(first, failure)]

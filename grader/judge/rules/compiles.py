@@ -1,4 +1,4 @@
-"""The compile check: what the kernels of a call came to, for GPUs that need not be there."""
+"""Judge the compiled kernels of a call, for GPUs that need not be there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.record import Cause, CompiledKernel, Number
 
-# What makes a kernel unfit; other findings cost speed, which is judged where it can be.
+# Findings that make a kernel unfit; others only cost speed.
 _FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
 
 _OTHER_CODE = (
@@ -59,7 +59,7 @@ def _refused(outcome: CompileOutcome) -> Failure | None:
     if not outcome.why and outcome.kernels:
         return None
     if any(finding.kind == "compile_error" for kernel in outcome.kernels for finding in kernel.findings):
-        # The kernel says it better than the launch that it ended.
+        # The kernel's error is clearer than the launch that it ended.
         return None
     said = outcome.why or "no kernel was launched"
     help_text = "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler."

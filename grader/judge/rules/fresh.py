@@ -16,9 +16,9 @@ from grader.judge.ruling import Ruling
 from grader.record import Cause, Number, clean
 from grader.sandbox.outcome import Finished
 
-# Calls after which results are still looked for in earlier ones' memory: more than a ring of buffers is long.
+# Number of further calls whose results must not share memory: longer than a ring of buffers.
 _MORE = 13
-# The same after those of the last case, which is the largest: some rings are for large results.
+# The same for the last and largest case: some rings are for large results.
 _FEW = 4
 
 
@@ -53,7 +53,7 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
     if first.failure:
         return judged_apart(bench, one, first, first.failure)
     if len(trials) < len(requests):
-        # The last one says why there are no more.
+        # The last trial has the reason for the missing ones.
         return trials[-1].failure
     _, second, third, fourth, *others = trials
     for trial, earlier, what in (

@@ -1,6 +1,6 @@
-"""Judge whether the submission's kernels computed an answer, and nothing beside them: by what ran.
+"""Judge by what ran whether the submission's kernels, and nothing else, computed an answer.
 
-Takes the evidence of calls and gives failures. Shared by the rules of this folder.
+Takes the evidence of calls and gives failures. The rules of this folder share it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def by_evidence(
 
 
 def _reading(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]) -> Failure:
-    """Say which line tells Python values of which argument, and what to do without them."""
+    """Return the failure that names the line, the argument, and what to use instead."""
     first = seen.reads[0]
     others = [name for name in computing if name.partition(" ")[0] not in READING]
     of = [clean(name, 40) for name in first.of]

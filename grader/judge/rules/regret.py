@@ -18,7 +18,7 @@ from grader.protocol.messages import Recipe, Slot
 from grader.record import Cause, Number, Selection, clean
 from grader.sandbox.outcome import Finished
 
-# The worst choices are what can be learnt from.
+# Number of worst choices to show: the learner learns from them.
 _SHOWN = 3
 _NOTHING_MEASURED = "nothing has been measured yet that choices could be judged by: measured.json is missing"
 
@@ -92,7 +92,7 @@ def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
 
 
 def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
-    """Numbers among the things' fields, or products of two, of which the choice always has the largest or smallest."""
+    """Yield fields, or products of two, of which the choice always has the largest or smallest value."""
     fields = getattr(choices[0].things[0], "_fields", ())
     numbers = [name for name in fields if isinstance(getattr(choices[0].things[0], name), int)]
     for names in (*((name,) for name in numbers), *combinations(numbers, 2)):
@@ -138,7 +138,7 @@ def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
 
 
 def _selection(choices: Sequence[ChoiceCost], source: str) -> Selection:
-    """All choices side by side; the things in one order, whatever order each case gave them in."""
+    """Return all choices side by side, with the things in one order for all cases."""
     things = tuple(sorted({thing for choice in choices for thing in choice.ratios}))
     return Selection(
         cases=tuple(choice.one.case.words() for choice in choices),

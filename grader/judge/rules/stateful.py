@@ -52,7 +52,10 @@ def _waits_for(name: str) -> str:
 
 
 def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, float]:
-    """Make the calls of one case until one is wrong; and their largest error in units of the allowed one."""
+    """Make the calls of one case until one is wrong.
+
+    Returns the end, or None, and the largest error in units of the allowed one.
+    """
     worst = 0.0
     calls = [(step, part) for step in range(int(one.case[rule.steps])) for part in (*rule.before, bench.part)]
     requests = [
@@ -86,7 +89,7 @@ def _told(end: _End, steps: int) -> Failure:
         lead, when = f"Right at first, wrong in step {step}: ", f"All was right in {right}; in step "
         when += f"{step} of {steps} {end.part.name} fails, after calls that left memory as they must."
         advice = "What is still there from the step before: a length, an address, a result, a slot written too far?"
-        # Each step's inputs alone would have been a case like any other.
+        # The inputs of each step alone would be an ordinary case.
         clues = (
             *clues,
             Clue(

@@ -1,4 +1,4 @@
-"""Judge whether the submission's kernels do the work of a part: by what ran in all calls so far."""
+"""Judge by what ran in all calls so far whether the submission's kernels do the work of a part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
         trial = bench.try_case(one.case, one.seed)
         if trial.failure and trial.failure.status != "fail":
             return Ruling(trial.failure, one)
-        # A case that is wrong by itself is other checks' business.
+        # Other checks judge whether the case is right.
         failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
         if failure is not None and failure.status == "fail":
             failure = _idle(bench, one) or failure
@@ -41,7 +41,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
 
 def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:
     for seen in evidence:
-        # Of what was not replayed, nobody knows.
+        # Operations are only known of replayed calls.
         if not seen.is_replayed:
             continue
         if missing := [name for name in wanted if name not in seen.operations]:

@@ -19,9 +19,9 @@ from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
 
-# So often must bytes be touched again before it is worth saying.
+# Bytes must be touched this often, on average, to be worth a sentence.
 _AGAIN = 1.2
-# Beyond this, nobody wants to know a ratio's digits.
+# Larger ratios are shown without decimals.
 _MANY = 100
 # More than any machine moves.
 _MOST = 1 << 60
@@ -39,9 +39,10 @@ _NO_KERNEL = Failure(
 
 @dataclass(frozen=True)
 class Weighed:
-    """One call beside the model: what it used, the share of the points that this earns, and why it is not all of them.
+    """One call beside the model: what it used, and the share of the points for it.
 
-    advice: where most bytes went that were not needed; empty where all points are earned. failure: where none are.
+    advice: about the most bytes that were not needed; "" where all points are earned. failure: where no points are
+    earned.
     """
 
     work: Work
@@ -53,8 +54,8 @@ class Weighed:
 def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
     """Count what a call of every case uses; the worst share of the points counts.
 
-    Where the model says so, calls of other checks that lie in its space are meant as well: those that moved so much
-    that nothing is earned are made again here.
+    Where the model says so, calls of other checks in its space count as well: those that moved too much for any points
+    are made again here.
     """
     cases = [
         *cases,
@@ -88,9 +89,9 @@ def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
 
 
 def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> Weighed | str:
-    """Hold a call against the model; where it does not earn all points, in every configuration of its kernels.
+    """Compare a call with the model; where it misses points, try every other configuration of its kernels.
 
-    An autotuner would not have chosen a configuration that moves more than another one.
+    The best one counts: an autotuner would not choose one that moves more than another.
     """
     returned = len(bench.part.outputs)
     best = weigh(trial, one, model, returned)
@@ -109,9 +110,10 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
 
 
 def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> Weighed | str:
-    """Hold one call that launched kernels against the model; or say why what it used is not known.
+    """Compare one call that launched kernels with the model.
 
-    returned: how many of the expected tensors are new ones.
+    Returns why its use is unknown, as text, where some accesses were not counted. returned: the number of expected
+    tensors that are new.
     """
     launches = [_plausible(launch) for launch in trial.launches]
     traffic = [launch.traffic for launch in launches if launch.traffic is not None]
@@ -148,7 +150,7 @@ def _plausible(launch: LaunchInfo) -> LaunchInfo:
 
 def _counted(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
     assert isinstance(trial.outcome, Finished)
-    # What is changed in place is expected as well, but nobody allocates it.
+    # Arguments changed in place are expected too, but not allocated.
     results = sum(output.nbytes for output in trial.expected[:returned])
     followed = all(each.complete for each in traffic)
     moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
@@ -190,7 +192,7 @@ def _metrics(found: Sequence[Weighed]) -> dict[str, Number]:
 
 @dataclass(frozen=True)
 class _Limit:
-    """One count beside its allowance. kind: that of the cause, where the count earns no points."""
+    """One count beside its allowance. kind: of the cause, where the count earns no points."""
 
     kind: Literal["memory", "stores", "traffic"]
     used: int
@@ -205,7 +207,7 @@ def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
     if model.stored:
-        # What could not be followed is at most all that was stored.
+        # Where not all stores were followed, all that was stored is an upper bound.
         unique = work.unique_stored_bytes
         yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
     if model.moved:
@@ -265,11 +267,11 @@ def _each(launches: Sequence[LaunchInfo]) -> str:
 
 @dataclass(frozen=True)
 class _Wastes:
-    """Bytes of one call that were not needed, by what they were spent on.
+    """Bytes of one call that were not needed.
 
-    again: loaded once more by the launch that has loaded them, beyond what the model has room for. restored: stored
-    once more by the launch that has stored them. handed: stored beside the results, and loaded again.
-    loaded_times, stored_times: how often a launch loads and stores a byte on average.
+    again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
+    launch. handed: stored beside the results and loaded again. loaded_times, stored_times: how often a launch loads and
+    stores a byte, on average.
     """
 
     again: int
@@ -293,7 +295,7 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
     loaded_once = sum(each.unique_loaded_bytes for each in traffic)
     stored_once = sum(each.unique_stored_bytes for each in traffic)
     if not all(each.complete for each in traffic):
-        # Without unique bytes, only what is stored beside the results can be told.
+        # Without unique bytes, only the bytes stored beside the results are known.
         return _Wastes(0, 0, 2 * max(work.stored_bytes - results, 0), 1.0, 1.0)
     room = max(work.model_bytes - loaded_once - stored_once, 0)
     return _Wastes(
