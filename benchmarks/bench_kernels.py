@@ -32,14 +32,15 @@ def runs() -> Iterator[object]:
     for entry in discover(ROOT):
         rivals = module_of(entry, "baselines")
         for part, check in entry.exercise.checks():
-            if not isinstance(check.rule, SpeedBand):
+            band = check.rule.band
+            if band is None:
                 continue
-            named = (check.rule.baseline, *check.rule.shown_beside)
+            named = (band.baseline, *band.shown_beside)
             names = [name for name in named if FAMILIES[name].computes and not FAMILIES[name].slow]
             able = [name for name in names if not why_missing(name, part.name, rivals)]
-            for case in check.rule.suite.named:
+            for case in band.suite.named:
                 for name in ("solution", *able):
-                    yield pytest.param(entry, part, check.rule, case, name, id=f"{part.name}-{short(case)}-{name}")
+                    yield pytest.param(entry, part, band, case, name, id=f"{part.name}-{short(case)}-{name}")
 
 
 def short(case: Case) -> str:

@@ -23,19 +23,19 @@ from grader.diagnosis.kinds import known_kinds
 from grader.errors import SpecError
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Regret, SpeedBand, check_id
+from grader.exercise.model import Regret, check_id
 from grader.exercise.plan import Plan, PlannedCheck, draw
 from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
-from grader.judge.regret import counted, mean_regret
+from grader.judge.rules.regret import counted, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
 
-# Tensors of so many cases are kept for the next file.
+# Number of cases whose tensors are stored for the next file.
 _KNOWN_CASES = 256
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
@@ -44,7 +44,10 @@ _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class GateLine:
-    """One line of the gate: what was tried, what came out, and whether it is what must (None: not judged here)."""
+    """One finding of the gate.
+
+    subject: what was tried. outcome: in words. holds: whether it is as it must be (None: not judged here).
+    """
 
     subject: str
     holds: bool | None
@@ -53,8 +56,10 @@ class GateLine:
 
 @dataclass(frozen=True)
 class Margin:
-    """How much room a part's tolerance leaves: the worst honest error and the cheapest caught one, both in units of
-    the allowed error, and the files that they come from.
+    """The room that a part's tolerance leaves, in units of the allowed error.
+
+    worst_honest: the largest error of an honest file. cheapest_cheat: the smallest error of a caught mistake. With the
+    files.
     """
 
     part: str
@@ -66,22 +71,23 @@ class Margin:
 
 @dataclass
 class Gate:
-    """What the gate found."""
+    """The findings and margins of one run of the gate."""
 
     findings: list[GateLine] = field(default_factory=list)
     margins: list[Margin] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
-        """Whether everything that could be judged here came out as it must."""
+        """Nothing that could be judged here came out wrong."""
         return all(finding.holds is not False for finding in self.findings)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a planted mistake says of itself: in the first line of its docstring what it must get, and in the line that
-    begins with "Cause: " what is behind that, one kind of cause or, for what has two names, "this or that". What it
-    gets is a status, or "partly": the check passes with some of its points, and nothing is said of a cause.
+    """The verdict that a planted mistake must get, as its docstring says.
+
+    The first line names check and status; a line "Cause: <kind>" names the cause, or "<kind> or <kind>" for a cause
+    with two names. The status "partly" means a pass with some of the points; it has no cause.
     """
 
     check: str
@@ -91,7 +97,7 @@ class Claim:
 
 
 def claim_of(path: Path) -> Claim:
-    """The claim of a file in wrong/. Raises SpecError."""
+    """Return the claim of a file in wrong/. Raises SpecError."""
     first, _, rest = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
@@ -103,7 +109,7 @@ def claim_of(path: Path) -> Claim:
 
 
 def parts_in(path: Path, entry: Entry) -> frozenset[str]:
-    """The parts of the exercise that a file defines."""
+    """Return the parts of the exercise that a file defines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return frozenset(part.name for part in entry.exercise.parts if part.name in defined)
@@ -111,8 +117,9 @@ def parts_in(path: Path, entry: Entry) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A file that the gate grades. parts: those that are judged (None: all); claim: that of a planted mistake; alone:
-    the one check that is judged, empty for all.
+    """A file for the gate to grade.
+
+    parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all.
     """
 
     path: Path
@@ -123,7 +130,7 @@ class _Trial:
 
 
 def _trials(entry: Entry) -> list[_Trial]:
-    """Every file of the exercise, in the order of the gate."""
+    """Return every file of the exercise, in the order of the gate."""
     trials = [_Trial(entry.pristine_stub, None)]
     # An honest variant must be right, not fast.
     trials += [
@@ -133,7 +140,7 @@ def _trials(entry: Entry) -> list[_Trial]:
         claim = claim_of(path)
         named, _, check = claim.check.partition(".")
         timed = _is_speed(entry, named, check)
-        # The check that a mistake names has to catch it by itself; a race is only run after right answers.
+        # The check that a mistake names must catch it by itself; speed is only timed after right answers.
         trials.append(_Trial(path, frozenset({named}), claim, timed=timed, alone="" if timed else claim.check))
     return trials
 
@@ -146,9 +153,10 @@ def run_gate(
     jobs: int = 1,
     interpreter: ForkServer | None = None,
 ) -> Gate:
-    """Run the whole gate, `jobs` files at a time; `heard` gets every finding as it is made, in the gate's order.
+    """Run the whole gate, `jobs` files at a time.
 
-    A mistake that passes on a GPU goes to the `interpreter`, if there is one: only there is every access seen.
+    heard: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU once
+    more, because only the interpreter sees every access.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}
@@ -218,7 +226,7 @@ def run_gate(
 
 
 def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
-    """What a record says of its file."""
+    """Yield the findings about a file from its record."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)
         if unlabelled := label_fault(trial.claim, entry):
@@ -234,13 +242,13 @@ def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
 def _is_speed(entry: Entry, part: str, check: str) -> bool:
     found = entry.exercise.part(part)
     rules = {one.name: one.rule for one in found.checks} if found else {}
-    return isinstance(rules.get(check), SpeedBand)
+    return check in rules and rules[check].is_timed
 
 
 def _keep(
     best: dict[str, tuple[float, str]], result: CheckResult, file: str, choose: Callable[[float, float], float]
 ) -> None:
-    """Keep the part's largest or smallest error; results that measured none, or nothing finite, say nothing."""
+    """Store the part's largest or smallest error. Results without a finite error do not count."""
     error = result.metrics.get("worst_error_over_allowed", 0.0)
     if not isinstance(error, float) or not error:
         return
@@ -255,7 +263,7 @@ def _stub(record: Record) -> GateLine:
 
 
 def honest_finding(path: Path, parts: frozenset[str], record: Record) -> GateLine:
-    """Find whether a right file passes all that this machine can judge; None where it can judge nothing."""
+    """Return whether a right file passes all checks judged here; None where none is judged."""
     judged = [result for result in record.checks if result.status not in UNJUDGED or result.status == "grader_error"]
     failed = [result for result in judged if result.status != "pass" or result.points < result.max_points]
     lacking = next((result.reason for result in record.checks if result.status == "skipped_environment"), "")
@@ -266,7 +274,7 @@ def honest_finding(path: Path, parts: frozenset[str], record: Record) -> GateLin
 
 
 def _compiles(record: Record) -> GateLine:
-    """Whether every kernel of the solution compiles for some GPU; not judged where there was no time for it."""
+    """Find whether every kernel of the solution compiles for some GPU; not judged if time ran out."""
     kernels = [kernel for part in record.parts for kernel in part.kernels]
     good = {kernel.kernel for kernel in kernels if kernel.occupancy is not None}
     bad = {kernel.kernel for kernel in kernels} - good
@@ -297,7 +305,7 @@ def _passes(claim: Claim, record: Record) -> bool:
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:
-    """What is wrong with a mistake's label; empty where nothing is."""
+    """Return what is wrong with a mistake's label; "" where nothing is."""
     if claim.status == "partly":
         return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
@@ -325,9 +333,9 @@ _LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, tor
 
 
 def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """For every correctness check: does some answer that computes nothing, or too coarsely, pass all of its cases?"""
+    """Yield for every check on values whether an answer without computation, or too coarse, passes all cases."""
     for planned in plan.checks:
-        if isinstance(planned.check.rule, Agrees):
+        if planned.check.rule.judges_values:
             passing = _passing_models(planned, truth)
             outcome = f"passed by {', '.join(sorted(passing))}" if passing else "no trivial answer passes"
             yield GateLine(check_id(planned.part, planned.check), not passing, outcome)
@@ -351,7 +359,7 @@ def _all_agree(outputs: Sequence[Tensor], expected: Sequence[Expected]) -> bool:
 def _models(
     expected: Sequence[Expected], inputs: Sequence[object], names: Sequence[str]
 ) -> dict[str, tuple[Tensor, ...]]:
-    """Outputs that nobody had to compute, by name."""
+    """Return outputs that need no computation, by name."""
     models = {
         "zeros": tuple(torch.zeros(one.value.shape, dtype=one.dtype) for one in expected),
         "ones": tuple(torch.ones(one.value.shape, dtype=one.dtype) for one in expected),
@@ -372,10 +380,13 @@ def _models(
 
 
 def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """For every part: does a seed give the same bits again? The judge and the submission's process each build them."""
+    """Yield for every part whether a seed gives the same bits again.
+
+    The judge and the submission's process each build the inputs.
+    """
     recipes: dict[str, list[Recipe]] = {}
     for planned in plan.checks:
-        if isinstance(planned.check.rule, Agrees):
+        if planned.check.rule.judges_values:
             part = planned.part.name
             recipes.setdefault(part, []).extend(Recipe(part, dict(one.case), one.seed) for one in planned.cases)
     for part, several in recipes.items():
@@ -385,7 +396,7 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
 
 def _repeats(recipe: Recipe, truth: Truth) -> bool:
-    """Whether one thread builds the bits that several do: sums, and writes to one place, may depend on how many."""
+    """Return whether one thread builds the same bits as several: sums may depend on the number of threads."""
     usual = torch.get_num_threads()
     try:
         torch.set_num_threads(max(usual, 2))
@@ -406,12 +417,12 @@ def _same(one: object, other: object) -> bool:
 
 # -- constant choices ------------------------------------------------------------------------------------------------
 
-# Of the points of a check on choices, the most that looking at nothing may earn.
+# The largest share of points of a check on choices that a constant choice may earn.
 _MOST_FOR_NOTHING = 0.5
 
 
 def constant_choices(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """For every check on choices: what the best answer earns that is the same in every case."""
+    """Yield for every check on choices what the best constant choice earns."""
     for planned in plan.checks:
         rule = planned.check.rule
         if not isinstance(rule, Regret):
@@ -426,7 +437,7 @@ def constant_choices(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
 
 def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
-    """Of every thing that can be chosen in all cases that were measured, its cost over the least in each."""
+    """Return the ratios in each measured case, of every thing that can be chosen in all of them."""
     found: dict[str, list[float]] = {}
     part, measured = planned.part, 0
     for one in planned.cases:

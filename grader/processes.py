@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from grader import machine, selftest
 from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import SpeedBand, WorkModel
 from grader.sandbox.server import ForkServer, Mode
 from grader.speed.baseline_process import BaselineProcess
 from grader.timeline import spent
@@ -65,8 +64,8 @@ class Processes:
         """Return the fork server, and the baseline process if a check of the exercise is timed on a GPU."""
         if self._server.mode == "gpu":
             rules = [check.rule for _, check in entry.exercise.checks()]
-            self._start_or_replace(entry, timed=any(isinstance(rule, SpeedBand) for rule in rules))
-            if any(isinstance(rule, WorkModel) for rule in rules):
+            self._start_or_replace(entry, timed=any(rule.is_timed for rule in rules))
+            if any(rule.counts_bytes for rule in rules):
                 self._server.beside("interpret")
         return self.settled(), self._baseline_process
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
 from grader.judge.bench import Bench
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Truth
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
@@ -28,7 +28,7 @@ def bench_of(
     with (
         session_of(server, entry, text) as session,
         paired(server, entry.start(text), limits or entry.exercise.limits, session) as pair,
-        Ahead(truth) as ahead,
+        OraclePrefetch(truth) as prefetch,
     ):
         session.load()
-        yield Bench(pair, truth, found, "x.py", "cpu", "", ahead)
+        yield Bench(pair, truth, found, "x.py", "cpu", "", prefetch)

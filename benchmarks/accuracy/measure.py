@@ -22,12 +22,12 @@ from benchmarks.accuracy.results import Journal, Kind, Result, key_of
 from grader.author import claim_of, parts_in
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Part, SpeedBand, check_id
+from grader.exercise.model import Part, check_id
 from grader.exercise.plan import Plan, case_seed, default_seed, draw
 from grader.grading import Job, grade
 from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.protocol.messages import Loaded, Recipe
 from grader.record import UNJUDGED, CheckResult
@@ -99,7 +99,7 @@ def _planted(entry: Entry, *, gpu: bool) -> dict[Path, frozenset[str]]:
     judged = {
         check_id(part, check): frozenset({part.name})
         for part, check in entry.exercise.checks()
-        if not isinstance(check.rule, SpeedBand) and _is_judged_here(part, gpu=gpu)
+        if not check.rule.is_timed and _is_judged_here(part, gpu=gpu)
     }
     claimed = {path: claim_of(path).check for path in entry.wrong}
     return {path: judged[check] for path, check in claimed.items() if check in judged}
@@ -247,14 +247,14 @@ def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
     with (
         Session(run.server, start, limits) as session,
         paired(run.server, start, limits, session) as pair,
-        Ahead(run.truth) as ahead,
+        OraclePrefetch(run.truth) as prefetch,
     ):
         loaded = session.load()
         if not isinstance(loaded, Loaded):
             return f"does not load: {loaded}"[:300]
         for part, case in shapes:
             device = session.ready.device if session.ready else "cpu"
-            bench = Bench(pair, run.truth, part, f"{entry.name}.py", device, "", ahead)
+            bench = Bench(pair, run.truth, part, f"{entry.name}.py", device, "", prefetch)
             for i in range(FIXED_INPUTS):
                 recipe = Recipe(part.name, dict(case), case_seed(plan.seed, f"fixed/{part.name}", i))
                 if not _is_close(bench, recipe):
@@ -266,7 +266,7 @@ def _shapes(plan: Plan) -> list[tuple[Part, Case]]:
     """Return every part with a truth, and the first canonical case of its first check, of normal values."""
     found: dict[str, tuple[Part, Case]] = {}
     for planned in plan.checks:
-        if isinstance(planned.check.rule, Agrees) and planned.cases and planned.part.name not in found:
+        if planned.check.rule.judges_values and planned.cases and planned.part.name not in found:
             case = planned.cases[0].case
             plain = case.changed(values="normal") if "values" in case else case
             found[planned.part.name] = (planned.part, plain)

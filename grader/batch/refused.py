@@ -9,7 +9,7 @@ from dataclasses import replace
 from grader import __version__
 from grader.batch.work import Task
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Check, Part, SpeedBand, check_id
+from grader.exercise.model import Check, Part, check_id
 from grader.record import (
     SCHEMA,
     UNJUDGED,
@@ -49,7 +49,7 @@ def _record(
     exercise = entry.exercise
 
     def result(part: Part, check: Check) -> CheckResult:
-        untimed = isinstance(check.rule, SpeedBand) and where.mode != "gpu"
+        untimed = check.rule.is_timed and where.mode != "gpu"
         decided: Status = "skipped_environment" if untimed else status
         return CheckResult(
             id=check_id(part, check),

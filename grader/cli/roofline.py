@@ -14,7 +14,7 @@ from grader.cli.say import say
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import ARCHITECTURES, restrictions, why_unknown
-from grader.exercise.model import Part, SpeedBand, WorkModel
+from grader.exercise.model import Part
 from grader.record import CheckResult, Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
@@ -68,15 +68,14 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 
         names = frozenset(part.name for part in parts)
         drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False, parts=names)
-        counting = replace(drawn, checks=tuple(one for one in drawn.checks if isinstance(one.check.rule, WorkModel)))
+        counting = replace(drawn, checks=tuple(one for one in drawn.checks if one.check.rule.counts_bytes))
         job = Job(entry, path, source, counting, "", "", shrink=False, timed=False, compiled=False)
         checks = grade(job, server).checks
     found = []
     for part in parts:
         own = [check for check in checks if check.part == part.name]
         work = tuple(work for check in own for work in check.work)
-        bands = [check.rule for check in part.checks if isinstance(check.rule, SpeedBand)]
-        predictions = tuple(one for band in bands for one in on_paper(band, work))
+        predictions = tuple(one for band in part.bands for one in on_paper(band, work))
         reasons = (check.reason for check in own if check.reason)
         why = "" if work else next(reasons, "no check of this part counts bytes")
         found.append(Roofline(part.name, part.title, work, predictions, why))

@@ -1,6 +1,6 @@
-"""Which cases of a part fail and which pass, along every axis: what all failing cases have, and passing ones have not.
+"""Compare failing and passing cases of a part along every axis, and give clues.
 
-Pure: cases in, clues out.
+A property that all failing cases have and some passing ones lack points to a cause. Pure: it runs nothing.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from grader.judge.clue import Clue
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # Kinds that show only where blocks are not full.
 RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
-# What is likelier by itself comes first.
+# The likelier ones come first.
 _RAGGED = (0.5, 0.45, 0.45)
 # Kinds that spare no case.
 EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
-# So many passing cases are no chance.
+# This many passing cases are not chance.
 _SOME = 3
-# What every usual block divides.
+# Every usual block divides this.
 _FULL = 128
-# Properties that say less are no evidence.
+# Weaker properties are no evidence.
 _WEAK = 0.2
-# Values that nobody declared to be telling are less so.
+# Values that no contrast declares count less.
 _SOME_VALUES = 0.85
-# How much is left of a clue whose kind says that other cases pass, where they fail.
+# Factor for a clue whose kind the cases speak against.
 _REFUTED = 0.25
 
 
 @dataclass(frozen=True)
 class Split:
-    """How well a property tells failing cases from passing ones: counts of each, with and without it."""
+    """Counts of failing and passing cases, with and without one property."""
 
     failing_with: int
     failing_without: int
@@ -44,12 +44,12 @@ class Split:
 
     @property
     def holds(self) -> bool:
-        """Whether every failing case has the property, and passing ones have been seen that have not."""
+        """Every failing case has the property, and some passing ones lack it."""
         return self.failing_with > 0 and self.failing_without == 0 and self.passing_without > 0
 
     @property
     def strength(self) -> float:
-        """0 … 1: how surely the property is what matters; 1 where no case that has it passes, and many have it not."""
+        """Evidence for the property, 0 … 1: 1 where no case with it passes, and many cases lack it."""
         if not self.holds:
             return 0.0
         precision = self.failing_with / (self.failing_with + self.passing_with)
@@ -57,7 +57,7 @@ class Split:
         return precision * (0.5 + 0.5 * support)
 
     def sentence(self, says: str) -> str:
-        """The evidence in words."""
+        """Return the evidence in words."""
         without = self.passing_without
         passing = "one other passes" if without == 1 else f"{without} others pass"
         if self.failing_with == 1:
@@ -68,7 +68,7 @@ class Split:
 
 
 def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
-    """How a property divides the cases."""
+    """Count the failing and passing cases with and without a property."""
     counts = {(failed, having): 0 for failed in (True, False) for having in (True, False)}
     for one in tried:
         counts[one.failed, has(one.case)] += 1
@@ -76,7 +76,7 @@ def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
 
 
 def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> list[Clue]:
-    """What the division of the cases points to, by the exercise's own contrasts and by sizes that fill blocks."""
+    """Return clues by the exercise's own contrasts, and by sizes that fill blocks."""
     found = []
     for kind, several in _by_kind(declared, space).items():
         best: tuple[float, Clue] | None = None
@@ -92,11 +92,11 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
 def _readings(
     tried: Sequence[TriedCase], several: Sequence[Contrast], space: Space
 ) -> Iterator[tuple[Split, str, float]]:
-    """How each contrast of a kind divides the cases; those of several axes also together."""
+    """Yield each contrast of a kind with its split of the cases; several axes also together."""
     for one in several:
         yield split(tried, _having(one, space)), one.says, one.weight
         if not one.values:
-            # Perhaps it is some of the values only.
+            # Perhaps only some of the values fail.
             values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
             if values and space.axes[one.axis].simplest not in values:
                 listed = " or ".join(f"{one.axis}={value}" for value in sorted(values, key=str)[:3])
@@ -117,8 +117,9 @@ def _by_kind(declared: Sequence[Contrast], space: Space) -> dict[str, list[Contr
 
 
 def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> dict[str, float]:
-    """By what factor each kind is less likely than its clues say: cases fail that it leaves alone, or pass that it
-    could not.
+    """Return a factor below 1 for each kind that the cases speak against.
+
+    Cases fail that the kind does not affect, or pass that it would fail.
     """
     failing = [one.case for one in tried if one.failed]
     factors: dict[str, float] = {}
@@ -153,13 +154,13 @@ def _sizes(space: Space) -> list[str]:
 
 
 def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
-    """Whether only such cases fail as have a size that no block divides."""
+    """Yield clues where only cases fail that have a size no block divides."""
     best: tuple[float, int, str, Split] | None = None
     sizes = _sizes(space)
     for axes in [*((name,) for name in sizes), tuple(sizes)]:
         for block in _BLOCKS:
             parted = split(tried, _no_multiple(axes, block))
-            # Of several blocks that tell the cases apart, the largest is what the code may have.
+            # Of several blocks that split the cases, the largest is likely the one in the code.
             if parted.holds and parted.passing_without >= 1 and (best is None or parted.strength >= best[0]):
                 best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
     if best is None or best[0] <= _WEAK:

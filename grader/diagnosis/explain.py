@@ -1,6 +1,7 @@
-"""What is behind a failure: keeps what every failure points to, and says it when all that was seen of a part is known.
+"""Explain failures: collect clues during a grading, and rank them when all results of a part are known.
 
-A card explains a failure: nothing that goes wrong here is the learner's.
+Takes failures and tried cases, and gives causes with suspects. It changes no status and no points, and errors in it
+cost the learner nothing.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.record import CheckResult
 
-# A call that takes longer is not made once more to learn about its failure.
+# A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
 
 
 class Diagnosis:
-    """Of one grading."""
+    """The clues of one grading."""
 
     def __init__(self, exercise: Exercise, truth: Truth) -> None:
         self._exercise = exercise
         self._truth = truth
-        # By check, what its failure points to and how it was put; by part, how each of its cases ended.
+        # By check: clues of its failure, and its words. By part: the cases that ran.
         self._clues: dict[str, list[Clue]] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._tried: dict[str, list[TriedCase]] = {}
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
-        """Keep what a failure says by itself."""
+        """Store the clues of a failure that no bench can look at again."""
         self._clues[planned.id] = clues_in(failure, planned.part, self._truth)
 
     def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, seconds: float) -> Failure | None:
-        """Keep what a ruling's failure points to, and say which failure is to be shown; None: it has none.
+        """Store the clues of a ruling's failure. Return the failure to show, or None where there is none.
 
-        seconds: what the ruling took; failures of quick calls are tried once more, to learn about them.
+        seconds: duration of the ruling. Failing calls that are quick are repeated once, for more clues.
         """
         first = ruling.failure
         if first is None or first.status in NO_CAUSE:
@@ -61,7 +62,7 @@ class Diagnosis:
         return shown
 
     def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:
-        """The check's result with what may be behind its failure, by all that was seen of the part."""
+        """Return the result of the check with the suspects behind its failure, by all that was seen of the part."""
         if result.cause is None or result.status in NO_CAUSE:
             return result
         own = self._clues.get(result.id)
@@ -82,6 +83,6 @@ class Diagnosis:
         return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
 
     def _elsewhere(self, planned: PlannedCheck) -> list[list[Clue]]:
-        """What the failures of the part's other checks point to, in the order in which they were found."""
+        """Return the clues of the part's other failed checks, in the order of the failures."""
         siblings = {check_id(planned.part, check) for check in planned.part.checks} - {planned.id}
         return [clues for name, clues in self._clues.items() if name in siblings]

@@ -1,4 +1,7 @@
-"""The kinds of causes that any exercise may meet. An exercise's own kinds stand in its specification."""
+"""List the kinds of causes that any exercise may meet.
+
+An exercise's own kinds stand in its specification.
+"""
 
 from __future__ import annotations
 
@@ -305,5 +308,5 @@ GENERAL: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 
 def known_kinds(own: Sequence[Kind]) -> dict[str, Kind]:
-    """All kinds that an exercise may name, by name: its own and the general ones."""
+    """Return all kinds that an exercise may name, by name: its own and the general ones."""
     return {**GENERAL, **{kind.name: kind for kind in own}}

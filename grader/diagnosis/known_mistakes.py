@@ -1,4 +1,7 @@
-"""Recognises usual mistakes: wrong values that are just what a mistake foreseen by the oracle leads to."""
+"""Recognise known mistakes: wrong values that are what a mistake described by the oracle gives.
+
+Takes a wrong call, gives mistakes and clues; runs the oracle only.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,30 @@ import torch
 from grader.exercise.model import Part
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import WrongCall
-from grader.judge.truth import Expected, Foreseen, Truth
+from grader.judge.truth import Expected, KnownMistake, Truth
 
-# So many of the elements must be what the mistake gives; the others may be wrong for a reason of their own.
+# Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
-# How much nearer to the mistake's value than to the true one a wrong element must lie.
+# A wrong element's distance to the mistake's value, over that to the true value, must be at most this.
 _NEARER = 0.25
-# How far from the mistake's exact values its rounding may lie, in eps of the dtype and of the row's largest value.
+# Rounding allowed around the mistake's exact values, in eps of the dtype and of the row's largest value.
 _ROUNDINGS = 4.0
-# Errors that go together like this come from the same rounding, or from one like it; few numbers do so by chance.
+# Correlations of errors: from the same rounding, from a similar one; and the bound that chance sets, over sqrt(n).
 _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
-# One size of errors over another: as good as equal, about as large, and neither.
+# Ratios of error sizes: nearly equal, about as large, and neither.
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
-# Errors on so much smaller a share of the elements are not the same rounding's.
+# Errors on a share of the elements smaller by this factor come from another rounding.
 _AS_SPREAD = 0.2
-# More than a few causes are none.
+# More causes than this explain nothing.
 _MOST = 3
 
 
-def foreseen_in(truth: Truth, part: Part, seen: WrongCall) -> list[Foreseen]:
-    """The foreseen mistakes whose values a call returned where its answer is wrong: a few, each of another kind."""
+def mistakes_in(truth: Truth, part: Part, seen: WrongCall) -> list[KnownMistake]:
+    """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned."""
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if bool(wrong.any()):
-            found: dict[str, Foreseen] = {}
-            for one in truth.foreseen(part, seen.recipe):
+            found: dict[str, KnownMistake] = {}
+            for one in truth.known_mistakes(part, seen.recipe):
                 if one.kind not in found and _explains(one.outputs[i], got, wrong, output):
                     found[one.kind] = one
                 if len(found) == _MOST:
@@ -42,26 +45,27 @@ def foreseen_in(truth: Truth, part: Part, seen: WrongCall) -> list[Foreseen]:
 
 
 def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
-    """Whether the answer is the mistake's, but for rounding: where it is wrong, and nearly everywhere else as well.
+    """Return whether the answer is that of the mistake, except for rounding.
 
-    A wrong element must also lie nearer to the mistake than to the truth: small errors are near to either.
+    It must agree where the answer is wrong, and nearly everywhere else. A wrong element must also lie nearer to the
+    mistake than to the truth: small errors are near to both.
     """
     wide, truth = got.double(), output.value
     size = value.nan_to_num(0.0, 0.0, 0.0).abs()
     size = size.amax(-1, keepdim=True) if size.dim() else size
     allowed = torch.where(truth.isfinite(), output.allowed, 0.0)
     off = (wide - value).abs()
-    # What is allowed of large true values must not make a small wrong one equal to 0.
+    # The error allowed at large true values must not make a small wrong value equal to 0.
     allowed = torch.minimum(allowed, _NEARER * torch.maximum(wide.abs(), value.abs()).nan_to_num(0.0))
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
-    # What is not finite must be so in both, and with the same sign.
+    # Values that are not finite must match, with their sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
     nearer = near & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
 
 
 def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
-    """Kinds of too low a precision whose errors look like those of a call: alike element by element, or as large."""
+    """Return kinds of too low a precision whose errors resemble those of a call."""
     found: dict[str, Clue] = {}
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if not bool(wrong.any()):
@@ -74,36 +78,37 @@ def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
     return list(found.values())
 
 
-def _alike(kind: str, error: torch.Tensor, foreseen: torch.Tensor) -> Clue | None:
-    """How alike the errors of an answer and of a foreseen rounding are."""
+def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
+    """Return a clue where the errors of an answer resemble those of a known rounding; or None."""
     finite = error.isfinite()
-    if not torch.equal(finite, foreseen.isfinite()):
+    if not torch.equal(finite, known.isfinite()):
         return None
     if not bool(finite.all()):
         return Clue(kind, 0.85, "Just those elements overflow that this makes overflow.")
-    size, expected = float(error.norm()), float(foreseen.norm())
+    size, expected = float(error.norm()), float(known.norm())
     ratio = size / expected if expected else 0.0
     if not _NO_OTHER < ratio < 1 / _NO_OTHER:
         return None
     # Rounding the same values in another order may well turn the errors' sign.
-    alike = abs(float((error * foreseen).sum())) / (size * expected)
+    alike = abs(float((error * known).sum())) / (size * expected)
     if alike > max(_ALIKE, _BY_CHANCE / error.numel() ** 0.5):
         if alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
             return sure(kind, "The errors are, element by element, those that this leads to.")
         return Clue(kind, 0.8, "The errors go the same way as those that this leads to.")
-    as_large = _AS_LARGE < ratio < 1 / _AS_LARGE and _spread(error) > _AS_SPREAD * _spread(foreseen)
+    as_large = _AS_LARGE < ratio < 1 / _AS_LARGE and _spread(error) > _AS_SPREAD * _spread(known)
     return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if as_large else None
 
 
 def _spread(error: torch.Tensor) -> float:
-    """On which share of the elements an error lies: 1 where all err alike, near 0 where a few err most."""
+    """Return the share of the elements that err: 1 where all err alike, near 0 where few err most."""
     square = error.square() / error.square().amax()
     return float(square.sum() ** 2 / (error.numel() * square.square().sum()))
 
 
-def foreseen_clues(likely: Sequence[Foreseen], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
-    """What mistakes that lead to just these values point to. Zeros, NaN without a number, and memory to be changed in
-    which nothing changed (`untouched`), may be anything's.
+def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
+    """Yield clues to mistakes that give these values.
+
+    Zeros, NaN without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
     got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
     values = got[wrong]
@@ -116,4 +121,4 @@ def foreseen_clues(likely: Sequence[Foreseen], seen: WrongCall, *, untouched: bo
         weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
     for one in likely:
         text = f"The {what} are just what this leads to." if weight == 1 else f"The {what} could come from this."
-        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, foreseen=True)
+        yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, by_known_mistake=True)

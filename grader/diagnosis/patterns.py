@@ -1,4 +1,4 @@
-"""What the wrong values of one call look like, and which kinds of causes that points to. Tensors in, clues out."""
+"""Find patterns in the wrong values of one call, and the kinds of causes they point to. Tensors in, clues out."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from torch import Tensor
 from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
 
-# So many of the wrong elements must look alike.
+# Share of the wrong elements that must look alike.
 _MOST = 0.95
-# And so many of them, where chance cannot have made one.
+# The same where chance makes none.
 _SOME = 0.3
-# With fewer elements than this, that all of them are zero, or equal to something, says little.
+# Fewer elements than this may all be zero, or equal to something, by chance.
 _FEW = 8
-# Errors beyond this share of the largest value around are no matter of rounding.
+# Errors beyond this share of the largest value around them are not rounding.
 _COARSE = 2.0**-6
-# Where values are usually cut off.
+# Usual limits of clamped values.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
-# How likely rounding is where the errors have a place.
+# Weight of rounding where the errors have a place.
 _PLACED = 0.2
 _COARSER = (torch.float16, torch.bfloat16)
-# What TF32 and float16 keep of a float32, give or take the sums that such products go into.
+# Relative errors of TF32 and float16, with some room for sums.
 _TF32 = (2.0**-16, 2.0**-8)
 _POWERS = tuple(2**i for i in range(15, 0, -1))
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One output of a call: what it is, what it should be, where it is wrong; `before` is what the memory of an output
-    that is changed in place held before the call.
+    """One output of a call: got, expected, and where it is wrong.
+
+    before: contents before the call, of memory that is changed in place.
     """
 
     got: Tensor
@@ -49,10 +50,11 @@ def clues_of(
     watched: bool = False,
     filled: bool = False,
 ) -> list[Clue]:
-    """What the first wrong output points to. `inputs` are names and values, as they were before the call;
-    `multiplies`: whether a kernel may have multiplied matrices; `watched`: whether no access can have been outside a
-    tensor, as somebody looked; `filled`: whether as much was stored as all outputs take up. Their NaN was stored then:
-    it has the bits of fresh memory's where it went through an exp, or came from an input.
+    """Return clues by the first wrong output.
+
+    inputs: names and values before the call. multiplies: a kernel may have multiplied matrices. watched: every access
+    was checked, and none was outside a tensor. filled: as many bytes were stored as all outputs take up. NaN was then
+    stored, not left over: it has the bits of fresh memory if it came from an exp or an input.
     """
     answer = next((one for one in answers if bool(one.wrong.any())), None)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -73,11 +75,11 @@ def clues_of(
 
 
 def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
-    """The answer is something else that is known: zeros, an input, another output, itself turned or moved."""
+    """Yield clues where the answer is a known value: zeros, an input, another output, or itself moved."""
     got, wrong, name = answer.got, answer.wrong, answer.expected.name
     many = got.numel() >= _FEW
     if answer.before is None and not bool(got.any()):
-        # Kept as it is called since there are cards.
+        # Cards have always called it so.
         yield Clue(
             "zeros",
             0.9 if many else 0.5,
@@ -118,7 +120,7 @@ def _is_copy(value: Tensor, answer: Answer) -> bool:
 
 
 def _same(left: Tensor, right: Tensor) -> bool:
-    """Equal, NaN equal to NaN; some elements at least."""
+    """Return whether two tensors are equal and not empty; NaN equals NaN."""
     wide, other = left.double(), right.to(left.dtype).double()
     return left.numel() > 0 and bool(((wide == other) | (wide.isnan() & other.isnan())).all())
 
@@ -131,7 +133,7 @@ def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
 
 
 def _moved(answer: Answer) -> Iterator[Clue]:
-    """Values that stand one place beside their own, along some axis."""
+    """Yield clues to values that stand one place away from their own, along some axis."""
     got, wrong, value = answer.got, answer.wrong, answer.expected.value
     target = value.to(got.dtype)
     for axis in range(got.dim()):
@@ -143,7 +145,7 @@ def _moved(answer: Answer) -> Iterator[Clue]:
             edge.narrow(axis, 0 if by == 1 else got.shape[axis] - 1, 1).fill_(value=True)
             looked_at = wrong & ~edge
             if answer.before is not None:
-                # What was not stored where it belongs is still what it was.
+                # An element that was not stored still has its old value.
                 looked_at &= ~_equal(got, answer.before)
             right = _equal(got, moved) & got.isfinite()
             if int(looked_at.sum()) >= 2 and float(right[looked_at].double().mean()) >= _MOST:
@@ -156,7 +158,7 @@ def _equal(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
-    """Every wrong value is one of an input's, which would be chance for right ones."""
+    """Yield clues where every wrong value is a value of an input. Right values rarely are."""
     got = answer.got[answer.wrong]
     if answer.before is not None or got.numel() < _FEW:
         return
@@ -173,7 +175,7 @@ def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterato
 
 
 def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
-    """Memory that was to be changed in some places only."""
+    """Yield clues about memory that must change in some places only."""
     got, wrong, value, name = answer.got, answer.wrong, answer.expected.value, answer.expected.name
     off = (got.double() - value - before.double())[wrong]
     scale = before.double().abs().nan_to_num(0.0).amax().clamp(min=1e-30)
@@ -205,7 +207,7 @@ def _bits(answer: Answer) -> tuple[Tensor, int, int, int] | None:
 
 
 def _unwritten(answer: Answer) -> Tensor:
-    """Which wrong elements look as if nothing was stored there: as before, or the NaN that memory starts as."""
+    """Mark wrong elements that look unstored: unchanged, or the NaN that fresh memory holds."""
     if answer.before is not None:
         return answer.wrong & _equal(answer.got, answer.before)
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
@@ -214,7 +216,7 @@ def _unwritten(answer: Answer) -> Tensor:
 
 
 def _from_around(answer: Answer) -> Tensor:
-    """Which wrong elements are a NaN that can only come from memory around an argument."""
+    """Mark wrong elements that are a NaN which only memory around an argument holds."""
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
     bits = _bits(answer)
     if bits is None or answer.got.dtype == torch.bfloat16:
@@ -224,8 +226,9 @@ def _from_around(answer: Answer) -> Tensor:
 
 
 def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[Clue]:
-    """NaN was read from beyond an argument: what that points to depends on how much of the result it reached. Where
-    nothing was loaded from there, it is what a masked lane of a load holds that has no `other`.
+    """Yield clues to NaN from beyond an argument, by how much of the result it reached.
+
+    watched: nothing was loaded from there; the NaN is what masked lanes of a load without `other` hold.
     """
     share = "Every element" if bool(around.all()) else f"{int(around.sum())} of {around.numel()} elements"
     if watched:
@@ -277,20 +280,20 @@ def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
 
 
 def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
-    """The end is missing, from index `first` on."""
+    """Yield clues to an end that is missing, from index `first` on."""
     block = next((power for power in _POWERS if first % power == 0), 1)
     if left == 1:
         yield Clue("last_left_out", 0.7, seen)
         yield Clue("remainder_skipped", 0.4, seen)
     else:
-        # What fills no block is less than a block, and a block divides where it begins.
+        # A remainder is shorter than a block, and a block divides its start.
         yield Clue("remainder_skipped", 0.75 if block >= 4 and left < block else 0.45, seen)
     if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
         yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
 
 
 def _last_rows(unwritten: Tensor) -> str:
-    """Words for elements that are the last ones in memory, though not whole lines of an axis."""
+    """Return words for the last elements in memory, where they are not whole lines of an axis."""
     flat = unwritten.reshape(-1)
     count = int(flat.sum())
     return f"The last {count} elements" if bool(flat[-count:].all()) else ""
@@ -332,7 +335,7 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
 
 
 def _ratio(answer: Answer) -> Iterator[Clue]:
-    """A constant factor, where the values are large enough to show it."""
+    """Yield a clue to a constant factor, where values are large enough to show it."""
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
     telling = wrong & got.isfinite() & (value.abs() > 100 * answer.expected.allowed) & value.isfinite()
     if int(telling.sum()) < _FEW or float(telling.sum()) < 0.5 * float(wrong.sum()):
@@ -347,7 +350,10 @@ def _ratio(answer: Answer) -> Iterator[Clue]:
 
 
 def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
-    """Errors that are small beside the values around them, and have no structure; `exact`: of float32 inputs."""
+    """Yield clues to errors that are small beside the values around them, and have no structure.
+
+    exact: the inputs are float32 or whole numbers.
+    """
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
     if not bool(got[wrong].isfinite().all()) or not bool(value[wrong].isfinite().all()):
         return
@@ -380,7 +386,7 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
 
 
 def _has_place(wrong: Tensor) -> bool:
-    """Whether the wrong elements lie on far fewer lines of some axis than as many would that lie anywhere."""
+    """Return whether the wrong elements lie on far fewer lines of an axis than by chance."""
     count = int(wrong.sum())
     for axis, size in enumerate(wrong.shape):
         hit = int(wrong.movedim(axis, 0).reshape(size, -1).any(1).sum())
@@ -390,7 +396,7 @@ def _has_place(wrong: Tensor) -> bool:
 
 
 def _holds(dtype: torch.dtype, answer: Answer) -> bool:
-    """Whether a coarser dtype holds every value, which the right ones do not fit into."""
+    """Return whether a coarser dtype holds every value of the answer, but not the right values."""
     got, value = answer.got, answer.expected.value
     if torch.finfo(dtype).eps <= torch.finfo(got.dtype).eps or int(answer.wrong.sum()) < _FEW:
         return False
@@ -404,7 +410,7 @@ def _holds(dtype: torch.dtype, answer: Answer) -> bool:
 
 
 def _by_place(answer: Answer) -> Iterator[Clue]:
-    """Where the wrong elements lie, as far as that says something by itself."""
+    """Yield clues by the place of the wrong elements."""
     wrong, name = answer.wrong, answer.expected.name
     if wrong.dim() == 0 or bool(wrong.all()):
         return

@@ -1,6 +1,6 @@
-"""Ranks what may be behind a failure: clues of every source are weighed, by kind, into a few suspects.
+"""Rank the possible causes of a failure: weigh the clues of all sources by kind, into a few suspects.
 
-A card explains a failure and never causes one: nothing here has a say in a status or in points.
+It changes no status and no points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.case_contrast import contrasts, refuted
-from grader.diagnosis.known_mistakes import foreseen_clues, foreseen_in, rounding_clues
+from grader.diagnosis.known_mistakes import mistake_clues, mistakes_in, rounding_clues
 from grader.diagnosis.patterns import Answer, clues_of
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
@@ -26,23 +26,23 @@ from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe, Traffic
 from grader.record import Cause, Suspect
 
-# More than this nobody reads.
+# Nobody reads more suspects.
 _MOST = 4
-# What is less likely is not worth a line; and what is so much less likely than the first.
+# Suspects below this likelihood, or this share of the first one's, are left out.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
-# What another check of the part has shown is likely here as well.
+# Weight of a cause that another check of the part has confirmed.
 _ELSEWHERE = 0.6
-# A kind that explains fewer of the failing cases is not confirmed; and no guess is more likely than this.
+# A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
 _MOSTLY, _UNSURE = 0.6, 0.97
-# Where no access outside was seen, padding that counts is a little likelier than a mask that is missing.
+# Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
-# Passing cases in which a foreseen mistake would have to show; and how likely it is if it does not.
+# Number of passing cases in which a known mistake must show, and its weight if it does not.
 _LOOKED_AT, _UNLIKELY = 2, 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
-# Symptoms that stay what they are, whatever mistake leads to them.
+# Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
-# Two sums of the same numbers are equal but for their rounding.
+# Two sums of the same numbers differ by rounding only.
 _SAME = 1e-2
 # Symptoms that are causes by themselves.
 _BY_SYMPTOM = {
@@ -74,7 +74,7 @@ _BY_SYMPTOM = {
 
 
 def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
-    """What one failure points to by itself: by what the rule saw, by its symptom, by its values."""
+    """Return the clues of one failure by itself: from the rule, the symptom and the values."""
     found = list(failure.clues)
     if any(clue.confirmed for clue in found):
         return found
@@ -87,7 +87,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
-        found += foreseen_clues(foreseen_in(truth, part, seen), seen, untouched=_is_untouched(answers))
+        found += mistake_clues(mistakes_in(truth, part, seen), seen, untouched=_is_untouched(answers))
         if any(clue.confirmed for clue in found):
             return found
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
@@ -97,7 +97,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             answers, named, multiplies=multiplies, watched=watched, filled=_is_filled(answers, traffic, part)
         )
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
-            # Somebody watches the accesses, and has seen none outside.
+            # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
@@ -106,7 +106,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
 
 
 def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
-    """Tell whether the last launch has stored as many different bytes as new outputs take up: no element is left."""
+    """Return whether the last launch stored as many different bytes as the new outputs take up."""
     last = traffic[-1] if traffic else None
     if last is None or not last.complete or part.mutates:
         return False
@@ -114,7 +114,7 @@ def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], par
 
 
 def _is_untouched(answers: Sequence[Answer]) -> bool:
-    """Whether the first wrong output is memory to be changed in place in which nothing was changed."""
+    """Return whether the first wrong output is changed in place, and nothing in it changed."""
     first = next((one for one in answers if bool(one.wrong.any())), None)
     if first is None or first.before is None:
         return False
@@ -124,14 +124,16 @@ def _is_untouched(answers: Sequence[Answer]) -> bool:
 
 
 def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:
-    """What a check's failing cases point to, together; and the one of them to show, which shows the likeliest best.
+    """Return the clues of all failing cases of a check, and the failure that shows the likeliest cause best.
 
-    `known`: whether another check has confirmed a cause; then the first case will do.
+    known: another check has confirmed a cause; then the first case is enough.
     """
     failures = (first, *(() if known else alike))
     several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
     clues = [
-        replace(clue, weight=_UNLIKELY, confirmed=False) if clue.foreseen and _would_show(bench, first, clue) else clue
+        replace(clue, weight=_UNLIKELY, confirmed=False)
+        if clue.by_known_mistake and _would_show(bench, first, clue)
+        else clue
         for clue in together(several)
     ]
     sure_of = {clue.kind for clue in clues if clue.confirmed}
@@ -145,9 +147,9 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
 
 
 def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
-    """Whether a foreseen mistake would have failed a case that passes: then it is not what was made.
+    """Return whether a known mistake would fail a case that passes; then it was not made.
 
-    The cases most like the failing one are looked at.
+    Looks at the passing cases most like the failing one.
     """
     failing = failure.seen.recipe.case if failure.seen is not None else {}
     passing = [one for one in bench.tried if not one.failed]
@@ -155,7 +157,7 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
     for one in passing[:_LOOKED_AT]:
         recipe = Recipe(bench.part.name, dict(one.case), one.seed)
         expected = bench.truth.expect(bench.part, recipe)
-        outputs = [each.outputs for each in bench.truth.foreseen(bench.part, recipe) if each.title == clue.title]
+        outputs = [each.outputs for each in bench.truth.known_mistakes(bench.part, recipe) if each.title == clue.title]
         if outputs and not any(
             all(compare(value.to(right.dtype), right).agrees for value, right in zip(each, expected, strict=True))
             for each in outputs
@@ -165,7 +167,7 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:
-    """Makes the failing call once more: what a call finds that it left behind itself shows in the second answer."""
+    """Repeat the failing call. The second answer shows what the first call left in memory."""
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
         return []
@@ -194,8 +196,9 @@ def _kind_of(cause: Cause) -> str:
 
 
 def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
-    """The clues of several failing cases of one check: what only some of them show is less likely, and no longer sure
-    where most do not show it.
+    """Merge the clues of several failing cases of one check.
+
+    A clue of only some cases weighs less, and is not confirmed where most cases lack it.
     """
     found: dict[str, list[list[Clue]]] = {}
     for clues in several:
@@ -214,7 +217,7 @@ def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
 
 
 def space_of(part: Part) -> Space | None:
-    """The axes of all of a part's cases, in one space."""
+    """Return the axes of all cases of a part, in one space."""
     axes: dict[str, Domain] = {}
     for check in part.checks:
         for name, domain in (check.cases.space.axes if check.cases else {}).items():
@@ -232,7 +235,10 @@ def suspects_of(
     kinds: Mapping[str, Kind],
     part: str = "",
 ) -> tuple[Suspect, ...]:
-    """The best few, best first. `elsewhere` are clues of the part's other failed checks."""
+    """Return the likeliest few suspects, likeliest first.
+
+    elsewhere: clues of the part's other failed checks.
+    """
     own = list(clues)
     if not any(clue.confirmed for clue in own):
         own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
@@ -255,14 +261,14 @@ def _from_elsewhere(clue: Clue) -> Clue:
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:
-    """By kind: how likely it is, and its clues, the strongest first. Clues that agree strengthen each other."""
+    """Yield for each kind its likelihood and its clues, strongest first. Clues that agree add up."""
     by_kind: dict[str, list[Clue]] = {}
     for clue in clues:
         by_kind.setdefault(clue.kind, []).append(clue)
     for kind, same in by_kind.items():
         same.sort(key=lambda clue: (not clue.confirmed, -clue.weight))
         if same[0].confirmed:
-            # Above whatever is only likely.
+            # Above everything that is only likely.
             yield 1 + same[0].weight, same
         else:
             factor = 1.0 if any(clue.firm for clue in same) else factors.get(kind, 1.0)
@@ -270,7 +276,7 @@ def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tu
 
 
 def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
-    """`same` are the clues of the kind, the strongest first."""
+    """Return the suspect of a kind. same: its clues, the strongest first."""
     confirmed = same[0].confirmed
     title = next((clue.title for clue in same if clue.title), "")
     help_text = next((clue.help for clue in same if clue.help), "") or kind.help
@@ -280,13 +286,16 @@ def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
 
 
 def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advice: str = "") -> Cause:
-    """The cause with its suspects; the first one is what the card says. `lead` and `advice` go before its words."""
+    """Return the cause with its suspects; the first one gives the title of the card.
+
+    lead, advice: come before its words.
+    """
     if not suspects:
         return cause
     first = suspects[0]
     title = first.title
     if cause.kind in _FACTS:
-        # What was seen comes first, and what may be behind it after that.
+        # The facts come first, then the possible cause.
         lead, title = f"{lead}{cause.title.removeprefix(lead)}: ", f"{title[0].lower()}{title[1:]}"
     help_text = " ".join(filter(None, (advice, first.help)))
     return replace(cause, title=f"{lead}{title}", help=help_text, suspects=suspects)

@@ -13,9 +13,9 @@ here imports torch: reading every specification takes milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor
-from typing import Literal
+from typing import ClassVar, Literal
 
 from grader.errors import require
 from grader.exercise.cases import Case, Cases, Size, Value
@@ -50,20 +50,102 @@ class Tolerance:
         require(self.group >= 0, "Tolerance.group", "be at least 0", self.group)
 
 
+class Rule:
+    """Facts that a rule states about itself. Planning, grading and reports ask for these facts, never for types.
+
+    order: checks of a part are judged in ascending order. judges_values: compares outputs with the oracle, case by
+    case. demands_kernels: judges by what ran, and so the part's calls are recorded and replayed. counts_bytes: counts
+    in the interpreter. gates_speed: a part is timed only after the check passed. is_shrunk: a failing case is shrunk.
+    """
+
+    order: ClassVar[int] = 0
+    judges_values: ClassVar[bool] = False
+    demands_kernels: ClassVar[bool] = False
+    counts_bytes: ClassVar[bool] = False
+    gates_speed: ClassVar[bool] = False
+    is_shrunk: ClassVar[bool] = False
+
+    @property
+    def own_cases(self) -> Cases | None:
+        """Cases that the judge runs; None for a rule that runs none of its own."""
+        return None
+
+    @property
+    def sizes(self) -> Cases | None:
+        """Cases that the rule is about, run by the judge or timed."""
+        return self.own_cases
+
+    def with_sizes(self, sizes: Cases) -> Rule:  # noqa: ARG002  for rules that have some
+        """Return the same rule about other cases."""
+        return self
+
+    @property
+    def band(self) -> SpeedBand | None:
+        """The rule itself where it is timed; None for others."""
+        return None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the check is on speed, which needs a GPU."""
+        return self.band is not None
+
+    @property
+    def needs_interpreter(self) -> bool:
+        """Whether calls are interpreted even where there is a GPU."""
+        return self.counts_bytes
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Compute capabilities that kernels are compiled for; empty for a rule that asks no compiler."""
+        return ()
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """Arguments that stay in memory from call to call."""
+        return ()
+
+    @property
+    def allowed_operators(self) -> tuple[str, ...]:
+        """ATen operators that the part permits beside its kernels."""
+        return ()
+
+
 @dataclass(frozen=True)
-class Agrees:
+class RunsCases(Rule):
+    """A rule that is decided by calls on cases."""
+
+    cases: Cases
+
+    @property
+    def own_cases(self) -> Cases:
+        """Cases that the judge runs."""
+        return self.cases
+
+    def with_sizes(self, sizes: Cases) -> Rule:
+        """Return the same rule about other cases."""
+        return replace(self, cases=sizes)
+
+
+@dataclass(frozen=True)
+class Agrees(RunsCases):
     """The rule that every output agrees with the oracle on every case.
 
     every_configuration: the largest canonical case is also run in every configuration of autotuned kernels, in the
     interpreter. Such a case should be small, and no usual tile should divide it.
     """
 
-    cases: Cases
+    judges_values = gates_speed = is_shrunk = True
+
     every_configuration: bool = False
+
+    @property
+    def needs_interpreter(self) -> bool:
+        """Whether some case is run in every configuration."""
+        return self.every_configuration
 
 
 @dataclass(frozen=True)
-class Stateful:
+class Stateful(RunsCases):
     """The rule that calls that build on each other agree with the oracle at every step.
 
     A step calls the parts of `before`, in their order, and then the check's own part; a case has as many steps as its
@@ -72,7 +154,6 @@ class Stateful:
     added to the case: it decides the other arguments, and what the carried ones must hold by then.
     """
 
-    cases: Cases
     steps: str
     before: tuple[Part, ...]
     carries: tuple[str, ...]
@@ -85,20 +166,25 @@ class Stateful:
             known = set(self.carries) <= set(part.arguments)
             require(known, "Stateful.carries", f"be arguments of {part.name}", self.carries)
 
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """Arguments that stay in memory from call to call."""
+        return self.carries
+
 
 @dataclass(frozen=True)
-class Fresh:
+class Fresh(RunsCases):
     """The rule that every call computes anew.
 
     Calls see new bytes in the same storage, one changed stretch, and the same bytes again. Results may not alias an
     input or an earlier result, and repeated calls agree: to the bit if the part says so.
     """
 
-    cases: Cases
+    gates_speed = True
 
 
 @dataclass(frozen=True)
-class UsesKernels:
+class UsesKernels(RunsCases):
     """The rule that the learner's kernels do the work, judged by what ran.
 
     Kernels were launched in every call, and no ATen operator computed. Kernels are replayed where nothing else of the
@@ -108,16 +194,18 @@ class UsesKernels:
     in what a call runs.
     """
 
-    cases: Cases
+    demands_kernels = gates_speed = True
+    # Last: it sums up what all other checks of the part saw.
+    order = 1
+
     allowed_operators: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Launches:
+class Launches(RunsCases):
     """The rule that no call launches more than `most` kernels."""
 
-    cases: Cases
     most: int = 1
 
     def __post_init__(self) -> None:
@@ -152,7 +240,7 @@ class Allowance:
 
 
 @dataclass(frozen=True)
-class WorkModel:
+class WorkModel(RunsCases):
     """The rule that bytes moved, stored and taken up stay within allowances: counted in the interpreter.
 
     moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
@@ -162,7 +250,8 @@ class WorkModel:
     never move more at small sizes than the formula says.
     """
 
-    cases: Cases
+    counts_bytes = True
+
     moved: Allowance | None = None
     stored: Allowance | None = None
     extra: Allowance | None = None
@@ -178,7 +267,7 @@ class WorkModel:
 
 
 @dataclass(frozen=True)
-class Compiles:
+class Compiles(Rule):
     """The rule that a call's kernels compile for every target, whether such a GPU is there or not.
 
     The call is the one that is compiled for the scorecard (grader.judge.compiler.case_for). capabilities: the targets
@@ -195,9 +284,14 @@ class Compiles:
             require(capability in ARCHITECTURES, "Compiles.capabilities", f"be among {known}", capability)
         require(len(self.capabilities) > 0, "Compiles.capabilities", "name at least one target", self.capabilities)
 
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Compute capabilities that kernels are compiled for."""
+        return self.capabilities
+
 
 @dataclass(frozen=True)
-class Regret:
+class Regret(RunsCases):
     """The rule that a part's choices cost little more than the best ones; for a part that returns one of its things.
 
     The oracle gives the cost of every possible answer: `<part>(*arguments)` returns costs [number of things], NaN if
@@ -205,7 +299,6 @@ class Regret:
     counts. All points at a regret of `full` or less, none at `none` or more, linear in between.
     """
 
-    cases: Cases
     full: float
     none: float
 
@@ -234,7 +327,7 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class SpeedBand:
+class SpeedBand(Rule):
     """The rule on speed relative to a baseline over a suite of sizes: no points up to the `floor` ratio, all at `full`.
 
     A size's share of the points lies linearly between the two; the check's is the mean over the sizes that can be
@@ -275,8 +368,19 @@ class SpeedBand:
             names = ("", self.baseline, *self.fallbacks, *self.shown_beside)
             require(self.curves.versus in names, "SpeedBand.curves", "name a baseline of the band", self.curves.versus)
 
+    @property
+    def sizes(self) -> Cases:
+        """Cases that are timed."""
+        return self.suite
 
-Rule = Agrees | Stateful | Fresh | UsesKernels | Launches | WorkModel | Compiles | Regret | SpeedBand
+    def with_sizes(self, sizes: Cases) -> Rule:
+        """Return the same rule about another suite."""
+        return replace(self, suite=sizes)
+
+    @property
+    def band(self) -> SpeedBand:
+        """The rule itself."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -304,13 +408,7 @@ class Check:
     @property
     def cases(self) -> Cases | None:
         """Return the cases that the rule runs, or None for a rule that runs none of its own."""
-        match self.rule:
-            case Agrees(cases=cases) | Fresh(cases) | UsesKernels(cases) | Launches(cases) | WorkModel(cases):
-                return cases
-            case Stateful(cases=cases) | Regret(cases=cases):
-                return cases
-            case _:
-                return None
+        return self.rule.own_cases
 
 
 @dataclass(frozen=True)
@@ -376,7 +474,7 @@ class Part:
         require(len(self.checks) > 0, f"Part {self.name}: checks", "hold at least one check", self.checks)
         names = [check.name for check in self.checks]
         require(len(set(names)) == len(names), f"Part {self.name}: checks", "have distinct names", names)
-        carried = {name for check in self.checks if isinstance(check.rule, Stateful) for name in check.rule.carries}
+        carried = {name for check in self.checks for name in check.rule.carried}
         require(carried <= set(self.arguments), f"Part {self.name}: Stateful.carries", "name arguments", carried)
 
     @property
@@ -385,9 +483,14 @@ class Part:
         return sum(check.points for check in self.checks)
 
     @property
+    def bands(self) -> tuple[SpeedBand, ...]:
+        """The rules of its checks on speed."""
+        return tuple(check.rule.band for check in self.checks if check.rule.band)
+
+    @property
     def is_replayed(self) -> bool:
         """Return whether its calls are recorded and replayed: parts whose kernels must do the work."""
-        return any(isinstance(check.rule, UsesKernels) for check in self.checks)
+        return any(check.rule.demands_kernels for check in self.checks)
 
 
 @dataclass(frozen=True)

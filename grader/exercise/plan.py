@@ -23,7 +23,7 @@ from hypothesis.errors import Unsatisfiable
 from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.exercise.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
-from grader.exercise.model import Check, Compiles, Exercise, Part, Rule, SpeedBand, check_id
+from grader.exercise.model import Check, Exercise, Part, check_id
 from grader.exercise.star import star
 
 # Hypothesis stores its examples in a folder; it must not be the learner's working directory.
@@ -107,14 +107,14 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
 
 def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> PlannedCheck:
     """Plan a check for a GPU that lacks types: on the cases and sizes without them."""
-    held = check.rule.suite if isinstance(check.rule, SpeedBand) else check.cases
+    held = check.rule.sizes
     suited = _without(held, lacks) if held else None
     if held is None or suited == held:
         return _draw_check(part, check, seed, gpu=True)
     lacked = f"{' and '.join(lacks)}, which this GPU has no instructions for"
     if suited is None:
         return PlannedCheck(part, check, (), None, unfit=f"all its cases are in {lacked}")
-    planned = _draw_check(part, replace(check, rule=_with_cases(check.rule, suited)), seed, gpu=True)
+    planned = _draw_check(part, replace(check, rule=check.rule.with_sizes(suited)), seed, gpu=True)
     return replace(planned, notes=(*planned.notes, f"left out: cases in {lacked}"))
 
 
@@ -135,16 +135,6 @@ def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
     reach = cases.star and cases.star.space.without(lacks)
     wide = replace(cases.star, space=reach) if cases.star and reach else None
     return replace(cases, space=space, canonical=named, large=large, star=wide)
-
-
-def _with_cases(rule: Rule, cases: Cases) -> Rule:
-    match rule:
-        case SpeedBand():
-            return replace(rule, suite=cases)
-        case Compiles():
-            return rule
-        case _:
-            return replace(rule, cases=cases)
 
 
 def case_seed(seed: int, name: str, index: int) -> int:

@@ -1,15 +1,16 @@
-"""One grading: one submission, one exercise, one plan in; one record out. No input or output of its own.
+"""Grade one submission: an exercise and a plan in, one record out. It prints nothing; the caller writes the record.
 
 whole        from beginning to end: `grade`
-answers      what every case gives, part by part, in fresh processes
-shrinking    which case of a failing check is shown: the smallest that fails in the same way
-smallest     the search for it
-diagnosis    what is behind a failure
-compilation  what asks a compiler
-speed        how fast the parts with right answers are
-results      how what was found out is written down
-fitness      what this machine can judge
-job          what is asked for
+answers      judges the answers of every case, part by part, in fresh processes
+shrinking    chooses the case of a failing check to show
+smallest     searches the smallest case that fails
+source_scan  scans the text for code that no kernel needs
+prefetch     compiles on a GPU what later checks launch
+compilation  judges what needs a compiler
+speed        times the parts with right answers
+results      writes outcomes as results of the record
+fitness      finds out what this machine can judge
+job          the request
 """
 
 from grader.grading.job import Job

@@ -1,6 +1,7 @@
-"""Judges answers: the checks of one part after another, in processes of the submission that do not outlive a part.
+"""Judge answers: the checks of one part after another, in a process of the submission for each part.
 
-On a GPU, where a process is dear, the parts share one. A process that dies is replaced and the remaining checks go on.
+On a GPU, where a process is expensive, the parts share one. A process that dies is replaced, and the remaining checks
+go on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
-from grader.exercise.model import Agrees, Compiles, Fresh, Part, UsesKernels, WorkModel, check_id
+from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.grading.compilation import Compilation
 from grader.grading.fitness import unfit_here
@@ -21,7 +22,7 @@ from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure, missing_function, why_not_loaded
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
@@ -30,16 +31,17 @@ from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
 
-# A part that ran out of time this often is not waited for again.
+# After this many timeouts the other checks of a part do not run.
 _MOST_TIMEOUTS = 2
-# What a work check finds out; anything else that goes wrong there is the business of other checks.
+# Failures that a check on bytes decides; other checks decide the rest.
 _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race"})
 
 
 class Answers:
-    """Of one grading. Bytes are counted in `counting`: on a GPU, a pair of the interpreter beside it.
+    """The checks of one grading that judge answers.
 
-    `lock` is that of the GPU, where there is one: what is judged here leaves it to others who do the same.
+    counting: the pair that counts bytes; on a GPU a second pair, in the interpreter. lock: of the GPU, if there is one,
+    held shared.
     """
 
     def __init__(
@@ -73,11 +75,11 @@ class Answers:
         timeouts: list[str] = []
         salt = hashlib.sha256(self._job.source.encode()).hexdigest()
         most_s = self._job.entry.exercise.limits.part_s
-        # Technique last: it sums up what was seen in every other check of the part.
-        ordered = sorted(planned, key=lambda one: isinstance(one.check.rule, UsesKernels))
-        with Ahead(self._truth) as ahead:
+        # Checks on technique come last: they sum up all other checks of the part.
+        ordered = sorted(planned, key=lambda one: one.check.rule.order)
+        with OraclePrefetch(self._truth) as prefetch:
             bench = Bench(
-                *(self._pair, self._truth, part, self._job.path, self._device(), salt, ahead),
+                *(self._pair, self._truth, part, self._job.path, self._device(), salt, prefetch),
                 most_s=most_s,
                 interpreter=None if self._counting is self._pair else self._counting,
                 refusal=self._refusal,
@@ -85,8 +87,8 @@ class Answers:
             for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
-                elif isinstance(check.check.rule, Compiles):
-                    yield self._compilation.check(check, check.check.rule)
+                elif check.check.rule.targets:
+                    yield self._compilation.check(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
@@ -97,12 +99,12 @@ class Answers:
                 else:
                     with self._lock.shared() if self._lock else nullcontext():
                         result = self._judged(bench, check)
-                        # Whoever times next wants the cores to be quiet as well.
-                        ahead.turn_to(())
+                        # Another grading may time next, and needs quiet cores.
+                        prefetch.turn_to(())
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
-                    # A part that has answered rightly is begun: what it leaves out costs the checks that ask for it.
+                    # A part with right answers is begun: a case left out costs only the checks that run it.
                     if result.status == "not_implemented" and result.cause and not self._has_passed(part):
                         blocked = Failure("not_implemented", result.cause)
                     yield result
@@ -110,15 +112,15 @@ class Answers:
             self._blocked[part.name] = blocked
 
     def blocked(self, part: Part) -> Failure | None:
-        """Why no check of the part could be judged, or None."""
+        """Return why no check of the part could be judged, or None."""
         return self._blocked.get(part.name)
 
     def _has_passed(self, part: Part) -> bool:
         return any(self._statuses.get(check_id(part, check)) == "pass" for check in part.checks)
 
     def unfit(self, part: Part) -> str:
-        """The first check on answers and technique that did not pass; empty where all did."""
-        needed = [check for check in part.checks if isinstance(check.rule, Agrees | Fresh | UsesKernels)]
+        """Return the first check that gates speed and did not pass; "" where all passed."""
+        needed = [check for check in part.checks if check.rule.gates_speed]
         names = [check_id(part, check) for check in needed]
         return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
 
@@ -126,7 +128,7 @@ class Answers:
         return self._session.ready.device if self._session.ready else "cpu"
 
     def _begun(self, part: Part) -> Failure | None:
-        """Begin a part; why no check of it can be judged, or None."""
+        """Begin a part. Return why no check of it can be judged, or None."""
         try:
             # Ending a process that holds a GPU takes seconds; there the parts share one.
             if not self._session.runs_on_gpu:
@@ -150,7 +152,7 @@ class Answers:
         return self._load_failure
 
     def _judged(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        counted = isinstance(planned.check.rule, WorkModel) and self._counting is not self._pair
+        counted = planned.check.rule.counts_bytes and self._counting is not self._pair
         return self._counted(bench, planned) if counted else self._check(bench, planned)
 
     def _check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
@@ -171,7 +173,10 @@ class Answers:
             return result_of(planned, self._fault(fault), duration_s=monotonic() - started)
 
     def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        """A work check of a grading on a GPU. What the interpreter cannot run costs nothing."""
+        """Judge a check that counts bytes, in a grading on a GPU.
+
+        Where the interpreter cannot run the call, the check is skipped.
+        """
         result = self._check(bench.interpreted(), planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
             return result

@@ -1,4 +1,4 @@
-"""What asks a compiler: checks of what kernels compile to, and technique that was only interpreted."""
+"""Judge checks that need a compiler, and hold back passes of the interpreter until kernels compile."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Iterator
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
-from grader.exercise.model import Compiles, UsesKernels
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
 from grader.judge.compiler import Compiling
-from grader.judge.compiles import compiles, compiles_nowhere
+from grader.judge.rules import decide_compiled
+from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
 
-# A check that asks what kernels compile to waits for it so long.
+# Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0
 
 
 class Compilation:
-    """Of one grading. on_gpu: whether kernels run compiled anyway; wanted: whether they are compiled for the record."""
+    """The checks of one grading that need a compiler.
+
+    on_gpu: kernels run compiled anyway. wanted: kernels are compiled for the record.
+    """
 
     def __init__(self, plan: Plan, compiling: Compiling, diagnosis: Diagnosis, *, on_gpu: bool, wanted: bool) -> None:
         self._planned = {planned.id: planned for planned in plan.checks}
@@ -31,20 +34,20 @@ class Compilation:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a check, here, asks what kernels compile to."""
+        """Some check that this machine can judge needs a compiler."""
         return any(
-            isinstance(planned.check.rule, Compiles) and not unfit_here(planned, on_gpu=self._on_gpu)
+            planned.check.rule.targets and not unfit_here(planned, on_gpu=self._on_gpu)
             for planned in self._planned.values()
         )
 
-    def check(self, planned: PlannedCheck, rule: Compiles) -> CheckResult:
+    def check(self, planned: PlannedCheck) -> CheckResult:
         """Judge a check of what the part's kernels compile to."""
         started = monotonic()
         try:
             outcomes = [
-                self._compiling.outcome(planned.part.name, capability, _PATIENCE_S) for capability in rule.capabilities
+                self._compiling.outcome(planned.part.name, target, _PATIENCE_S) for target in planned.check.rule.targets
             ]
-            ruling = compiles(outcomes, rule)
+            ruling = decide_compiled(outcomes, planned)
             if ruling.failure:
                 self._diagnosis.hear(planned, ruling.failure)
             status: Status = "inconclusive" if ruling.undecided else "pass"
@@ -54,14 +57,17 @@ class Compilation:
             return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
 
     def holds(self, result: CheckResult) -> bool:
-        """Whether a result waits for the compiler, and is kept until then: the interpreter runs what no GPU would."""
-        technique = isinstance(self._planned[result.id].check.rule, UsesKernels) and result.status == "pass"
+        """Return whether a result must wait for the compiler, and store it until `released`.
+
+        The interpreter also runs kernels that compile for no GPU.
+        """
+        technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._wanted and not self._on_gpu:
             self._held.append(result)
         return held
 
     def released(self) -> Iterator[CheckResult]:
-        """The results that waited, as the compiler leaves them."""
+        """Yield the results that waited; those whose kernels compile for no GPU fail."""
         for result in self._held:
             nowhere = compiles_nowhere(self._compiling.outcomes(result.part))
             refused = nowhere and result_of(self._planned[result.id], nowhere, duration_s=result.duration_s)

@@ -1,4 +1,4 @@
-"""What one grading is asked for."""
+"""The request for one grading."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from grader.exercise.plan import Plan
 
 @dataclass(frozen=True)
 class Job:
-    """One grading: what is graded, against what, by which plan. `path` is shown; `source` is what runs.
+    """The request for one grading: submission, exercise and plan.
 
-    timed: whether speed is judged, where there is a GPU; all_baselines: also beside baselines that are slow to compile;
-    compiled: whether kernels are compiled for the record; patience_s: how long, when all else is judged, the record is
-    waited with for what they are compiled to (moments, for somebody who edits and grades again). owner: whose compiled
-    kernels it shares (grader.sandbox.kernels); no record names them.
+    path: shown only. source: runs. timed: judge speed, where there is a GPU. all_baselines: include baselines that
+    compile slowly. compiled: compile kernels for the record. patience_s: how long the finished record waits for these
+    compilations; short for somebody who edits and grades again. owner: gradings with the same owner share compiled
+    kernels (grader.sandbox.kernels); no record names it.
     """
 
     entry: Entry

@@ -1,7 +1,7 @@
-"""Compiles on a GPU what later checks will launch, while earlier ones are judged: no check then waits for a compiler.
+"""Compile kernels of later checks on a GPU while earlier checks are judged. No check then waits for a compiler.
 
-A process of its own records the planned cases, and others compile what it says. Nothing is judged by it: all that
-comes of it are compiled kernels in the folder that the replayers share.
+One more process of the submission records the planned cases, and others compile them. This judges nothing: the result
+is compiled kernels in the folder that the replayers share.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from grader.sandbox.joining import Joining
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.session import Session
 
-# One kernel; compiling itself is not counted.
+# For one kernel; compiling itself does not count.
 _COMPILE_S = 60.0
-# Where so many kernels were found compiled, an earlier grading compiled the others too.
+# If this many kernels are compiled already, an earlier grading compiled the others too.
 _ENOUGH = 4
 
 
 @contextmanager
 def prefetching(submission: Callable[[], Session], compilers: Sequence[Session], plan: Plan) -> Iterator[None]:
-    """While the block runs, compile what the plan's cases launch. All of these processes have ended after it.
+    """Compile the kernels of the plan's cases while the block runs. All processes end after it.
 
     submission: makes the session that records. Without compilers nothing happens.
     """
@@ -67,14 +67,14 @@ class _Prefetch:
             self._joining.open(len(self._compilers))
 
     def stop(self) -> None:
-        """End it all, compilations on the way included."""
+        """Stop everything, running compilations included."""
         self._stopped.set()
         for session in (self._session, *self._compilers):
             with suppress(Exception):
                 session.restart()
 
     def _record(self) -> None:
-        """Have the planned cases recorded; pass on those that launch what none before did."""
+        """Record the planned cases; pass on those that launch something new."""
         pair = Pair(self._session, self._compilers)
         seen: set[object] = set()
         for planned, one in _later(self._plan):
@@ -89,7 +89,7 @@ class _Prefetch:
                 self._waiting.put(told)
 
     def _is_needless(self) -> bool:
-        """Whether all that was looked at was compiled by an earlier grading."""
+        """Return whether an earlier grading compiled all kernels so far."""
         return self._joining.steps >= _ENOUGH and not self._joining.has_long
 
     def _compile(self, compiler: Session) -> None:
@@ -102,7 +102,7 @@ class _Prefetch:
 
 
 def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
-    """Yield the cases of all checks but the first, whose kernels are asked for at once."""
+    """Yield the cases of all checks but the first, whose kernels are needed at once."""
     for planned in plan.checks[1:]:
         if planned.part.is_replayed and planned.part.on != "cpu":
             for one in planned.cases:

@@ -1,8 +1,7 @@
-"""How what was found out about a check is written down."""
+"""Write the outcome of a check as the CheckResult of the record."""
 
 from __future__ import annotations
 
-from grader.exercise.model import SpeedBand
 from grader.exercise.plan import PlannedCheck
 from grader.judge.failures import NO_CAUSE, Failure
 from grader.judge.ruling import Ruling
@@ -20,7 +19,7 @@ def result_of(
     status: Status = "pass",
     reason: str = "",
 ) -> CheckResult:
-    """The check's result: the failure's status where there is one; otherwise `status`, with its reason."""
+    """Return the result of a check: the failure's status if there is one, else `status` with its reason."""
     decided: Status = failure.status if failure else status
     return CheckResult(
         id=planned.id,
@@ -43,25 +42,22 @@ def result_of(
 
 
 def unjudged(planned: PlannedCheck, *, on_gpu: bool) -> CheckResult:
-    """A check that runs no cases of its own: what this version cannot judge yet, said in words."""
-    match planned.check.rule:
-        case SpeedBand() if not on_gpu:
-            reason = "speed is judged on a GPU only, and none is used here"
-        case SpeedBand():
-            reason = "nothing is timed in this run"
-        case _:
-            reason = "no case of this check can run on this machine"
+    """Return the result of a check without cases to run here, with the reason."""
+    reason = "no case of this check can run on this machine"
+    if planned.check.rule.is_timed:
+        untimed = "nothing is timed in this run"
+        reason = untimed if on_gpu else "speed is judged on a GPU only, and none is used here"
     return result_of(planned, None, status="skipped_environment", reason=reason)
 
 
 def grader_failed(fault: Exception) -> Failure:
-    """The verdict on whatever goes wrong in our own code: it costs the learner nothing."""
+    """Return the failure for an error in the grader's own code. It costs the learner nothing."""
     said = clean(f"{type(fault).__name__}: {fault}", 400)
     return Failure("grader_error", Cause("grader_error", "The grader failed", said, "This is not your fault."))
 
 
 def was_run(result: CheckResult) -> bool:
-    """Whether a check shows that the part is there and was called."""
+    """Return whether the result shows that the part is there and was called."""
     return result.status not in NO_CAUSE
 
 

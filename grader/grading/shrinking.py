@@ -1,4 +1,4 @@
-"""Which case of a failing check is shown: the smallest that fails in the same way, as far as there is time."""
+"""Find the case of a failing check to show: the smallest that fails in the same way, within a time limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GRADING_S = 5.0
 
 
 class Shrinking:
-    """Of one grading: there is so much time for one check, and so much for all of them."""
+    """The search for small failing cases in one grading, within its time per check and in all."""
 
     def __init__(self, job: Job) -> None:
         self._exercise = job.entry.id
@@ -28,7 +28,7 @@ class Shrinking:
     def counterexample(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
     ) -> Counterexample | None:
-        """The smallest case found that fails as `failing` does; None where nothing is implemented."""
+        """Return the smallest case found that fails as `failing` does; None where nothing is implemented."""
         if failure.status == "not_implemented":
             return None
         found = self._plain(planned, failing)
@@ -58,5 +58,5 @@ class Shrinking:
 
 
 def _around(planned: PlannedCheck, case: Case) -> Space | None:
-    """The space that a planned case was drawn from."""
+    """Return the space that a planned case was drawn from."""
     return planned.check.cases.around(case) if planned.check.cases else None

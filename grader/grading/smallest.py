@@ -1,4 +1,7 @@
-"""The smallest failing case, found by Hypothesis over the same channel that found the first, within a budget."""
+"""Search the smallest failing case, with Hypothesis and within a time limit.
+
+Takes a space, a failing case and a function that runs a case.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ _MOST_TRIALS = 150
 
 @dataclass(frozen=True)
 class Smallest:
-    """`case` fails; `passes` is a neighbour that does not, in words; `tried` counts the cases that were run."""
+    """The smallest failing case that was found.
+
+    passes: neighbours that pass, in words. tried: number of cases that ran.
+    """
 
     case: Case
     passes: str
@@ -27,7 +33,10 @@ class Smallest:
 
 
 def smallest(space: Space, first: Case, fails: Callable[[Case], bool], budget_s: float) -> Smallest:
-    """Shrink `first` within the part of `space` in which no axis is harder. `fails` runs a case."""
+    """Shrink `first` within the part of `space` in which no axis is harder.
+
+    fails: runs a case.
+    """
     known = {first: True}
     deadline = monotonic() + budget_s
 
@@ -69,7 +78,7 @@ def _rank(space: Space, name: str, case: Case) -> int:
 
 
 def _passing_neighbour(space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, bool]) -> str:
-    """The nearest simpler case along each axis that passes, in words."""
+    """Return the nearest simpler case that passes along each axis, in words."""
     words = []
     for name, domain in space.axes.items():
         if case[name] == domain.simplest:

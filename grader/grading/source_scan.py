@@ -1,7 +1,7 @@
-"""A reading of a submission's text for what no kernel needs: a tripwire for people who look on, never a verdict.
+"""Scan the text of a submission for code that no kernel needs. A hint for instructors, never a verdict.
 
-It reads the syntax tree, so comments and strings are nothing to it, and whoever wants to get past it does. What a
-submission did is judged by what ran (docs/trust-model.md); how often this is wrong is measured (docs/accuracy.md).
+It reads the syntax tree, so comments and strings do not count, and code can be written to evade it. A submission is
+judged by what ran (docs/trust-model.md); the error rate of the scan is measured (docs/accuracy.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from grader.record import Sighting
 from grader.text import ONE_PARSE_AT_A_TIME, clean
 
 _MOST_SIGHTINGS = 20
-# Into the interpreter, the process, the machine or the network.
+# Ways into the interpreter, the process, the machine or the network.
 _MODULES = frozenset(
     {
         "_thread",
@@ -68,7 +68,7 @@ _CALLS = {
     "globals": "reaches for the names of a module",
     "breakpoint": "stops in a debugger",
 }
-# Of `os`, what only reads settings or names paths is left alone.
+# Names of `os` that only read settings or name paths.
 _HARMLESS_OS = frozenset({"environ", "path", "getenv", "cpu_count"})
 _INSIDES = frozenset(
     {
@@ -94,7 +94,7 @@ _PATCHED = frozenset({"torch", "triton", "tl", "numpy", "np", "cutlass", "cute"}
 
 
 def sightings(source: str) -> tuple[Sighting, ...]:
-    """What a reader of the text may want to look at, by line; nothing where the text is no Python."""
+    """Return code that an instructor may want to look at, by line; nothing for text that is no Python."""
     try:
         with ONE_PARSE_AT_A_TIME:
             tree = ast.parse(source)
@@ -135,12 +135,12 @@ def _seen(node: ast.stmt | ast.expr) -> Iterator[str]:
 
 
 def _is_patch(target: ast.expr) -> bool:
-    """Whether an assignment puts something into a library: torch.sum = …; settings, such as torch.backends.…, too."""
+    """Return whether an assignment changes a library: torch.sum = …, or a setting in torch.backends."""
     return isinstance(target, ast.Attribute) and _base(target) in _PATCHED
 
 
 def _base(node: ast.expr) -> str:
-    """The name that a chain of attributes begins with: "torch" of torch.cuda.synchronize."""
+    """Return the first name in a chain of attributes: "torch" in torch.cuda.synchronize."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

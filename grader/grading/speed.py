@@ -1,4 +1,4 @@
-"""Judges speed, of the parts with right answers that their own kernels give; and puts predictions beside it.
+"""Judge the speed of parts with right answers, and add predictions.
 
 record at every size -> compile -> the submission's process ends -> time
 """
@@ -12,7 +12,7 @@ from time import monotonic
 
 from grader import machine
 from grader.exercise.cases import Case
-from grader.exercise.model import Part, SpeedBand
+from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.job import Job
@@ -26,29 +26,26 @@ from grader.speed.setup import TimingSetup
 from grader.speed.suite import Suite, Traced, fits
 from grader.timeline import spent
 
-# Of the inputs that calls are recorded on; what is timed gets others.
+# Seed of the inputs for recording; timed calls get others.
 _DECOY_SEED = 1
 
-# A check on speed, and what its part does at every size.
+# A check on speed, and the recorded calls of its part at every size.
 _Waiting = tuple[PlannedCheck, dict[Case, Traced]]
 
 
 class SpeedResult:
-    """Of one grading."""
+    """The checks on speed of one grading."""
 
     def __init__(self, job: Job, pair: Pair, stadium: TimingSetup, answers: Answers) -> None:
         self._job = job
         self._pair = pair
-        self._stadium = stadium
+        self._setup = stadium
         self._answers = answers
 
     def is_timed(self, planned: PlannedCheck) -> bool:
-        """Tell whether a check, here, is one on speed."""
-        return (
-            isinstance(planned.check.rule, SpeedBand)
-            and self._stadium.baseline_process is not None
-            and not planned.unfit
-        )
+        """Return whether a check is on speed and can be timed in this run."""
+        is_timed = planned.check.rule.is_timed
+        return is_timed and self._setup.baseline_process is not None and not planned.unfit
 
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""
@@ -75,7 +72,7 @@ class SpeedResult:
             yield self._timed(planned, traced, replayer)
 
     def _compiled(self, waiting: list[_Waiting]) -> list[_Waiting]:
-        """Have compiled what is timed; return the same, with what was not ready in time."""
+        """Compile what is timed. Return the same, with calls marked that were not ready in time."""
         sizes = [
             (place, case, traced) for place, (_, of_part) in enumerate(waiting) for case, traced in of_part.items()
         ]
@@ -91,9 +88,9 @@ class SpeedResult:
     def predicted(
         self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.CudaDevice | None
     ) -> CheckResult:
-        """The check's result; for a check on speed, of a part with right answers, with what the roofline predicts."""
-        result, band = found[planned.id], planned.check.rule
-        if not isinstance(band, SpeedBand) or self._answers.unfit(planned.part):
+        """Return the result, with roofline predictions for a check on speed whose part has right answers."""
+        result, band = found[planned.id], planned.check.rule.band
+        if band is None or self._answers.unfit(planned.part):
             return result
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
         if result.speed is not None:
@@ -112,9 +109,9 @@ class SpeedResult:
         return None
 
     def _traced(self, planned: PlannedCheck) -> dict[Case, Traced]:
-        """Have the part's calls recorded at every size."""
-        band, part = planned.check.rule, planned.part
-        assert isinstance(band, SpeedBand)
+        """Record the part's calls at every size that fits."""
+        band, part = planned.check.rule.band, planned.part
+        assert band is not None
         gauged = self._gauged()
         with spent("record what is timed"):
             return {
@@ -124,15 +121,15 @@ class SpeedResult:
             }
 
     def _gauged(self) -> Gauged:
-        assert self._stadium.baseline_process is not None
-        return self._stadium.baseline_process.gauge()
+        assert self._setup.baseline_process is not None
+        return self._setup.baseline_process.gauge()
 
     def _timed(self, planned: PlannedCheck, traced: dict[Case, Traced], replayer: Session) -> CheckResult:
         """Judge one check on speed."""
         started = monotonic()
-        band, anchor, lock = planned.check.rule, self._stadium.baseline_process, self._stadium.lock
-        assert isinstance(band, SpeedBand)
-        assert anchor is not None
+        band, baselines, lock = planned.check.rule.band, self._setup.baseline_process, self._setup.lock
+        assert band is not None
+        assert baselines is not None
         assert lock is not None
         try:
             with ExitStack() as alone:
@@ -143,9 +140,9 @@ class SpeedResult:
                     band=band,
                     traced=traced,
                     replayer=replayer,
-                    baseline_process=anchor,
+                    baseline_process=baselines,
                     gauged=self._gauged(),
-                    uuid=self._stadium.uuid,
+                    uuid=self._setup.uuid,
                     path=self._job.path,
                     slow_baselines=self._job.all_baselines,
                 ).judge()
@@ -158,7 +155,7 @@ class SpeedResult:
         return replace(result, points=earned, speed=verdict.speed)
 
     def _fault(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
-        # What the grader failed at may have left a process in the middle of something.
+        # The grader's error may have left the process in the middle of something.
         with suppress(Exception):
             self._pair.end_all_but_one().restart()
         return result_of(planned, grader_failed(fault), duration_s=duration_s)

@@ -1,6 +1,6 @@
-"""Grades one submission against one exercise: plan in, record out. Does no input or output of its own.
+"""Grade one submission against one exercise: plan in, record out. It prints nothing.
 
-All answers are judged first, part by part, while a compiler works beside them; speed comes last, when nothing else is
+All answers are judged first, part by part, while a compiler works beside them. Speed comes last, when nothing else is
 busy.
 """
 
@@ -18,7 +18,7 @@ from grader import __version__, machine
 from grader.compile.cache import place_for
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Part, Rule, SpeedBand, WorkModel
+from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.compilation import Compilation
@@ -53,7 +53,7 @@ from grader.speed.baseline_process import BaselineProcess
 from grader.speed.setup import opened
 from grader.timeline import Stretch, age_s, since, spent
 
-# On a GPU, where a grading takes minutes, compiled kernels are waited for at least so long.
+# On a GPU, where a grading takes minutes, it waits at least this long for compiled kernels.
 _GPU_PATIENCE_S = 20.0
 
 
@@ -64,17 +64,17 @@ def grade(
     anchor: BaselineProcess | None = None,
     truth: Truth | None = None,
 ) -> Record:
-    """Grade the job's submission in children of `server`; `on_result` hears of every check as it is decided.
+    """Grade the job's submission in children of `server`, and return its record.
 
-    `anchor` is one that was started early; without it, one is started where something is timed. `truth` is one that
-    other gradings of the exercise use as well.
+    on_result: called with every check as it is decided. anchor: a baseline process that was started early; without it,
+    one is started where something is timed. truth: shared with other gradings of the exercise.
     """
     started, earlier_s = monotonic(), age_s()
     entry, limits = job.entry, job.entry.exercise.limits
     start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     truth = truth or truth_of(entry, on_gpu=gpu is not None)
-    # What is large is computed on the GPU, where there is one, and the submission needs the cores itself.
+    # A GPU computes large cases, where there is one; the submission needs the cores.
     torch.set_num_threads(1)
     versions = machine.version("triton"), machine.version("torch")
     shelf = shelf_for(job.owner, entry.id, versions) if gpu else None
@@ -85,7 +85,7 @@ def grade(
         paired(server, start, limits, session, shelf) as pair,
         _counting(job, server, start, pair) as counting,
         refusals(lambda: server.beside("compile"), start, limits) as refusal,
-        opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as stadium,
+        opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as setup,
         Compiling(
             start,
             limits,
@@ -96,8 +96,8 @@ def grade(
     ):
         diagnosis = Diagnosis(entry.exercise, truth)
         compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
-        answers = Answers(job, pair, counting, truth, stadium.lock, compilation, diagnosis, refusal)
-        speed = SpeedResult(job, pair, stadium, answers)
+        answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, refusal)
+        speed = SpeedResult(job, pair, setup, answers)
 
         def send_compiler() -> None:
             compiling.send(lambda: server.beside("compile"))
@@ -130,7 +130,7 @@ def grade(
         tell(speed.results())
         isolation = session.ready.isolation if session.ready else ()
     if anchor and any(result.status == "grader_error" for result in results.values()):
-        # Whatever failed may be this process: the next grading gets another one.
+        # The error may be in this process: the next grading gets another one.
         anchor.stop()
     checks = tuple(diagnosis.explained(one, speed.predicted(one, results, gpu)) for one in job.plan.checks)
     return _record(
@@ -179,24 +179,22 @@ def _record(
 
 
 def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
-    """Return the truth of an exercise. on_gpu: computed there, of the same inputs; keep: how many cases are kept."""
+    """Return the truth of an exercise.
+
+    on_gpu: compute large cases on the GPU, from the same inputs. keep: number of cases to store.
+    """
     inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
     return Truth(inputs, oracle, keep=keep, measured=entry.measured, computes_on="cuda" if on_gpu else "")
 
 
 def _has_speed(plan: Plan) -> bool:
-    return any(isinstance(planned.check.rule, SpeedBand) for planned in plan.checks)
-
-
-def _is_interpreted(rule: Rule) -> bool:
-    """Whether a rule asks for the interpreter even where there is a GPU."""
-    return isinstance(rule, WorkModel) or (isinstance(rule, Agrees) and rule.every_configuration)
+    return any(planned.check.rule.is_timed for planned in plan.checks)
 
 
 @contextmanager
 def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
-    """Where bytes are counted: in the interpreter, which on a GPU is another process of the submission."""
-    counted = any(_is_interpreted(planned.check.rule) for planned in job.plan.checks)
+    """Yield the pair that counts bytes, in the interpreter; on a GPU that is another process."""
+    counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
         yield pair
         return

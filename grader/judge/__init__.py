@@ -1,1 +1,4 @@
-"""Decides. Holds the oracle's values, the tolerances and the rules; never runs a line of a submission."""
+"""Decide checks: oracle values, tolerances and rules.
+
+Takes calls as other rooms recorded and replayed them. Never runs a line of a submission in its own process.
+"""

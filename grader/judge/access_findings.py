@@ -1,4 +1,7 @@
-"""What the guard found, in words: accesses outside a tensor, and races. The findings are claims, and cleaned here."""
+"""Put in words what the guard found: accesses outside a tensor, and races.
+
+Takes findings, which are claims of another process and are cleaned here; gives causes and clues.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
-# So far beyond the end, a wrong stride is likelier than a missing mask.
+# At this many times the length, a wrong stride is likelier than a missing mask.
 _FAR = 2
-# Offsets of this size come of a product that did not fit into 32 bits.
+# Offsets of this size come from a product that overflowed 32 bits.
 _LEAST_WRAPPED, _MOST_WRAPPED = 1 << 29, 1 << 33
 
 
 def cause_of(findings: Sequence[GuardFinding]) -> Cause | None:
-    """The cause behind the first finding, or None where there is none."""
+    """Return the cause of the first finding, or None without findings."""
     if not findings:
         return None
     return _race(findings[0]) if findings[0].kind == "race" else _outside(findings[0])
@@ -60,14 +63,17 @@ def _lanes(found: GuardFinding) -> str:
 
 
 def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
-    """What the first finding points to. That the access was made is certain; why it was is not."""
+    """Return clues by the first finding.
+
+    The access is certain; the reason for it is not.
+    """
     cause = cause_of(findings)
     if cause is None:
         return []
     found = findings[0]
     kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
     if len(found.shape) < _STRIDED:
-        # Of a vector nobody ignores strides.
+        # Vectors have no strides to ignore.
         kinds = tuple(one for one in kinds if one[0] != "strides_ignored")
     return [
         Clue(
@@ -83,7 +89,10 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
 
 
 class _AccessReading(NamedTuple):
-    """What may be behind an access: whether it looks like that, what to say, and which kinds of causes it points to."""
+    """One explanation of an access.
+
+    applies: whether the access looks like it. text: advice. kinds: kinds of causes, each with its weight.
+    """
 
     applies: bool
     text: str
@@ -95,7 +104,7 @@ def _likely(found: GuardFinding) -> str:
 
 
 def _reading(found: GuardFinding) -> _AccessReading:
-    """The first reading that applies."""
+    """Return the first reading that applies."""
     if not found.argument:
         return _AccessReading(True, "", (("wrong_address", 0.6), ("bad_index", 0.5)))
     return next(one for one in _readings(found) if one.applies)
@@ -209,7 +218,7 @@ def _race(found: GuardFinding) -> Cause:
 
 
 def _met(found: GuardFinding, name: str) -> str:
-    """The elements at which two programs meet."""
+    """Return in words the elements that both programs access."""
     where, more = _element(name, found.index), found.lanes - 1
     if more > 0:
         where += f" and {more} more {'element' if more == 1 else 'elements'}"
@@ -254,10 +263,10 @@ def _element(name: str, index: Sequence[object]) -> str:
 
 
 def _few(values: Sequence[object]) -> str:
-    """As many as a tensor has axes, and not as many as a claim may hold."""
+    """Return the values in words, at most as many as a tensor has axes: a claim may hold more."""
     return ", ".join([*map(str, values[:_MOST_AXES]), *(["…"] if len(values) > _MOST_AXES else [])])
 
 
 def _whole(name: str, shape: Sequence[int]) -> str:
-    """The elements that there are."""
+    """Return the range of all elements in words."""
     return "no element" if 0 in shape else _element(name, [f"0…{size - 1}" for size in shape])

@@ -1,6 +1,8 @@
-"""Where a part is put to the test: has calls recorded and replayed, examines them, and keeps the evidence of them.
+"""Have the calls of one part recorded and replayed, examine them, and collect evidence.
 
 request -> recorded on decoys -> seed -> replayed on the true inputs -> compared with the oracle
+
+Takes requests and gives trials. It decides no check: the rules do.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -21,7 +23,7 @@ from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure, WrongCall, check_device, examine
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import unlike, whole_numbers
 from grader.protocol.configurations import Configurations, configurations_in
@@ -44,27 +46,25 @@ from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 
-# So many right answers are remembered, and so many elements tell that one comes again.
+# Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
 _TELLING = 4
-# What is compared with and without launches.
+# Limits of outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
-# What Triton's autotuner goes on after.
-
-# What came of recording a call; None: its part is not recorded.
+# The outcome of recording a call; None: its part is not recorded.
 _Said = RecordedAnswer | Raised | Unanswered | None
 
 
 class NotRunHere(Exception):
-    """Raised for a call that only a GPU can run. Its message says what in it that is."""
+    """Raised for a call that only a GPU can run. The message names what in it needs the GPU."""
 
 
 @dataclass(frozen=True)
 class TriedCase:
-    """A case that was run, whether it failed, and the seed of its inputs."""
+    """A case that ran, with the seed of its inputs, and whether it failed."""
 
     case: Case
     failed: bool
@@ -73,11 +73,12 @@ class TriedCase:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """A call that is asked for. seeds: as planned. carries: arguments that stay as the call before left them.
+    """A call to make.
 
-    part: whose function is called; None: that of the bench. configurations: which ones of autotuned kernels are tried,
-    in this order, until one works; none: all that are not passed over. may_be_left_out: whether a call that has too
-    many programs for the interpreter is no more than a trial that says so.
+    seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
+    called (None: that of the bench). configurations: those of autotuned kernels to try, in this order, until one works;
+    empty: all that are not passed over. may_be_left_out: a call with too many programs for the interpreter gives a
+    trial with `left_out`, and does not raise NotRunHere.
     """
 
     case: Case
@@ -91,13 +92,25 @@ class CallRequest:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing of it depends on another call."""
+        """The call does not depend on another call."""
         return self.patch_seed is None and self.storage == "new" and not self.carries
+
+
+class _Configuration(NamedTuple):
+    """One configuration of a part's autotuned kernels that was tried.
+
+    total: number of configurations. was_right: whether its answer was right; it may be wrong for another case.
+    """
+
+    part: str
+    total: int
+    place: int
+    was_right: bool
 
 
 @dataclass(frozen=True)
 class _RecordedRequest:
-    """A request, what came of recording it, and the recipe that it is judged on."""
+    """A request, the result of recording it, and the recipe to judge it on."""
 
     request: CallRequest
     told: _Said
@@ -106,11 +119,11 @@ class _RecordedRequest:
 
 @dataclass(frozen=True)
 class Trial:
-    """One call and what is wrong with it (None: nothing). `worst` is its error in units of the allowed one.
+    """One call and its failure (None: it is right).
 
-    untold: what of it could not be recorded; its values are then those of a call in the submission's own process.
-    told: what was recorded of it. tuning: what its autotuned launches choose from. left_out: why it was not run to its
-    end, where nothing is judged by it.
+    worst: its largest error in units of the allowed one. untold: what could not be recorded; the values then come from
+    a call in the submission's own process. told: the recorded answer. tuning: configurations of its autotuned launches.
+    left_out: why the call was not finished and nothing is judged by it.
     """
 
     recipe: Recipe
@@ -125,29 +138,28 @@ class Trial:
 
     @property
     def configuration(self) -> int:
-        """Which configuration its first autotuner took, -1 without any."""
+        """Index of the configuration that the first autotuner took; -1 without autotuner."""
         taken = self.outcome.answer.configuration if isinstance(self.outcome, Finished) else -1
         return taken if 0 <= taken < self.configurations else -1
 
     @property
     def configurations(self) -> int:
-        """How many configurations the autotuner has that has most; 0 where nothing is autotuned."""
+        """Number of configurations of the largest autotuner; 0 where nothing is autotuned."""
         return max((len(one.words) for one in self.tuning), default=0)
 
     @property
     def launches(self) -> tuple[LaunchInfo, ...]:
-        """The kernels that the call launched."""
+        """Kernels that the call launched."""
         return self.outcome.answer.launches if isinstance(self.outcome, Finished) else ()
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one call did: the kernels that it launched and the operations in them, what computed besides.
+    """The actions of one call: kernels launched, operations in them, operators beside them.
 
-    helpers: functions of installed packages that kernels call. reads: those that told Python values of a tensor. seed:
-    as planned. launches, moved_bytes: how many kernels ran, and what they loaded and stored, of a call that was
-    replayed; 0 where that is not known. Names and numbers alone: that of all calls is kept, and answers may be as large
-    as a frame.
+    helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
+    seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
+    call; 0 where unknown. Names and numbers only: the evidence of all calls stays in memory, and answers may be large.
     """
 
     case: Case
@@ -179,7 +191,7 @@ def _evidence_of_trace(
     is_replayed = told.is_replayed and not untold
     kernels, operations, launched, moved = told.kernels, frozenset[str](), 0, 0
     if is_replayed and isinstance(outcome, Finished):
-        # What was launched is a fact then.
+        # A replay launched these: they are facts.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
@@ -201,7 +213,7 @@ def _evidence_of_trace(
 
 
 def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
-    """Return what told Python values, each with the arguments that its line looked at."""
+    """Return the operators that gave Python values, each with the arguments that its line used."""
     of_line: dict[int, dict[str, None]] = {}
     for deed in deeds:
         of_line.setdefault(deed.line, {}).update(dict.fromkeys(deed.of))
@@ -209,7 +221,7 @@ def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
 
 
 def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
-    """Whether what was returned is right for `earlier`, to the last element of more than a few."""
+    """Return whether the outputs are right for `earlier`. Fewer than _TELLING elements prove nothing."""
     if sum(output.value.numel() for output in earlier) < _TELLING:
         return False
     forms = [(output.value.shape, output.dtype) for output in earlier]
@@ -225,10 +237,10 @@ def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
 class Bench:
     """One part of one submission: its processes, and the truth.
 
-    `evidence` is of every call; `tried` says which cases failed, and `recent` what right answers were; `salt`, a text
-    that follows from the submission's, makes planned seeds into those that count. All calls take at most `most_s`.
-    `interpreter` is a pair that interprets, where `pair` does not; `refusal` says why the GPU that a call is meant for
-    refuses one of its configurations.
+    evidence: of every call. tried: the cases that ran. recent: the latest right answers. salt: derived from the
+    submission's text; makes planned seeds into the seeds that count. most_s: time that all calls may take together.
+    interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
+    refuses a configuration.
     """
 
     pair: Pair
@@ -237,7 +249,7 @@ class Bench:
     path: str
     device: str
     salt: str
-    ahead: Ahead
+    prefetch: OraclePrefetch
     evidence: list[Evidence] = field(default_factory=list)
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
@@ -247,29 +259,25 @@ class Bench:
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
-    # Of each part, whether tensors of whole numbers are among its arguments.
+    # By part: whether whole-number tensors are among its arguments.
     _whole: dict[str, bool] = field(init=False, default_factory=dict)
-    # Of each part, by the number of configurations, those that the GPU refuses and that were wrong.
-    _refused: dict[tuple[str, int], dict[int, str]] = field(init=False, default_factory=dict)
-    # Of the same, those that are wrong and that it does not refuse.
-    _taken: set[tuple[str, int, int]] = field(init=False, default_factory=set)
-    # Of configurations that are right, by part, number of configurations and place, whether the GPU takes them.
-    _fitting: dict[tuple[str, int, int], bool] = field(init=False, default_factory=dict)
-    # Why the latest call was given up that has too many programs for the interpreter.
+    # Why the GPU refuses each configuration that was asked about; "": it takes it.
+    _refusals: dict[_Configuration, str] = field(init=False, default_factory=dict)
+    # Why the latest call with too many programs for the interpreter was stopped.
     _too_slow: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
 
     def interpreted(self) -> Bench:
-        """Return the bench on which the same part is interpreted: this one where it is."""
+        """Return the bench that interprets the same part: this one if it does."""
         if self.interpreter is None:
             return self
         return replace(self, pair=self.interpreter, device="cpu", evidence=[], tried=[], interpreter=None)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What runs inside is no evidence of how the part works on the planned cases, and none of them."""
+        """Discard the evidence and the tried cases of the calls in the block."""
         evidence, tried = list(self.evidence), list(self.tried)
         try:
             yield
@@ -277,19 +285,19 @@ class Bench:
             self.evidence[:], self.tried[:] = evidence, tried
 
     def try_case(self, case: Case, seed: int) -> Trial:
-        """Run the part's function on one case and examine what it returned."""
+        """Call the part's function on one case and examine the answer."""
         return next(iter(self.tries([CallRequest(case, seed)])))
 
     def repeat(self, recipe: Recipe) -> Trial:
-        """Run the part's function once more on the very inputs of an earlier trial; on other decoys."""
+        """Repeat the call of an earlier trial on the same inputs, with other decoys."""
         return next(iter(self.tries([CallRequest(Case(recipe.case), recipe.seed)], known=True)))
 
     def tries(self, requests: Sequence[CallRequest], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
-        """Run the part's function on one request after another and examine what it returned.
+        """Call the part's function for one request after another and examine the answers.
 
-        chained: all are recorded before the first is replayed, the seeds that count depend on all of the traces, and
-        equal seeds stay equal. Others are replayed while the next ones are recorded. known: the seeds of the requests
-        are those that count.
+        chained: all are recorded before the first is replayed, the seeds that count depend on all traces, and equal
+        seeds stay equal. Otherwise earlier requests are replayed while later ones are recorded. known: the seeds of the
+        requests are those that count.
         """
         waiting = list(requests)
         while waiting:
@@ -298,17 +306,17 @@ class Bench:
                 done += 1
                 told_anew = self.pair.told_anew
                 yield trial
-                # Whoever asked for something else meanwhile may have had all memory told anew, under other numbers.
+                # The caller may have made other calls meanwhile, which can renumber all memory.
                 stale = self._lost or self.pair.told_anew != told_anew
                 if stale:
                     break
-            # Where a replay could not be finished, what was recorded after it is recorded anew.
+            # After a replay that could not be finished, later calls are recorded anew.
             waiting = waiting[done:] if stale and not chained else []
 
     def _batch(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Generator[Trial]:
-        """Record the requests, and replay them for as long as that goes well."""
+        """Record the requests, and replay them until one cannot be finished."""
         self._lost = False
-        # A thread that was never asked for its number of threads computes products on every core.
+        # A thread computes products on every core until it is asked for its number of threads.
         early = self.pair.side_by_side(prepare=torch.get_num_threads)
         calls: list[_RecordedRequest] = []
         left, direct = True, False
@@ -320,14 +328,14 @@ class Bench:
                     self.pair.begin_apart(early, len(calls), asked.told, call_of, places)
                 calls.append(asked)
             left = any(isinstance(one.told, RecordedAnswer) for one in calls)
-            # Of calls that build on each other, all are made in the same process.
+            # Calls that build on each other are all made in the same process.
             direct = chained and any(isinstance(one.told, RecordedAnswer) and not one.told.is_replayed for one in calls)
-            self.ahead.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
+            self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
             for place, asked in enumerate(calls):
                 left = any(isinstance(one.told, RecordedAnswer) for one in calls[place + 1 :])
                 trial = self._examined(asked, early.outcome(place), direct=direct)
                 if trial.failure:
-                    # Whoever asks on needs the replayers to be idle.
+                    # Later requests need idle replayers.
                     early.close()
                 yield trial
         finally:
@@ -336,7 +344,7 @@ class Bench:
                 self.pair.skip()
 
     def _asked(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
-        """Record the requests, and yield each with the recipe that counts: chained ones when all are recorded."""
+        """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""
         # Decoys that are the true inputs would let a trace hold the answer.
         decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
         told_of = zip(requests, self._until_one_fails(decoys), strict=False)
@@ -369,7 +377,7 @@ class Bench:
         return whole_numbers(self.truth.inputs(recipe))
 
     def _until_one_fails(self, requests: Sequence[CallRequest]) -> Iterator[CallRequest]:
-        """Yield the requests for as long as calls can be made."""
+        """Yield the requests until a call cannot be recorded."""
         self._stopped = False
         for request in requests:
             if self._stopped:
@@ -406,11 +414,14 @@ class Bench:
         )
 
     def _expecting(self, request: CallRequest, recipe: Recipe) -> Call:
-        """Return the call of a recipe, with room for the outputs that it should have."""
+        """Return the call of a recipe, with room for its expected outputs."""
         return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
     def _examined(self, asked: _RecordedRequest, early: Outcome | None, *, direct: bool) -> Trial:
-        """Have a call replayed or made, unless `early` came of it already, and examine what came of it."""
+        """Replay or make a call, and examine the outcome.
+
+        early: the outcome, if the call was replayed already.
+        """
         request, told, recipe = asked.request, asked.told, asked.recipe
         part = request.part or self.part
         expected = self.truth.expect(part, recipe)
@@ -451,12 +462,12 @@ class Bench:
         return Trial(recipe, outcome, expected, failure, worst, untold, known, tuning)
 
     def _not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
-        """Say why only a GPU can run a call; an empty text where that is not so.
+        """Return why only a GPU can run a call; "" if that is not so.
 
-        is_replay: whether the replayer answered. A submission may call exceptions of its own as it likes.
+        is_replay: the replayer answered. A submission's own exceptions may have any name, so they do not count.
         """
         if isinstance(outcome, OutOfTime) and self.is_late:
-            # The time of the part went into calls that a GPU makes in a moment.
+            # The part's time was spent on calls that a GPU makes in a moment.
             return self._too_slow
         is_told = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW)
         if self.device != "cpu" or not is_told:
@@ -470,50 +481,51 @@ class Bench:
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
     def refused(self, part: str, count: int) -> Mapping[int, str]:
-        """Return which of so many configurations are passed over although they can be interpreted, and why."""
-        return self._refused.get((part, count), {})
+        """Return the configurations that are passed over although the interpreter runs them, with reasons."""
+        return {
+            one.place: why
+            for one, why in self._refusals.items()
+            if why and not one.was_right and (one.part, one.total) == (part, count)
+        }
 
     def _configurations(self, request: CallRequest, told: RecordedAnswer) -> tuple[int, ...]:
-        """Return which configurations a call tries; none: all."""
+        """Return the configurations that a call tries; empty for all."""
         count = told.configurations
         refused = self.refused(told.call.recipe.part, count)
-        kept = tuple(place for place in range(count) if place not in refused) if refused else ()
-        return request.configurations or kept
+        usable = tuple(place for place in range(count) if place not in refused) if refused else ()
+        return request.configurations or usable
 
     def why_refused(self, told: RecordedAnswer, place: int, outcome: Outcome) -> str:
-        """Say why an autotuner passes over a configuration that was wrong; an empty text where it does not."""
+        """Return why an autotuner passes over a configuration that was wrong; "" where it does not."""
         if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
             return outcome.message.partition("\n")[0][:200] or outcome.kind
-        part, count = told.call.recipe.part, told.configurations
-        known = self.refused(part, count).get(place, "")
-        if known or (part, count, place) in self._taken or not isinstance(outcome, Finished | Raised):
-            return known
-        if why := self.refusal(told, place):
-            self._refused.setdefault((part, count), {})[place] = why
-        else:
-            self._taken.add((part, count, place))
-        return why
+        key = _Configuration(told.call.recipe.part, told.configurations, place, was_right=False)
+        if key not in self._refusals and isinstance(outcome, Finished | Raised):
+            self._refusals[key] = self.refusal(told, place)
+        return self._refusals.get(key, "")
 
     def fits(self, trial: Trial) -> bool:
-        """Whether the GPU takes the configuration of a call that went well in the interpreter."""
+        """Return whether the GPU takes the configuration of a call that was right in the interpreter."""
         told, place = trial.told, trial.configuration
         if told is None or place < 0:
             return True
-        key = told.call.recipe.part, told.configurations, place
-        if key not in self._fitting:
-            self._fitting[key] = not self.refusal(told, place)
-        return self._fitting[key]
+        key = _Configuration(told.call.recipe.part, told.configurations, place, was_right=True)
+        if key not in self._refusals:
+            self._refusals[key] = self.refusal(told, place)
+        return not self._refusals[key]
 
     def _passing_over(
         self, told: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
     ) -> Outcome:
-        """Return what comes of a call without the configurations that are wrong and that its GPU refuses."""
+        """Return the outcome without the configurations that are wrong and that the GPU refuses."""
         part, count = call.recipe.part, told.configurations
         untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
-        if isinstance(outcome, Finished) and (part, count, outcome.answer.configuration) in self._taken:
-            return outcome
+        if isinstance(outcome, Finished):
+            taken = _Configuration(part, count, outcome.answer.configuration, was_right=False)
+            if self._refusals.get(taken) == "":
+                return outcome
         tried, refused = outcome, 0
         for place in range(count):
             if place in self.refused(part, count):
@@ -523,22 +535,26 @@ class Bench:
             if self._is_right(tried, expected, call) or not self.why_refused(told, place, tried):
                 return tried if refused else outcome
             refused += 1
-        # All of them: then it is the first one's failure.
-        self._refused.pop((part, count), None)
+        # All are refused: the failure of the first one counts.
+        for place in self.refused(part, count):
+            del self._refusals[_Configuration(part, count, place, was_right=False)]
         return outcome
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
         return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
 
     def _left_out(self, call: Call) -> str:
-        """Return in words which arguments a call leaves out."""
+        """Return the arguments that a call leaves out, in words."""
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
         return " and ".join(call.arguments[count:])
 
     def _replayed(
         self, told: RecordedAnswer, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
     ) -> tuple[RecordedAnswer, Outcome, tuple[str, ...]]:
-        """Replay a call; or make it, where something else computes or it cannot be told, and say what that is."""
+        """Replay a call, or make it where it cannot be replayed.
+
+        Returns what was recorded, the outcome, and what could not be recorded.
+        """
         untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
         if told.is_replayed and not direct:
             outcome = early or self.pair.replay(told, call, places)
@@ -555,7 +571,7 @@ class Bench:
         return told, self.call(call), untold
 
     def kernels_matter(self, request: CallRequest) -> bool:
-        """Whether a replay gives something else when its launches are left out."""
+        """Return whether a replay gives another answer when its launches are left out."""
         told = self.pair.record(self._call(request, self._recipe(request)))
         if not isinstance(told, RecordedAnswer) or not told.is_replayed:
             return True
@@ -565,30 +581,30 @@ class Bench:
             nbytes = prod(form.shape) * _ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
             slots.append(Slot(form.dtype, form.shape, offset, nbytes))
             offset += -(-nbytes // 64) * 64
-        # What only changes its arguments returns nothing that could be compared.
+        # A call that only changes its arguments returns nothing to compare.
         if not slots or offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
             return True
         call = self._call(request, self._recipe(request), tuple(slots))
         return self.pair.depends_on_kernels(told, call)
 
     def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
-        """Run the part's function once in the submission's own process, the way the part is called."""
+        """Call the part's function once in the submission's own process."""
         return self.call(self._call(CallRequest(Case(recipe.case), recipe.seed), recipe, slots))
 
     def call(self, call: Call) -> Outcome:
-        """Run a function once in the submission's own process."""
+        """Call a function once in the submission's own process."""
         return OutOfTime(self.most_s) if self.is_late else self.pair.session.call(call)
 
     @property
     def is_late(self) -> bool:
-        """Whether the time that the calls of the part may take together is up."""
+        """The calls of the part have used up the time that they may take together."""
         return self.pair.worked_s - self._before_s > self.most_s
 
     def right_otherwise(self, trial: Trial) -> Literal["", "without memory", "by other means"]:
-        """Say how a call is right whose replay was wrong.
+        """Return how a call is right whose replay was wrong; "" if it is not.
 
-        without memory: the same kernels are right where memory of earlier calls is not there. by other means: in the
-        submission's own process, where whatever it does is done.
+        without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
+        the submission's own process.
         """
         with self.aside():
             self.pair.skip()
@@ -600,7 +616,7 @@ class Bench:
         return "by other means" if right else ""
 
     def _seen(self, failure: Failure, seen: WrongCall) -> Failure:
-        """The failure with what was seen; and whether it is the right answer to another call, of not long ago."""
+        """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
         if failure.cause.mismatch is not None and any(_is_answer_to(seen, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
@@ -614,9 +630,9 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
 
 
 def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
-    """Return which of the last arguments a call leaves out if they have these values: none, one, …, all; the case says.
+    """Return the last arguments that a call leaves out if they have these values: none, one, … or all.
 
-    Not the seed: the same case is called in the same way again.
+    The case decides, not the seed: the same case is always called in the same way.
     """
     if not part.defaults:
         return {}

@@ -1,4 +1,4 @@
-"""Evidence for a cause: one clue says which kind it points to, how strongly, and what was seen."""
+"""Evidence for a cause: its kind, its weight, and what was seen."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Clue:
-    """`weight`, 0 … 1, is how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave
-    no doubt; `firm`, where which cases fail has no say in it. `seen` is a sentence for the learner. `title` and `help`
-    replace the kind's own where a clue knows better; `foreseen` is one by the values that a mistake leads to.
+    """Evidence for one kind of cause.
+
+    weight: 0 … 1, how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave no
+    doubt. firm: the pattern of failing cases does not change the weight. seen: a sentence for the learner. title, help:
+    replace those of the kind. by_known_mistake: found by the values of a known mistake.
     """
 
     kind: str
@@ -19,9 +21,9 @@ class Clue:
     title: str = ""
     help: str = ""
     firm: bool = False
-    foreseen: bool = False
+    by_known_mistake: bool = False
 
 
 def sure(kind: str, seen: str = "", title: str = "", help_text: str = "") -> Clue:
-    """A clue that leaves no doubt."""
+    """Return a confirmed clue, of weight 1."""
     return Clue(kind, 1.0, seen, confirmed=True, title=title, help=help_text)

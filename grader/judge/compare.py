@@ -1,4 +1,7 @@
-"""Compares an output's bytes with what was expected, element by element, and says where and how it differs."""
+"""Compare the bytes of an output with the expected values, element by element.
+
+Says where and how they differ.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _PICTURE_COLUMNS = 64
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`worst` is the largest error in units of the allowed one, 1 and below being right; `wrong` marks the elements."""
+    """An output beside its expected values.
+
+    worst: the largest error in units of the allowed one; 1 and below is right. wrong: marks the wrong elements.
+    """
 
     got: Tensor
     wrong: Tensor
@@ -29,23 +35,26 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether every element is within its tolerance."""
+        """Every element is within its tolerance."""
         return not bool(self.wrong.any())
 
 
 def tensor_of(raw: bytes, expected: Expected) -> Tensor:
-    """An output's raw bytes as a tensor of the expected form."""
+    """Return the raw bytes of an output as a tensor of the expected shape and dtype."""
     if not raw:
         return torch.empty(expected.value.shape, dtype=expected.dtype)
     return torch.frombuffer(bytearray(raw), dtype=expected.dtype).reshape(expected.value.shape)
 
 
 def compare(got: Tensor, expected: Expected) -> Comparison:
-    """Every element against the oracle. NaN and infinities match only where rounding the oracle's value gives them."""
+    """Compare every element with the oracle.
+
+    NaN and infinities match only where rounding the oracle's value gives them.
+    """
     if expected.elsewhere is not None:
         value, allowed = expected.elsewhere
         found = compare(got.to(value.device), Expected(expected.name, value, expected.dtype, allowed))
-        # Which elements are wrong is asked for only where some are.
+        # The marks are copied only where some element is wrong.
         marks = found if not found.agrees else Comparison(got, torch.tensor(False), torch.tensor(0.0), found.worst)
         wrong, error = (one.cpu().expand(got.shape) for one in (marks.wrong, marks.error))
         return Comparison(got, wrong, error, found.worst)
@@ -70,7 +79,7 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
 
 
 def describe(comparison: Comparison, expected: Expected, launches: Sequence[LaunchInfo] = ()) -> Mismatch:
-    """The mismatch in numbers, words and a picture."""
+    """Return the mismatch in numbers, words and a picture."""
     wrong, error = comparison.wrong, comparison.error
     shape = tuple(wrong.shape)
     tiles = _tiles(shape, launches)
@@ -94,7 +103,7 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
 
 
 def pattern_of(wrong: Tensor) -> str:
-    """Where the wrong elements lie: all, tail, head, rows, columns, or scattered."""
+    """Name the place of the wrong elements: all, tail, head, rows, columns, or scattered."""
     if bool(wrong.all()):
         return "all"
     if wrong.dim() == 0:
@@ -109,7 +118,7 @@ def pattern_of(wrong: Tensor) -> str:
 
 
 def _run(marks: Tensor) -> str:
-    """ "tail" when the marks are the last few of a row, "head" when they are the first few."""
+    """Return "tail" when the marks are the last few of a row, "head" when they are the first few; else ""."""
     count = int(marks.sum())
     if count == marks.numel():
         return ""
@@ -119,7 +128,7 @@ def _run(marks: Tensor) -> str:
 
 
 def picture_of(wrong: Tensor) -> Picture:
-    """The wrong elements as a grid of at most 24 × 64 cells; leading axes become rows."""
+    """Return the wrong elements as a grid of at most 24 × 64 cells; leading axes become rows."""
     flat = wrong.reshape(-1, wrong.shape[-1]) if wrong.dim() else wrong.reshape(1, 1)
     rows, columns = flat.shape
     tall, broad = -(-rows // _PICTURE_ROWS), -(-columns // _PICTURE_COLUMNS)
@@ -152,7 +161,7 @@ def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Tile:
-    """How one axis is cut: into `count` tiles of `block` elements, by the constant `name`."""
+    """The tiles of one axis: `count` tiles of `block` elements, set by the constant `name`."""
 
     axis: int
     name: str
@@ -165,7 +174,7 @@ class _Tile:
 
 
 def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile]:
-    """How an output is cut into tiles, where a launch's grid and block sizes reveal it."""
+    """Return the tiles of an output, where the grid and block sizes of a launch reveal them."""
     for launch in launches:
         found, grid = [], list(launch.grid)
         for axis, size in enumerate(shape):
@@ -182,8 +191,10 @@ def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile
 
 
 def _tiled(picture: Picture, tiles: Sequence[_Tile]) -> Picture:
-    """The picture with the tiles on its rows and columns. Rows are all axes but the last: only a cut of the one before
-    it makes an even grid there, and below further axes only one that divides it.
+    """Return the picture with the tiles on its rows and columns.
+
+    All axes but the last become rows. The axis before the last must be the only one of them, or its tiles must divide
+    it: else the grid of rows would be uneven.
     """
     shape = picture.shape
     blocks = {tile.axis - len(shape): tile.block for tile in tiles}

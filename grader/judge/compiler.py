@@ -1,10 +1,14 @@
-"""Compiles the kernels of a submission's parts beside the grading: which case, for which GPUs, and what came of it."""
+"""Compile the kernels of a submission's parts beside the grading.
+
+Chooses the case to compile and the GPUs, and stores the outcomes. No kernel runs.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -14,7 +18,7 @@ from grader.compile.findings import MOST_KERNELS, described
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, Architecture, compiled_for, named, why_unknown
-from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
+from grader.exercise.model import Limits, Part
 from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
 from grader.record import CompiledKernel, clean
 from grader.sandbox.cancellation import Cancelled
@@ -32,23 +36,22 @@ LATE = "not compiled in time"
 
 
 def case_for(part: Part) -> Case | None:
-    """The case whose launch is compiled: the largest that is timed and of moderate size, else one that is judged."""
-    for check in part.checks:
-        if isinstance(check.rule, SpeedBand):
-            sizes = {case: evaluate(check.rule.bytes, case) for case in check.rule.suite.named}
-            moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
-            if moderate:
-                return max(moderate, key=lambda case: sizes[case])
-    judged = [case for check in part.checks if isinstance(check.rule, Agrees) for case in check.rule.cases.named[-1:]]
-    return judged[0] if judged else None
+    """Return the case to compile: the largest timed one of moderate size, else a judged one; or None."""
+    for band in part.bands:
+        sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
+        moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
+        if moderate:
+            return max(moderate, key=sizes.__getitem__)
+    judged = (check.cases.named[-1:] for check in part.checks if check.rule.judges_values and check.cases)
+    return next(chain.from_iterable(judged), None)
 
 
 class Compiling:
-    """Compiles parts on a thread of its own. Use as a context manager: when it ends, its process has ended.
+    """Compilation of parts on a thread. Use as a context manager; its process ends with it.
 
-    every: all configurations of autotuned kernels; limit_s: for one part and one GPU; shelf: the file where outcomes
-    are kept for the next time (grader.compile.cache), None for nowhere. capability: of the GPU that is here, as its
-    driver says it; kernels are compiled for it too, and first, since it is shown first.
+    every: compile all configurations of autotuned kernels. limit_s: for one part and one GPU. shelf: the cache file of
+    outcomes (grader.compile.cache), or None. capability: of the GPU in this machine, as its driver gives it; kernels
+    are compiled for it first, because it is shown first.
     """
 
     def __init__(
@@ -69,8 +72,7 @@ class Compiling:
         self._limit_s = limit_s
         self._shelf = shelf
         self._capability = capability
-        rules = [check.rule for part in parts for check in part.checks]
-        asked = [one for rule in rules if isinstance(rule, Compiles) for one in rule.capabilities]
+        asked = [target for part in parts for check in part.checks for target in check.rule.targets]
         self.targets = compiled_for(capability, asked)
         self.sent = False
         self._outcomes: dict[tuple[str, str], CompileOutcome] = {}
@@ -85,8 +87,9 @@ class Compiling:
         self.recall(patience_s=0.0)
 
     def send(self, server: Callable[[], Spawner]) -> None:
-        """Begin, once, in children of a server of mode "compile", which is asked for where there is something to do.
-        `sent` says that this was called.
+        """Start the compilation, once, in children of a server of mode "compile".
+
+        server: called only where some outcome is not in the cache. Sets `sent`.
         """
         if self.sent:
             return
@@ -99,7 +102,7 @@ class Compiling:
             self._thread.start()
 
     def recall(self, patience_s: float) -> None:
-        """Wait until it is done, but not for ever, and end its process."""
+        """Wait at most `patience_s` for the compilation, then end its process."""
         thread = self._thread
         if thread is None:
             return
@@ -107,13 +110,13 @@ class Compiling:
         self._recalled.set()
         deadline = monotonic() + _END_S
         while thread.is_alive() and monotonic() < deadline:
-            # It may just have started another process.
+            # The thread may just have started another process.
             if session := self._session:
                 session.restart()
             thread.join(0.1)
 
     def outcome(self, part: str, capability: int, patience_s: float) -> CompileOutcome:
-        """What came of a part for one GPU, as soon as that is known; `sent` comes before."""
+        """Return the outcome of a part for one GPU as soon as it is known. Call `send` first."""
         key = part, ARCHITECTURES[capability].name
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
@@ -121,13 +124,13 @@ class Compiling:
         return self._outcomes.get(key) or CompileOutcome(*key, why=LATE)
 
     def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
-        """What is known so far of a part, for every GPU."""
+        """Return the outcomes of a part for every GPU, as far as they are known."""
         ordered = sorted(self.targets, key=lambda target: target.capability)
         missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
         return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
 
     def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
-        """The kernels of a part, and for every GPU without them, or without some of them, why."""
+        """Return the kernels of a part, and for each GPU that lacks some the reason."""
         kernels: list[CompiledKernel] = []
         missing: dict[str, str] = {}
         for outcome in self.outcomes(part):
@@ -142,14 +145,14 @@ class Compiling:
         try:
             self.run(server)
             outcomes = tuple(self._outcomes.values())
-            # What took too long, or too much memory, may do better the next time.
+            # Compilations that took too long, or too much memory, may succeed the next time.
             if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
                 cache.store(self._shelf, outcomes)
         except Cancelled:
-            # Whoever waits for this thread asks for a process next, and is told so itself.
+            # The thread that waits for this one asks for a process next, and gets the same exception.
             return
         except Exception as fault:
-            # No check depends on it: what is missing is said, and the grading goes on.
+            # No check depends on it: the record says what is missing, and the grading goes on.
             said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
@@ -157,7 +160,10 @@ class Compiling:
                     self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
 
     def run(self, server: Spawner, heard: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
-        """Compile every part for every GPU, here and now; `heard` is told of each."""
+        """Compile every part for every GPU on this thread.
+
+        heard: called with each outcome.
+        """
         for target in self.targets:
             start = replace(self._start, target=target.capability)
             with Session(server, start, self._limits) as self._session:
@@ -193,7 +199,7 @@ class Compiling:
 
 
 def _left_out(answer: Compiled, listed: int, believed: int) -> str:
-    """What an answer does not hold, in words."""
+    """Return in words what is missing in an answer."""
     if answer.stopped:
         return f"the launch code raised {_said(answer.stopped, 300)}"
     if believed < listed:
@@ -228,5 +234,5 @@ def _raised(answer: Raised) -> str:
 
 
 def _said(text: str, most: int) -> str:
-    """A submission's words as one short line."""
+    """Return the submission's words as one short line."""
     return " ".join(clean(text, most).split())

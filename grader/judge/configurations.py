@@ -1,4 +1,7 @@
-"""Runs a case with the configurations of autotuned kernels one by one: an autotuner may choose any that works."""
+"""Run a case with the configurations of autotuned kernels, one by one.
+
+An autotuner may choose any configuration that works.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,20 @@ from grader.protocol.messages import Raised
 from grader.record import Number
 from grader.sandbox.outcome import Finished
 
-# So long may the configurations of a part be at work, and so many are begun at a time.
+# Seconds for all configurations of a part, and the number begun at a time.
 _MOST_S = 20.0
 _AT_A_TIME = 8
-# What the interpreter sees and a GPU may hide.
+# Findings of the interpreter that a GPU may hide.
 _SEEN_IN_THE_INTERPRETER = frozenset({"out_of_bounds", "race"})
 _MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
 class ConfigurationRuns:
-    """What came of running every configuration. known: how many there are; refused: why some were passed over."""
+    """The outcome of running every configuration of a case.
+
+    known: number of configurations. run: number that ran. refused: reasons of those passed over.
+    """
 
     known: int = 0
     run: int = 0
@@ -32,7 +38,7 @@ class ConfigurationRuns:
 
     @property
     def metrics(self) -> dict[str, Number]:
-        """How many there were, and what became of them; nothing where nothing is autotuned."""
+        """Counts of known, run and passed-over configurations; empty where nothing is autotuned."""
         if not self.known:
             return {}
         return {
@@ -43,17 +49,17 @@ class ConfigurationRuns:
 
     @property
     def evidence(self) -> dict[str, str]:
-        """Which configurations were passed over, and why."""
+        """The configurations that were passed over, with reasons."""
         more = f"; and {len(self.refused) - _MOST_NAMED} more" if len(self.refused) > _MOST_NAMED else ""
         return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
 
 
 def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0) -> ConfigurationRuns:
-    """Run a case in every configuration, in the interpreter. usual: the same case, run as it is otherwise. spent_s: how
-    much of the time that a part's configurations may take went into other cases.
+    """Run a case in every configuration, in the interpreter.
 
-    A configuration that the GPU refuses is passed over, as an autotuner does. Where there is a GPU, it also has a say
-    in what is wrong.
+    usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. A
+    configuration that the GPU refuses is passed over, as by an autotuner. Where there is a GPU, most failures count
+    only if they show there too.
     """
     if usual.configurations < 2:
         return ConfigurationRuns()
@@ -86,7 +92,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
 
 
 def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
-    """Yield the same call in every other configuration that works; those with the largest constants first."""
+    """Yield the same call in every other configuration that works, largest constants first."""
     if trial.configurations < 2:
         return
     taken = trial.configuration
@@ -102,7 +108,7 @@ def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
 
 
 def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tuple[int, Trial]]:
-    """Run a case in these configurations, and yield each that can be run here."""
+    """Run a case in these configurations, and yield those that can run here."""
     waiting = list(places)
     while waiting:
         done = 0
@@ -118,7 +124,10 @@ def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tu
 
 
 def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
-    """Whether a failure in the interpreter is one where kernels run as well."""
+    """Return whether a failure in the interpreter counts.
+
+    Where there is a GPU, it must show there too, except accesses and races that only the interpreter sees.
+    """
     if bench.interpreter is None or wrong.cause.kind in _SEEN_IN_THE_INTERPRETER:
         return True
     with bench.aside():
@@ -131,7 +140,7 @@ def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
 
 
 def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Failure:
-    """The failure of one configuration, with words that say which."""
+    """Return the failure of one configuration, with the configuration in its words."""
     words, cause = _words(tuning, place), failure.cause
     where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
     told = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
@@ -147,11 +156,11 @@ def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Fai
 
 
 def _words(tuning: Sequence[Configurations], place: int) -> str:
-    """What sets the configuration at this place apart, of every autotuner."""
+    """Return in words what is special about the configuration at `place`, of every autotuner."""
     words = (one.words[place % len(one.words)] for one in tuning)
     return ", ".join(dict.fromkeys(filter(None, words))) or f"its configuration number {place + 1}"
 
 
 def words_of(trial: Trial) -> str:
-    """What sets the configuration of a call apart; an empty text where nothing is autotuned."""
+    """Return in words what is special about the configuration of a call; "" without autotuner."""
     return _words(trial.tuning, trial.configuration) if trial.configuration >= 0 and trial.tuning else ""

@@ -1,4 +1,4 @@
-"""From what happened to what the learner reads: a status, and the cause in words."""
+"""Translate outcomes into failures: a status, and the cause in words for the learner."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from grader.sandbox.outcome import (
 )
 
 _MOST_FRAMES = 6
-# Statuses that need no explanation: nothing that a learner did wrong, or did at all.
+# Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
 NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
 
 @dataclass(frozen=True, eq=False)
 class WrongCall:
-    """A call that returned something wrong, for whoever looks at its values."""
+    """A call with a wrong answer, and its expected outputs."""
 
     recipe: Recipe
     outcome: Finished
     expected: tuple[Expected, ...]
 
     def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:
-        """Every output that came back: what it is, where it is wrong, what it should be."""
+        """Yield every output that came back: its values, the marks of wrong ones, and the expected output."""
         for raw, output in zip(self.outcome.outputs, self.expected, strict=False):
             if raw is not None:
                 compared = compare(tensor_of(raw, output), output)
@@ -51,10 +51,9 @@ class WrongCall:
 
 @dataclass(frozen=True)
 class Failure:
-    """A status other than pass, and why.
+    """A status other than pass, with its cause.
 
-    `clues` point to what may be behind it, and `seen` is the call; `lead` and `advice` are words that go before a
-    suspect's title and help.
+    clues: point to what may be behind it. seen: the call. lead, advice: words before a suspect's title and help.
     """
 
     status: Status
@@ -66,7 +65,10 @@ class Failure:
 
 
 def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noqa: PLR0911  one return for each
-    """The failure behind an outcome without an answer. `path` is the learner's file, for the traceback."""
+    """Return the failure behind an outcome without an answer.
+
+    path: the learner's file, for the traceback.
+    """
     match outcome:
         case Raised():
             return _raised(outcome, path)
@@ -121,7 +123,7 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
 
 
 def why_not_loaded(outcome: Raised | Unanswered, path: str) -> Failure:
-    """The failure of a file that could not be executed to its end."""
+    """Return the failure of a file that raised or ended before it was loaded."""
     failure = why_not_finished(outcome, path)
     if isinstance(outcome, Raised):
         return failure
@@ -180,15 +182,15 @@ def _summary(message: str) -> str:
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
-# What torch says where it is asked for a GPU that is not there.
+# Messages of torch without a GPU.
 _INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
 
-# What the interpreter says of a promise to the compiler that is not kept.
+# Message of the interpreter about a broken promise to the compiler.
 _A_PROMISE = "tl.multiple_of promises"
 
 
 def _advice(message: str, last: Frame | None) -> str:
-    """Return what to do about an exception that says little by itself, or an empty string."""
+    """Return advice for an exception that says little by itself; "" for others."""
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
         return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
     if _A_PROMISE in message:
@@ -207,7 +209,7 @@ def _advice(message: str, last: Frame | None) -> str:
 
 
 def missing_function(name: str, others: Sequence[str]) -> Failure:
-    """The file defines no function of the part's name."""
+    """Return the failure of a file without a function of this name."""
     listed = clean(", ".join(others), 400) or "no function of another name"
     cause = Cause(
         "missing_function",
@@ -223,16 +225,16 @@ def missing_function(name: str, others: Sequence[str]) -> Failure:
 def examine(
     outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
 ) -> tuple[Failure | None, float]:
-    """What is wrong with a call, or None; and the largest error in units of the allowed one.
+    """Return the first failure of a call (or None), and its largest error in units of the allowed one.
 
-    In the order in which a learner should hear of it: no answer, wrong form, what the guard saw, wrong values, and then
-    what else the call did.
+    The order is that in which a learner should hear of them: no answer, wrong form, findings of the guard, wrong
+    values, side effects.
     """
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, path), 0.0
     if failure := _check_forms(outcome.answer.outputs, expected):
         return failure, 0.0
-    # Whatever else is wrong, an access outside a tensor, or a race, comes before it.
+    # An access outside a tensor, or a race, comes before anything else.
     if found := cause_of(outcome.answer.findings):
         return Failure("fail", found, tuple(clues_of(outcome.answer.findings))), 0.0
     worst = 0.0
@@ -270,7 +272,7 @@ def _check_form(form: Form, output: Expected) -> Failure | None:
 
 
 def check_device(outcome: Outcome, device: str) -> Failure | None:
-    """Outputs must lie on the device that the inputs came on."""
+    """Return the failure of an output that is not on `device`, where the inputs are; or None."""
     if isinstance(outcome, Finished):
         for form in outcome.answer.outputs:
             if form.kind == "tensor" and form.device != device:
@@ -302,7 +304,7 @@ def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[obj
 
 
 def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
-    """Two values with as many digits as it takes to see that they differ."""
+    """Return two values with enough digits to show that they differ."""
     if not got.is_floating_point():
         return str(expected.item()), str(got.item())
     texts = "", ""
@@ -316,7 +318,7 @@ def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
 def _recognise(
     comparison: Comparison, output: Expected, inputs: Sequence[object], pattern: str
 ) -> tuple[str, str, str]:
-    """(kind, title, help) of a mismatch that has a look of its own; a plain mismatch otherwise."""
+    """Return kind, title and help of a mismatch by its pattern."""
     got, wrong = comparison.got, comparison.wrong
     if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
         return (

@@ -1,4 +1,7 @@
-"""Calls of earlier checks that a later check means as well: what they did is known, and it looked like too much."""
+"""Find calls of earlier checks that a later check counts as well.
+
+The evidence says what they did; those that look like too much are made again.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from grader.exercise.cases import Case, Space
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Evidence
 
-# So many are made once more; one that fails is enough.
+# At most this many are repeated; one that fails is enough.
 _MOST = 2
 
 
 def meant_as_well(
     evidence: Sequence[Evidence], cases: Sequence[PlannedCase], space: Space, looks_wrong: Callable[[Evidence], bool]
 ) -> list[PlannedCase]:
-    """The first cases of the evidence that lie in the space and look wrong; none that is planned anyhow."""
+    """Return the first cases of the evidence, in the space and not planned, that look wrong."""
     known = {one.case for one in cases}
     found: dict[Case, PlannedCase] = {}
     for seen in evidence:

@@ -1,4 +1,7 @@
-"""Truth in advance: while a process answers one case, another thread computes what the next ones should give."""
+"""Compute expected values on another thread, while a process answers earlier calls.
+
+Takes the next calls; its results go into the Truth. It judges nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 
 
-class Ahead:
-    """Computes what calls should give before it is asked for. A context manager; its thread ends with it.
+class OraclePrefetch:
+    """Computation of expected values before they are needed. Use as a context manager; its thread ends with it.
 
-    What goes wrong here is tried again where the case is judged, and told there.
+    An error here is dropped: the same computation is repeated, and its error reported, where the case is judged.
     """
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
-        # A thread that was never asked for its number of threads computes products on every core.
-        self._pool = ThreadPoolExecutor(1, "truth ahead", initializer=torch.get_num_threads)
+        # A thread computes products on every core until it is asked for its number of threads.
+        self._pool = ThreadPoolExecutor(1, "oracle prefetch", initializer=torch.get_num_threads)
         self._wanted: list[Future[Any]] = []
 
-    def __enter__(self) -> Ahead:
+    def __enter__(self) -> OraclePrefetch:
         return self
 
     def __exit__(
@@ -35,7 +38,7 @@ class Ahead:
         self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
     def turn_to(self, calls: Sequence[tuple[Part, Recipe]]) -> None:
-        """These are judged next, in this order; whatever was wanted before and is not begun is given up."""
+        """Compute these next, in this order. Drops earlier requests that have not begun."""
         for earlier in self._wanted:
             earlier.cancel()
         self._wanted = [self._pool.submit(self._truth.expect, part, recipe) for part, recipe in calls]

@@ -1,4 +1,4 @@
-"""What a rule decides."""
+"""The decision of a rule about one check."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from grader.record import Number, Selection, Work
 
 @dataclass(frozen=True)
 class Ruling:
-    """A rule's decision. `failing` is the first case that failed: the one to shrink and to replay. `undecided` says why
-    nothing could be decided, where that is so; `unfit` why this machine cannot. `share` is that of the points;
-    `alike` are failures of other cases, for whoever looks for what they have in common. `notes` say what was left out.
+    """The decision of a rule.
+
+    failing: the first case that failed, which is shrunk and replayed. undecided: why nothing could be decided. unfit:
+    why this machine cannot decide. share: of the points. alike: failures of other cases, for the diagnosis. notes:
+    cases that were left out.
     """
 
     failure: Failure | None

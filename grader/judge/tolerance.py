@@ -1,4 +1,4 @@
-"""Derived tolerances: how far an element may lie from the oracle, by what honest code does on that very case."""
+"""Derive the error allowed at each element from the errors of honest code on the same case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _FLUSHED = 2 * torch.finfo(torch.float32).tiny
 
 
 def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """The distance between neighbouring numbers of `dtype` at |value|, float64; at least the smallest subnormal."""
+    """Return the distance between neighbouring numbers of `dtype` at |value|, in float64.
+
+    It is at least the smallest subnormal.
+    """
     limits = torch.finfo(dtype)
     magnitude = value.abs().nan_to_num(0.0, limits.max, limits.max).clamp(limits.tiny, limits.max)
     _, exponent = torch.frexp(magnitude)
@@ -22,10 +25,10 @@ def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | None, tolerance: Tolerance) -> Tensor:
-    """The error allowed at each element, float64, in the shape of `value`. Integer outputs allow none.
+    """Return the error allowed at each element, in float64 and in the shape of `value`; 0 for integers.
 
-    `value` is the oracle's, `honest` are same-precision results in the output's dtype, `magnitude` is the oracle of
-    the inputs' absolute values (for sums), or None.
+    value: of the oracle. honest: same-precision results in the dtype of the output. magnitude: the oracle of the
+    absolute inputs (for sums), or None.
     """
     dtype = honest[0].dtype
     if not dtype.is_floating_point:
@@ -40,7 +43,7 @@ def allowed_error(value: Tensor, honest: Sequence[Tensor], magnitude: Tensor | N
 
 
 def _group_maximum(errors: Tensor, group: int) -> Tensor:
-    """Each element's largest error among its `group` neighbours on the last axis (0: its whole row)."""
+    """Return for each element the largest error in its group on the last axis (0: its whole row)."""
     if errors.dim() == 0 or errors.numel() == 0:
         return errors
     length = errors.shape[-1]

@@ -1,4 +1,7 @@
-"""What a call should have returned: the oracle's values and how far an answer may lie from each."""
+"""Compute what a call should return: the values of the oracle, and the error allowed at each element.
+
+Takes recipes of calls; runs inputs.py and oracle.py of the exercise, and never the submission.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,17 @@ from grader.judge.tolerance import allowed_error
 from grader.protocol.messages import Recipe, Slot
 from grader.timeline import spent
 
-# The same case is asked for again when a check repeats calls or shrinks; its tensors need not be kept for ever.
+# Number of cases to store. The same case is needed again when a check repeats calls or shrinks.
 MOST_KNOWN = 64
-# From so many elements on a GPU is faster, where there is one.
+# From this many elements on, a GPU is faster.
 _LARGE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """One output: the oracle's value (float64, or the exact integers), the dtype asked for, the error allowed.
+    """One expected output: the value (float64, or exact integers), its dtype, and the error allowed.
 
-    elsewhere: value and allowed error, once more, on a GPU, where that compares large outputs faster.
+    elsewhere: value and allowed error on a GPU, which compares large outputs faster.
     """
 
     name: str
@@ -41,22 +44,23 @@ class Expected:
 
     @property
     def nbytes(self) -> int:
-        """The size of an output of this form."""
+        """Size in bytes."""
         return self.value.numel() * torch.empty(0, dtype=self.dtype).element_size()
 
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """A stretch of an output: what is expected there, and the element that it begins at."""
+    """A stretch of an expected output, and the index of its first element."""
 
     expected: Expected
     start: int
 
 
 @dataclass(frozen=True, eq=False)
-class Foreseen:
-    """A usual mistake in the oracle's words: what it looks like, what to do, and the float64 outputs it leads to; and
-    which of the exercise's kinds, or of the general ones, it is.
+class KnownMistake:
+    """A usual mistake, as the oracle describes it.
+
+    title: what it looks like. help: what to do. outputs: in float64. kind: of the exercise, or a general one.
     """
 
     title: str
@@ -67,7 +71,7 @@ class Foreseen:
 
 @dataclass(frozen=True)
 class Offer:
-    """Something to choose: the thing, and its cost over the least there is; NaN where that is not known."""
+    """Something to choose, and its cost over the least cost; NaN where unknown."""
 
     thing: object
     ratio: float
@@ -75,19 +79,18 @@ class Offer:
 
 @dataclass(eq=False)
 class _Known:
-    """The outputs of one case, once they are computed; the lock is held by whoever computes them."""
+    """The outputs of one case, once computed. The thread that computes them holds the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     outputs: tuple[Expected, ...] | None = None
 
 
 class Truth:
-    """The inputs and expected outputs of an exercise's cases, computed in this process, in float64.
+    """Inputs and expected outputs of an exercise's cases, computed in this process in float64.
 
-    `device` is where inputs and expected outputs lie: the CPU where answers are judged, and the GPU where large timed
-    calls are verified; `computes_on`, if not there, is where the oracle runs. `keep` is how many cases' outputs are
-    remembered. `measured` is the text of the exercise's measured.json; oracle.py finds what it says
-    under the name MEASURED, None where there is none.
+    device: where inputs and expected outputs lie: the CPU to judge answers, the GPU to verify large timed calls.
+    computes_on: where the oracle runs, if elsewhere. keep: number of cases whose outputs are stored. measured: text of
+    the exercise's measured.json; oracle.py finds it as MEASURED (None without).
     """
 
     def __init__(
@@ -110,24 +113,25 @@ class Truth:
         self._guard = threading.Lock()
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
-        """The arguments of a call, bit for bit those that the submission's process builds."""
+        """Return the arguments of a call, bit for bit those that the submission's process builds."""
         builder = _function(self._inputs, recipe.part)
         return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
 
     @property
     def has_measurements(self) -> bool:
-        """Whether there is something measured that costs can be looked up in."""
+        """The exercise has a table of measured costs."""
         return self._oracle.MEASURED is not None
 
     @property
     def measured_in(self) -> str:
-        """Where what was measured comes from, in the table's own words."""
+        """Environment of the measurements, in the words of the table."""
         environment = (self._oracle.MEASURED or {}).get("environment") or {}
         return ", ".join(f"{name} {value}" for name, value in environment.items())
 
     def offers(self, part: Part, recipe: Recipe) -> tuple[Offer, ...]:
-        """The things that a choosing part is given, in their order, and what each costs over the least; NaN where that
-        is not known. Raises GradeError for costs that cannot be.
+        """Return the things that a choosing part is given, in order, each with its cost over the least cost.
+
+        Unknown costs are NaN. Raises GradeError for impossible costs.
         """
         inputs = self.inputs(recipe)
         costs = [float(cost) for cost in _function(self._oracle, part.name)(*inputs)]
@@ -139,9 +143,9 @@ class Truth:
         return tuple(Offer(thing, cost / least) for thing, cost in zip(things, costs, strict=True))
 
     def expect(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
-        """The expected outputs: the returned ones, then the arguments that the part changes in place.
+        """Return the expected outputs: those returned, then the arguments changed in place.
 
-        Computed once, whichever thread asks first; others wait for it, and try themselves where it fails.
+        The first thread that asks computes them; others wait, and compute them themselves if it fails.
         """
         key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
         with self._guard:
@@ -155,10 +159,10 @@ class Truth:
             return known.outputs
 
     def portion(self, part: Part, recipe: Recipe, chance: float) -> tuple[Portion, ...]:
-        """Return stretches of the expected outputs, in the order of `expect`. chance: of 0 to 1, says which.
+        """Return stretches of the expected outputs, in the order of `expect`.
 
-        An exercise cuts a problem into portions by `<part>_portion(chance, *inputs)` in oracle.py: the inputs of one of
-        them, and where in each output its results begin. Without that, it is all.
+        chance: 0 … 1, selects the portion. `<part>_portion(chance, *inputs)` in oracle.py gives the inputs of one
+        portion, and where its results begin in each output. Without that function the whole outputs are returned.
         """
         cut = getattr(self._oracle, f"{part.name}_portion", None)
         if cut is None:
@@ -171,27 +175,27 @@ class Truth:
         found = self._computed(part, fresh)
         return tuple(Portion(expected, start) for expected, start in zip(found, starts, strict=True))
 
-    def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
-        """What usual mistakes would return for this case; nothing where the oracle foresees none."""
+    def known_mistakes(self, part: Part, recipe: Recipe) -> Iterator[KnownMistake]:
+        """Yield the known mistakes with their outputs for this case; none where the oracle knows none."""
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
         for kind, title, help_text, outputs in mistakes(*[_wide(value) for value in self.inputs(recipe)]):
-            yield Foreseen(title, help_text, tuple(_listed(outputs)), kind)
+            yield KnownMistake(title, help_text, tuple(_listed(outputs)), kind)
 
     def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-        """Kinds of too low a precision, and what each leads to here; nothing where the oracle foresees none."""
+        """Yield kinds of too low a precision with their outputs for this case; none where the oracle knows none."""
         found = getattr(self._oracle, f"{part.name}_roundings", None)
         if found is not None:
             for kind, outputs in found(*self.inputs(recipe)):
                 yield kind, tuple(one.double() for one in _listed(outputs))
 
     def _inputs_there(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
-        """Return what makes the inputs of a call where the oracle runs, new ones every time."""
+        """Return a function that makes the inputs of a call where the oracle runs, new ones each time."""
         drawn = self.inputs(recipe)
         elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
         if self._computes_on == self._device or elements < _LARGE:
-            # A small case is computed sooner than a GPU that others use answers.
+            # For a small case this is quicker than a GPU that others use.
             return lambda: self.inputs(recipe)
         return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
@@ -199,7 +203,10 @@ class Truth:
         return self._computed(part, self._inputs_there(recipe))
 
     def _computed(self, part: Part, fresh: Callable[[], Sequence[object]]) -> tuple[Expected, ...]:
-        """Compute what is expected. fresh: makes the inputs, new ones every time: a part may change them."""
+        """Compute expected outputs.
+
+        fresh: makes the inputs, new ones each time: a part may change them.
+        """
         oracle = _function(self._oracle, part.name)
         honest = _function(self._oracle, f"{part.name}_honest")
         inputs = fresh()
@@ -207,7 +214,7 @@ class Truth:
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
             magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in inputs]))
-        # Last, for honest code gets the inputs themselves, and a part may change them.
+        # Last: honest code gets the inputs themselves, and may change them.
         variants = [_listed(result) for result in honest(*inputs)]
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
@@ -230,7 +237,7 @@ class Truth:
 
 
 def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
-    """Where in the memory file each output's bytes go, one after another at multiples of 64 bytes."""
+    """Return the place of each output in the memory file: one after another, at multiples of 64 bytes."""
     slots, offset = [], 0
     for output in expected:
         dtype = str(output.dtype).removeprefix("torch.")

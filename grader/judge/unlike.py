@@ -1,7 +1,7 @@
-"""Inputs whose whole numbers are not those that the submission's process saw.
+"""Draw inputs whose whole numbers differ from those that the submission's process saw.
 
-Lengths and tables take few values in a small case. Where those of the true inputs are those of the decoys by chance, or
-those of another call, a call that read them from the wrong place is right. Other seeds are drawn then.
+Lengths and tables take few values in a small case. Where true inputs equal the decoys by chance, or the inputs of
+another call, a call that reads from the wrong place is right. Then other seeds are drawn.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from torch import Tensor
 from grader.exercise.tensors import is_whole
 from grader.protocol.messages import Recipe
 
-# In some cases they cannot differ: every sequence is as long as the cache.
+# In some cases they cannot differ, as when every sequence is as long as the cache.
 _MOST_DRAWS = 6
 
 Numbers = Callable[[Recipe], tuple[bytes, ...]]
 
 
 def whole_numbers(values: Sequence[object]) -> tuple[bytes, ...]:
-    """Return the bytes of the tensors of whole numbers among the arguments of a call."""
+    """Return the bytes of the whole-number tensors among the arguments of a call."""
     return tuple(
         value.cpu().contiguous().numpy().tobytes()
         for value in values
@@ -32,7 +32,7 @@ def whole_numbers(values: Sequence[object]) -> tuple[bytes, ...]:
 def unlike(drawn: Callable[[int], list[Recipe]], decoys: Sequence[Recipe], numbers: Numbers) -> list[Recipe]:
     """Return the first draw of recipes that differ in whole numbers from their decoys and from each other.
 
-    drawn: the recipes of a number. Returns draw 0 where none of the first few does.
+    drawn: gives the recipes of draw 0, 1, … Returns draw 0 where none of the first few differs.
     """
     seen = list(map(numbers, decoys))
     draws = map(drawn, range(_MOST_DRAWS))

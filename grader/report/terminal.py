@@ -98,7 +98,7 @@ def _header(ink: Ink, record: Record) -> RenderableType:
 
 
 def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
-    """Return a part's heading, its checks, and a card per cause. `brief`: a part without failures takes a line or two."""
+    """Return a part's heading, its checks, and a card per cause; `brief` keeps a part without failures to two lines."""
     checks = [check for check in record.checks if check.part == part.name]
     heading = Ends(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
     rows = Rows([])

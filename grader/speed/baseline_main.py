@@ -24,7 +24,7 @@ from grader.calls.outputs import form_of, items_of
 from grader.exercise import tensors
 from grader.exercise.catalogue import Entry
 from grader.exercise.formula import evaluate
-from grader.exercise.model import Part, SpeedBand
+from grader.exercise.model import Part
 from grader.judge.truth import Portion, Truth
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -134,7 +134,7 @@ class _State:
         A baseline that fails here fails again when it is asked for, and is reported then.
         """
         for part in self._exercise.parts:
-            for band in (check.rule for check in part.checks if isinstance(check.rule, SpeedBand)):
+            for band in part.bands:
                 with contextlib.suppress(Exception):
                     recipe = Recipe(part.name, dict(band.suite.named[0]), _REHEARSAL)
                     for name in (band.baseline, *band.shown_beside):
@@ -209,7 +209,7 @@ class _State:
 
     def _copy(self, part: str, recipe: Recipe) -> Callable[..., Any]:
         """Return a device copy that reads and writes, together, as many bytes as the part must move."""
-        band = next(check.rule for check in self._part(part).checks if isinstance(check.rule, SpeedBand))
+        band = self._part(part).bands[0]
         count = max(1, int(evaluate(band.bytes, recipe.case)) // 16)
         source = torch.empty(count, dtype=torch.int64, device=self._device).random_()
         target = torch.empty_like(source)

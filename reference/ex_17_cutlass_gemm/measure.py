@@ -27,7 +27,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from grader.judge.regret import mean_regret
+from grader.judge.rules.regret import mean_regret
 
 FOLDER = Path(__file__).resolve().parent
 MEASURED = FOLDER / "measured.json"

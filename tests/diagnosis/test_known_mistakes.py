@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from grader.diagnosis.kinds import known_kinds
-from grader.diagnosis.known_mistakes import _explains, foreseen_clues, foreseen_in, rounding_clues
+from grader.diagnosis.known_mistakes import _explains, mistake_clues, mistakes_in, rounding_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Part
@@ -21,7 +21,7 @@ from grader.judge.clue import Clue
 from grader.judge.compare import compare
 from grader.judge.failures import WrongCall
 from grader.judge.tolerance import ulp
-from grader.judge.truth import Expected, Foreseen, Truth
+from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe, Returned
 from grader.sandbox.outcome import Finished
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 TRUTH = torch.linspace(1.0, 2.0, 16, dtype=torch.float64).reshape(2, 8)
 OUTPUT = Expected("y", TRUTH, torch.float16, 2 * ulp(TRUTH, torch.float16))
-HALVED = Foreseen("Looks as if y is halved", "Do not.", (TRUTH / 2,), "wrong_factor")
+HALVED = KnownMistake("Looks as if y is halved", "Do not.", (TRUTH / 2,), "wrong_factor")
 
 
 def explains(mistake: torch.Tensor, got: torch.Tensor) -> bool:
@@ -70,13 +70,13 @@ def test_what_is_allowed_of_large_values_makes_no_small_number_equal_to_zero() -
     assert not _explains(torch.zeros_like(TRUTH), got, compare(got, large).wrong, large)
 
 
-class Foresees:
+class Knows:
     """A truth that foresees these mistakes and roundings."""
 
-    def __init__(self, *mistakes: Foreseen, roundings: tuple[tuple[str, torch.Tensor], ...] = ()) -> None:
+    def __init__(self, *mistakes: KnownMistake, roundings: tuple[tuple[str, torch.Tensor], ...] = ()) -> None:
         self.mistakes, self.rounded = mistakes, roundings
 
-    def foreseen(self, part: Part, recipe: Recipe) -> Iterator[Foreseen]:
+    def known_mistakes(self, part: Part, recipe: Recipe) -> Iterator[KnownMistake]:
         yield from self.mistakes
 
     def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[torch.Tensor, ...]]]:
@@ -84,10 +84,10 @@ class Foresees:
             yield kind, (value.double(),)
 
 
-def named(got: torch.Tensor, *mistakes: Foreseen) -> list[Clue]:
+def named(got: torch.Tensor, *mistakes: KnownMistake) -> list[Clue]:
     one = seen(got)
-    found = foreseen_in(cast("Truth", Foresees(*mistakes)), cast("Part", None), one)
-    return list(foreseen_clues(found, one))
+    found = mistakes_in(cast("Truth", Knows(*mistakes)), cast("Part", None), one)
+    return list(mistake_clues(found, one))
 
 
 def test_an_answer_that_is_a_mistakes_is_no_guess() -> None:
@@ -103,15 +103,15 @@ def test_of_one_kind_one_mistake_is_named() -> None:
 @pytest.mark.parametrize("value", [0.0, torch.nan])
 def test_zeros_and_nan_could_be_anything_s(value: float) -> None:
     nothing = torch.full_like(TRUTH, value)
-    (clue,) = named(nothing.half(), Foreseen("Looks like nothing", "", (nothing,), "zeros"))
+    (clue,) = named(nothing.half(), KnownMistake("Looks like nothing", "", (nothing,), "zeros"))
     assert not clue.confirmed
     assert clue.weight < 0.5
 
 
 def test_memory_that_was_left_as_it_is_could_be_anything_s() -> None:
     one = seen((TRUTH / 2).half())
-    found = foreseen_in(cast("Truth", Foresees(HALVED)), cast("Part", None), one)
-    (clue,) = foreseen_clues(found, one, untouched=True)
+    found = mistakes_in(cast("Truth", Knows(HALVED)), cast("Part", None), one)
+    (clue,) = mistake_clues(found, one, untouched=True)
     assert not clue.confirmed
     assert clue.weight < 0.5
 
@@ -122,8 +122,8 @@ NUMBERS = torch.randn(4, 64, generator=torch.Generator().manual_seed(0), dtype=t
 EXACT = Expected("y", NUMBERS, torch.float32, torch.full_like(NUMBERS, 1e-6))
 
 
-def rounded_like(got: torch.Tensor, *foreseen: tuple[str, torch.Tensor]) -> dict[str, tuple[float, bool]]:
-    truth = cast("Truth", Foresees(roundings=foreseen))
+def rounded_like(got: torch.Tensor, *roundings: tuple[str, torch.Tensor]) -> dict[str, tuple[float, bool]]:
+    truth = cast("Truth", Knows(roundings=roundings))
     clues = rounding_clues(truth, cast("Part", None), seen(got.float(), EXACT))
     return {clue.kind: (clue.weight, clue.confirmed) for clue in clues}
 
@@ -167,12 +167,12 @@ def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_
     for planned in draw(entry.exercise, default_seed(entry.id), gpu=False).checks:
         if not isinstance(planned.check.rule, Agrees) or planned.part.on == "gpu":
             continue
-        # Small ones: what is foreseen of a long row takes long.
+        # Small ones: the known mistakes of a long row takes long.
         for one in sorted(planned.cases, key=lambda one: size_of(one.case))[:2]:
             recipe = Recipe(planned.part.name, dict(one.case), one.seed)
             shapes = [output.value.shape for output in truth.expect(planned.part, recipe)]
             every: list[tuple[str, tuple[Any, ...]]] = list(truth.roundings(planned.part, recipe))
-            for mistake in truth.foreseen(planned.part, recipe):
+            for mistake in truth.known_mistakes(planned.part, recipe):
                 assert mistake.title[0].isupper(), mistake.title
                 assert mistake.help.endswith((".", "?")), mistake.help
                 every.append((mistake.kind, mistake.outputs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import CallRequest
-from grader.judge.rules import fresh
+from grader.judge.rules.fresh import judge_case
 from grader.protocol.messages import Form
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -30,7 +30,7 @@ def test_a_call_that_is_made_again_in_between_leaves_later_ones_right_and_their_
         assert all(trial.failure is None for trial in trials)
         assert [form.alias for trial in trials for form in _forms(trial.outcome)] == [""] * len(LENGTHS)
         # None of them counts as an earlier result of later calls that have memory of their own.
-        assert fresh(bench, PlannedCase(cases[0], 1), more=13) is None
+        assert judge_case(bench, PlannedCase(cases[0], 1), more=13) is None
 
 
 def _forms(outcome: object) -> tuple[Form, ...]:

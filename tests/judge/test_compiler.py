@@ -21,7 +21,8 @@ from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
 from grader.judge import compiler as runner
 from grader.judge.compiler import LATE, NO_KERNEL, Compiling, case_for
-from grader.judge.compiles import compiles, compiles_nowhere
+from grader.judge.rules.compiles import compiles_nowhere
+from grader.judge.rules.compiles import decide as compiles
 from grader.protocol.messages import Start
 from grader.record import PartInfo, Record
 from grader.sandbox.server import ForkServer

@@ -16,9 +16,10 @@ from grader.exercise.model import Agrees, Limits, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed, draw
 from grader.judge.bench import Bench, CallRequest
 from grader.judge.configurations import ConfigurationRuns, every_configuration
-from grader.judge.rules import _tuned_cases, decide
+from grader.judge.rules import decide
+from grader.judge.rules.agrees import _tuned_cases
+from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
-from grader.judge.work import works
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

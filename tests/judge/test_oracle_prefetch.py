@@ -10,7 +10,7 @@ from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, draw
-from grader.judge.oracle_prefetch import Ahead
+from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 
@@ -51,10 +51,10 @@ def one(ex_15: Entry) -> PlannedCase:
     return draw(ex_15.exercise, 7, gpu=False).checks[0].cases[0]
 
 
-def begun(ahead: Ahead, truth: Watched, cases: list[tuple[Part, Recipe]]) -> None:
+def begun(prefetch: OraclePrefetch, truth: Watched, cases: list[tuple[Part, Recipe]]) -> None:
     """Announce the cases, and return when the first of them is being computed: it waits at the gate."""
     truth.gate.clear()
-    ahead.turn_to(cases)
+    prefetch.turn_to(cases)
     assert truth.begun.wait(60)
 
 
@@ -67,8 +67,8 @@ def numbered(part: Part, one: PlannedCase, *seeds: int) -> list[tuple[Part, Reci
 
 
 def test_what_is_announced_is_computed_in_order_and_not_again(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth) as ahead:
-        ahead.turn_to(numbered(part, one, 3, 1, 2))
+    with OraclePrefetch(truth) as prefetch:
+        prefetch.turn_to(numbered(part, one, 3, 1, 2))
         assert truth.third.wait(60)
         found = [truth.expect(part, recipe(part, one, seed)) for seed in (2, 3)]
     assert truth.computed == [3, 1, 2]
@@ -76,17 +76,17 @@ def test_what_is_announced_is_computed_in_order_and_not_again(truth: Watched, pa
 
 
 def test_whoever_asks_for_what_is_being_computed_waits_for_it(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth) as ahead:
-        begun(ahead, truth, numbered(part, one, 5))
+    with OraclePrefetch(truth) as prefetch:
+        begun(prefetch, truth, numbered(part, one, 5))
         threading.Timer(0.05, truth.gate.set).start()
         assert truth.expect(part, recipe(part, one, 5))
     assert truth.computed == [5]
 
 
 def test_what_is_no_longer_wanted_is_given_up(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth) as ahead:
-        begun(ahead, truth, numbered(part, one, 1, 2, 3))
-        ahead.turn_to(numbered(part, one, 4))
+    with OraclePrefetch(truth) as prefetch:
+        begun(prefetch, truth, numbered(part, one, 1, 2, 3))
+        prefetch.turn_to(numbered(part, one, 4))
         truth.gate.set()
         truth.expect(part, recipe(part, one, 4))
     assert truth.computed == [1, 4]
@@ -95,8 +95,8 @@ def test_what_is_no_longer_wanted_is_given_up(truth: Watched, part: Part, one: P
 def test_an_error_is_told_where_the_case_is_judged_and_tried_again_there(
     truth: Watched, part: Part, one: PlannedCase
 ) -> None:
-    with Ahead(truth) as ahead:
-        ahead.turn_to(numbered(part, one, 0, 1))
+    with OraclePrefetch(truth) as prefetch:
+        prefetch.turn_to(numbered(part, one, 0, 1))
         truth.expect(part, recipe(part, one, 1))
         with pytest.raises(GradeError, match="no truth"):
             truth.expect(part, recipe(part, one, 0))
@@ -104,8 +104,8 @@ def test_an_error_is_told_where_the_case_is_judged_and_tried_again_there(
 
 
 def test_whoever_waited_for_what_failed_tries_it_again(truth: Watched, part: Part, one: PlannedCase) -> None:
-    with Ahead(truth) as ahead:
-        begun(ahead, truth, numbered(part, one, 0))
+    with OraclePrefetch(truth) as prefetch:
+        begun(prefetch, truth, numbered(part, one, 0))
         threading.Timer(0.05, truth.gate.set).start()
         with pytest.raises(GradeError, match="no truth"):
             truth.expect(part, recipe(part, one, 0))
@@ -120,8 +120,8 @@ def test_what_was_known_longest_is_forgotten_first(ex_15: Entry, part: Part, one
 
 
 def test_an_interruption_waits_for_nothing(truth: Watched, part: Part, one: PlannedCase) -> None:
-    ahead = Ahead(truth)
-    begun(ahead, truth, numbered(part, one, 1, 2))
-    ahead.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    prefetch = OraclePrefetch(truth)
+    begun(prefetch, truth, numbered(part, one, 1, 2))
+    prefetch.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     truth.gate.set()
     assert truth.computed == [1]

@@ -13,7 +13,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Regret
 from grader.exercise.plan import draw
 from grader.grading import Job, grade
-from grader.judge.regret import mean_regret
+from grader.judge.rules.regret import mean_regret
 from grader.record import CheckResult
 from grader.sandbox.server import ForkServer
 

@@ -18,8 +18,8 @@ from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed, draw
 from grader.judge.bench import Trial
 from grader.judge.failures import Failure
+from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
-from grader.judge.work import works
 from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
 from grader.record import Cause, Work
 from grader.sandbox.outcome import Finished

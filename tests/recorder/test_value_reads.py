@@ -8,7 +8,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.bench import Evidence
 from grader.judge.failures import Failure
-from grader.judge.rules import by_evidence
+from grader.judge.rules.kernels_only import by_evidence
 from grader.protocol.trace import Deed
 from grader.sandbox.server import ForkServer
 from tests.conftest import Grade

@@ -1,4 +1,4 @@
-"""Calls that build on each other: what one leaves in memory, the next one finds."""
+"""Judge calls that build on each other: each finds what the one before left in memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from grader.record import Number, number
 
 
 class _End(NamedTuple):
-    """Where the calls of a case ended before their time: why, in which step, in which part."""
+    """The first failing call of a case: its failure, step and part."""
 
     failure: Failure
     step: int
     part: Part
 
 
-def stateful(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
-    """Every call of every step agrees with the oracle; where another part is not there yet, nothing is decided."""
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
+    """Compare every call of every step with the oracle.
+
+    Nothing is decided where another part that the steps call is not written yet.
+    """
     loaded = bench.pair.session.load()
     there = loaded.functions if isinstance(loaded, Loaded) else [part.name for part in rule.before]
     absent = [part.name for part in rule.before if part.name not in there]
@@ -49,7 +52,10 @@ def _waits_for(name: str) -> str:
 
 
 def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, float]:
-    """Make the calls of one case until one is wrong; and their largest error in units of the allowed one."""
+    """Make the calls of one case until one is wrong.
+
+    Returns the end, or None, and the largest error in units of the allowed one.
+    """
     worst = 0.0
     calls = [(step, part) for step in range(int(one.case[rule.steps])) for part in (*rule.before, bench.part)]
     requests = [
@@ -70,7 +76,7 @@ def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, 
 
 
 def _told(end: _End, steps: int) -> Failure:
-    """The failure, with the step in which it came and those before it, in which all was right."""
+    """Return the failure with its step, and with the number of steps before it that were right."""
     if end.failure.status == "not_implemented":
         return end.failure
     cause, step = end.failure.cause, end.step
@@ -83,7 +89,7 @@ def _told(end: _End, steps: int) -> Failure:
         lead, when = f"Right at first, wrong in step {step}: ", f"All was right in {right}; in step "
         when += f"{step} of {steps} {end.part.name} fails, after calls that left memory as they must."
         advice = "What is still there from the step before: a length, an address, a result, a slot written too far?"
-        # Each step's inputs alone would have been a case like any other.
+        # The inputs of each step alone would be an ordinary case.
         clues = (
             *clues,
             Clue(

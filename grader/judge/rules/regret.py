@@ -1,4 +1,4 @@
-"""The regret check: what the submission's choices cost beside the best there were."""
+"""Judge how much the submission's choices cost, compared with the best choices."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from grader.protocol.messages import Recipe, Slot
 from grader.record import Cause, Number, Selection, clean
 from grader.sandbox.outcome import Finished
 
-# The worst choices are what can be learnt from.
+# Number of worst choices to show: the learner learns from them.
 _SHOWN = 3
 _NOTHING_MEASURED = "nothing has been measured yet that choices could be judged by: measured.json is missing"
 
 
 @dataclass(frozen=True)
 class ChoiceCost:
-    """One choice: its cost over the least one, what it is in words and how the best one differs from it, and what each
-    thing would have cost over the least; the choice's place among the things that were offered.
+    """One choice and its cost.
+
+    ratio: its cost over the least cost. chosen: the thing in words. better: how the best thing differs. ratios: of each
+    thing. place: its index among the things offered.
     """
 
     one: PlannedCase
@@ -38,11 +40,11 @@ class ChoiceCost:
     things: tuple[object, ...] = ()
 
 
-def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
-    """Ask for a choice in every case; the geometric mean of the costs over the least ones decides.
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
+    """Ask for a choice in every case; the geometric mean of costs over the least costs decides.
 
-    Where nothing was measured, the answer must only be one of the choices; and so must that to the same case with other
-    things to choose from, or in another order, which a remembered answer need not be.
+    Without measurements nothing is judged. In every case the choice is asked for twice, the second time among things
+    drawn with another seed; both answers must be one of the things. Only the first one counts in the mean.
     """
     if not bench.truth.has_measurements:
         return Ruling(None, unfit=_NOTHING_MEASURED)
@@ -57,7 +59,7 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
     if not choices:
         return Ruling(None)
     mean = mean_regret([choice.ratio for choice in choices])
-    share = band.share(mean)
+    share = rule.share(mean)
     worst = sorted(choices, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
     evidence = {f"choice for {choice.one.case.words()}": _told(choice) for choice in worst}
     metrics: dict[str, Number] = {
@@ -66,12 +68,12 @@ def regrets(bench: Bench, cases: Sequence[PlannedCase], band: Regret) -> Ruling:
         "best": sum(one.ratio == 1 for one in choices),
     }
     selection = _selection(choices, bench.truth.measured_in)
-    failure = replace(_too_dear(mean, band, worst), clues=tuple(clues_of(choices))) if share == 0 else None
+    failure = replace(_too_dear(mean, rule, worst), clues=tuple(clues_of(choices))) if share == 0 else None
     return Ruling(failure, worst[0].one, evidence=evidence, metrics=metrics, share=share, selection=selection)
 
 
 def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
-    """What the choices have in common: a place, a thing, or a property that is always the largest or the smallest."""
+    """Yield what the choices have in common: a place, a thing, or an extreme property."""
     free = [choice for choice in choices if len(choice.things) > 1]
     if not free:
         return
@@ -90,7 +92,7 @@ def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
 
 
 def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
-    """Numbers among the things' fields, or products of two, of which the choice always has the largest or smallest."""
+    """Yield fields, or products of two, of which the choice always has the largest or smallest value."""
     fields = getattr(choices[0].things[0], "_fields", ())
     numbers = [name for name in fields if isinstance(getattr(choices[0].things[0], name), int)]
     for names in (*((name,) for name in numbers), *combinations(numbers, 2)):
@@ -104,18 +106,18 @@ def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
 
 
 def mean_regret(ratios: Sequence[float]) -> float:
-    """The geometric mean of costs over the least ones, less 1."""
+    """Return the geometric mean of costs over the least costs, less 1."""
     return exp(sum(map(log, ratios)) / len(ratios)) - 1
 
 
 def counted(offers: Sequence[Offer]) -> list[float]:
-    """What each choice counts as: one that was not measured cannot have been the best, and is the dearest that was."""
+    """Return the ratio that counts for each choice: the dearest known one where nothing was measured."""
     dearest = max(offer.ratio for offer in offers if not isnan(offer.ratio))
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
 
 
 def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
-    """What is chosen in one case; None where nothing was measured that it could be held against."""
+    """Return the choice in one case, or its failure; None where no cost of the case was measured."""
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
     outcome = bench.ask(recipe, (Slot("int64", (), 0, 8),))
@@ -136,7 +138,7 @@ def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
 
 
 def _selection(choices: Sequence[ChoiceCost], source: str) -> Selection:
-    """All choices side by side; the things in one order, whatever order each case gave them in."""
+    """Return all choices side by side, with the things in one order for all cases."""
     things = tuple(sorted({thing for choice in choices for thing in choice.ratios}))
     return Selection(
         cases=tuple(choice.one.case.words() for choice in choices),
@@ -154,7 +156,7 @@ def _told(choice: ChoiceCost) -> str:
 
 
 def _difference(chosen: object, best: object) -> str:
-    """What the best thing has that the chosen one has not: "tile_n=64, schedule='pingpong'"."""
+    """Return the fields of the best thing that differ from the chosen one: "tile_n=64, schedule='pingpong'"."""
     fields = getattr(best, "_fields", ())
     telling = [name for name in fields if getattr(best, name) != getattr(chosen, name)]
     return ", ".join(f"{name}={getattr(best, name)!r}" for name in telling) or str(best)
@@ -174,17 +176,17 @@ def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
     )
 
 
-def _too_dear(mean: float, band: Regret, worst: Sequence[ChoiceCost]) -> Failure:
+def _too_dear(mean: float, rule: Regret, worst: Sequence[ChoiceCost]) -> Failure:
     told = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
     return Failure(
         "fail",
         Cause(
             "regret",
             "The choices cost too much",
-            f"On average they cost {mean:.0%} more than the best; points begin below {band.none:.0%}, and all are "
-            f"earned at {band.full:.0%}. The worst: {told}.",
+            f"On average they cost {mean:.0%} more than the best; points begin below {rule.none:.0%}, and all are "
+            f"earned at {rule.full:.0%}. The worst: {told}.",
             "What does the case that is shown here have that your rule does not look at?",
-            f"below {band.none:.0%}",
+            f"below {rule.none:.0%}",
             f"{mean:.0%}",
         ),
     )

@@ -1,4 +1,4 @@
-"""The compile check: what the kernels of a call came to, for GPUs that need not be there."""
+"""Judge the compiled kernels of a call, for GPUs that need not be there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.record import Cause, CompiledKernel, Number
 
-# What makes a kernel unfit; other findings cost speed, which is judged where it can be.
+# Findings that make a kernel unfit; others only cost speed.
 _FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
 
 _OTHER_CODE = (
@@ -22,8 +22,8 @@ _OTHER_CODE = (
 )
 
 
-def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
-    """Every kernel compiles for every target, fits there, and keeps its registers."""
+def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
+    """Pass when every kernel compiles for every target, fits there, and spills no registers."""
     metrics: dict[str, Number] = {}
     for outcome in outcomes:
         if not outcome.implemented:
@@ -40,7 +40,7 @@ def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
 
 
 def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
-    """The failure of a part whose kernels the interpreter runs, but for none of the GPUs the compiler takes."""
+    """Return the failure of a part that the interpreter runs and that compiles for no GPU; or None."""
     errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None
@@ -59,7 +59,7 @@ def _refused(outcome: CompileOutcome) -> Failure | None:
     if not outcome.why and outcome.kernels:
         return None
     if any(finding.kind == "compile_error" for kernel in outcome.kernels for finding in kernel.findings):
-        # The kernel says it better than the launch that it ended.
+        # The kernel's error is clearer than the launch that it ended.
         return None
     said = outcome.why or "no kernel was launched"
     help_text = "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler."

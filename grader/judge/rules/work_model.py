@@ -1,4 +1,4 @@
-"""The work check: bytes moved and memory taken, counted in the interpreter, against the part's model."""
+"""Judge bytes moved and memory taken against the part's model. They are counted in the interpreter."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
 
-# So often must bytes be touched again before it is worth saying.
+# Bytes must be touched this often, on average, to be worth a sentence.
 _AGAIN = 1.2
-# Beyond this, nobody wants to know a ratio's digits.
+# Larger ratios are shown without decimals.
 _MANY = 100
 # More than any machine moves.
 _MOST = 1 << 60
@@ -39,9 +39,10 @@ _NO_KERNEL = Failure(
 
 @dataclass(frozen=True)
 class Weighed:
-    """One call beside the model: what it used, the share of the points that this earns, and why it is not all of them.
+    """One call beside the model: what it used, and the share of the points for it.
 
-    advice: where most bytes went that were not needed; empty where all points are earned. failure: where none are.
+    advice: about the most bytes that were not needed; "" where all points are earned. failure: where no points are
+    earned.
     """
 
     work: Work
@@ -50,11 +51,11 @@ class Weighed:
     failure: Failure | None = None
 
 
-def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
+def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
     """Count what a call of every case uses; the worst share of the points counts.
 
-    Where the model says so, calls of other checks that lie in its space are meant as well: those that moved so much
-    that nothing is earned are made again here.
+    Where the model says so, calls of other checks in its space count as well: those that moved too much for any points
+    are made again here.
     """
     cases = [
         *cases,
@@ -63,19 +64,19 @@ def works(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Rulin
     found: list[Weighed] = []
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        kept = tuple(each.work for each in found)
+        so_far = tuple(each.work for each in found)
         if trial.failure:
-            return Ruling(trial.failure, one, work=kept)
+            return Ruling(trial.failure, one, work=so_far)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
         if not trial.launches:
-            return Ruling(_NO_KERNEL, one, work=kept)
+            return Ruling(_NO_KERNEL, one, work=so_far)
         weighed = _lightest(bench, one, model, trial)
         if isinstance(weighed, str):
-            return Ruling(None, one, work=kept, undecided=weighed)
+            return Ruling(None, one, work=so_far, undecided=weighed)
         found.append(weighed)
         if weighed.failure:
-            return Ruling(weighed.failure, one, metrics=_metrics(found), work=(*kept, weighed.work), share=0.0)
+            return Ruling(weighed.failure, one, metrics=_metrics(found), work=(*so_far, weighed.work), share=0.0)
     worst = min(found, key=lambda each: each.share)
     evidence = {"more than needed": f"{worst.work.words}: {worst.advice}"} if worst.advice else {}
     work = tuple(each.work for each in found)
@@ -88,9 +89,9 @@ def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
 
 
 def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> Weighed | str:
-    """Hold a call against the model; where it does not earn all points, in every configuration of its kernels.
+    """Compare a call with the model; where it misses points, try every other configuration of its kernels.
 
-    An autotuner would not have chosen a configuration that moves more than another one.
+    The best one counts: an autotuner would not choose one that moves more than another.
     """
     returned = len(bench.part.outputs)
     best = weigh(trial, one, model, returned)
@@ -109,9 +110,10 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
 
 
 def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> Weighed | str:
-    """Hold one call that launched kernels against the model; or say why what it used is not known.
+    """Compare one call that launched kernels with the model.
 
-    returned: how many of the expected tensors are new ones.
+    Returns why its use is unknown, as text, where some accesses were not counted. returned: the number of expected
+    tensors that are new.
     """
     launches = [_plausible(launch) for launch in trial.launches]
     traffic = [launch.traffic for launch in launches if launch.traffic is not None]
@@ -139,7 +141,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
 
 
 def _plausible(launch: LaunchInfo) -> LaunchInfo:
-    """A launch with counts that can be: what the child says may be anything."""
+    """Return the launch with its counts clamped to possible ones: the child's claims may be anything."""
     if launch.traffic is None:
         return launch
     counts = {name: min(max(count, 0), _MOST) for name, count in vars(launch.traffic).items()}
@@ -148,7 +150,7 @@ def _plausible(launch: LaunchInfo) -> LaunchInfo:
 
 def _counted(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
     assert isinstance(trial.outcome, Finished)
-    # What is changed in place is expected as well, but nobody allocates it.
+    # Arguments changed in place are expected too, but not allocated.
     results = sum(output.nbytes for output in trial.expected[:returned])
     followed = all(each.complete for each in traffic)
     moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
@@ -190,7 +192,7 @@ def _metrics(found: Sequence[Weighed]) -> dict[str, Number]:
 
 @dataclass(frozen=True)
 class _Limit:
-    """One count beside its allowance. kind: that of the cause, where the count earns no points."""
+    """One count beside its allowance. kind: of the cause, where the count earns no points."""
 
     kind: Literal["memory", "stores", "traffic"]
     used: int
@@ -201,11 +203,11 @@ class _Limit:
 
 
 def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
-    """What the model limits, what decides first where two are as bad."""
+    """Yield the limits of the model. The first of equally bad ones decides."""
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
     if model.stored:
-        # What could not be followed is at most all that was stored.
+        # Where not all stores were followed, all that was stored is an upper bound.
         unique = work.unique_stored_bytes
         yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
     if model.moved:
@@ -213,7 +215,7 @@ def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
 
 
 def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: str) -> Cause:
-    """What a call uses too much of, with both bounds."""
+    """Return the cause of a count without points, with both bounds."""
     formula = limit.allowance.bytes
     match limit.kind:
         case "memory":
@@ -265,11 +267,11 @@ def _each(launches: Sequence[LaunchInfo]) -> str:
 
 @dataclass(frozen=True)
 class _Wastes:
-    """Bytes of one call that were not needed, by what they were spent on.
+    """Bytes of one call that were not needed.
 
-    again: loaded once more by the launch that has loaded them, beyond what the model has room for. restored: stored
-    once more by the launch that has stored them. handed: stored beside the results, and loaded again.
-    loaded_times, stored_times: how often a launch loads and stores a byte on average.
+    again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
+    launch. handed: stored beside the results and loaded again. loaded_times, stored_times: how often a launch loads and
+    stores a byte, on average.
     """
 
     again: int
@@ -280,12 +282,12 @@ class _Wastes:
 
     @property
     def through(self) -> int:
-        """What goes through memory that could stay in registers."""
+        """Bytes that go through memory and could stay in registers."""
         return self.restored + self.handed
 
     @property
     def is_read_again(self) -> bool:
-        """Whether reading again costs most."""
+        """Reading again costs most."""
         return self.again > self.through and self.loaded_times >= _AGAIN
 
 
@@ -293,7 +295,7 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
     loaded_once = sum(each.unique_loaded_bytes for each in traffic)
     stored_once = sum(each.unique_stored_bytes for each in traffic)
     if not all(each.complete for each in traffic):
-        # Without unique bytes, only what is stored beside the results can be told.
+        # Without unique bytes, only the bytes stored beside the results are known.
         return _Wastes(0, 0, 2 * max(work.stored_bytes - results, 0), 1.0, 1.0)
     room = max(work.model_bytes - loaded_once - stored_once, 0)
     return _Wastes(
@@ -312,7 +314,7 @@ _HELP = {
 
 
 def _advice(work: Work, wastes: _Wastes) -> str:
-    """What to do about what costs most bytes."""
+    """Return advice about what costs most bytes."""
     if wastes.is_read_again:
         return (
             f"What a launch loads is loaded {wastes.loaded_times:.1f} times on average: load it once, and use it for "
@@ -335,8 +337,9 @@ def _advice(work: Work, wastes: _Wastes) -> str:
 
 
 def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
-    """Say what moves the bytes, what costs most first: values that go through memory, inputs that are loaded again,
-    bytes that nobody needs.
+    """Yield what moves the bytes, the largest part first.
+
+    Values go through memory, inputs are loaded again, or bytes are not needed.
     """
     read = f"What is loaded is loaded {wastes.loaded_times:.1f} times on average."
     needed_once = 0 <= work.unique_stored_bytes <= _AGAIN * results and work.unique_bytes <= work.allowed_bytes

@@ -1,0 +1,79 @@
+"""Decide checks by rules: one module for each rule, and one table from the class of a rule to its function.
+
+Takes the part's bench (or the outcomes of a compiler) and the planned cases, and gives a Ruling. Rules on speed are not
+here: grader.speed judges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from grader.compile.cache import CompileOutcome
+from grader.exercise.model import Agrees, Compiles, Fresh, Launches, Regret, Rule, Stateful, UsesKernels, WorkModel
+from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.judge.bench import Bench, NotRunHere
+from grader.judge.failures import Failure
+from grader.judge.rules import agrees, compiles, fresh, launches, regret, stateful, uses_kernels, work_model
+from grader.judge.rules.kernels_only import by_evidence, why_untold
+from grader.judge.ruling import Ruling
+
+_Decide = Callable[[Bench, Sequence[PlannedCase], Any], Ruling]
+_DECIDE: Mapping[type[Rule], _Decide] = MappingProxyType(
+    {
+        Agrees: agrees.decide,
+        Stateful: stateful.decide,
+        Fresh: fresh.decide,
+        UsesKernels: uses_kernels.decide,
+        Launches: launches.decide,
+        WorkModel: work_model.decide,
+        Regret: regret.decide,
+    }
+)
+# The same for rules that ask a compiler.
+_DECIDE_COMPILED: Mapping[type[Rule], Callable[[Sequence[CompileOutcome], Any], Ruling]] = MappingProxyType(
+    {Compiles: compiles.decide}
+)
+
+
+def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
+    """Run the check's rule on its planned cases.
+
+    Right values earn nothing where something besides kernels computed them.
+    """
+    before = len(bench.evidence)
+    try:
+        ruling = _DECIDE[type(planned.check.rule)](bench, planned.cases, planned.check.rule)
+    except NotRunHere as call:
+        return Ruling(None, unfit=f"a GPU has to run this: {call}")
+    if ruling.failure is None and bench.part.is_replayed and not planned.check.rule.demands_kernels:
+        allowed = [name for check in bench.part.checks for name in check.rule.allowed_operators]
+        seen = bench.evidence[before:]
+        if failure := by_evidence(seen, allowed, bench.part.bounds):
+            return replace(ruling, failure=_right_but(failure), failing=planned.cases[0])
+        if untold := next((why_untold(one) for one in seen if not one.is_replayed), ""):
+            return replace(ruling, undecided=f"the values are right, but who computes them is not known: {untold}")
+    return ruling
+
+
+def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck) -> Ruling:
+    """Decide a check by the outcomes of a compiler for the targets of its rule."""
+    return _DECIDE_COMPILED[type(planned.check.rule)](outcomes, planned.check.rule)
+
+
+def _right_but(failure: Failure) -> Failure:
+    """Return the failure with a note that the values are right."""
+    cause = failure.cause
+    return replace(failure, cause=replace(cause, rationale=f"The values are right, but: {cause.rationale}"))
+
+
+def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure | None:
+    """Return the failure of the check's rule on a single case, or None."""
+    return decide(bench, replace(planned, cases=(one,))).failure
+
+
+def shrinkable(planned: PlannedCheck, failure: Failure) -> bool:
+    """Return whether smaller cases should be tried: not for a timeout, nor for a rule that is not shrunk."""
+    return planned.check.rule.is_shrunk and failure.status in ("fail", "crash", "compile_error")

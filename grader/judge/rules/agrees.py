@@ -1,0 +1,134 @@
+"""Judge whether every output agrees with the oracle, on every case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from grader.exercise.cases import Size, Value
+from grader.exercise.model import Agrees
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, CallRequest, NotRunHere, Trial
+from grader.judge.configurations import ConfigurationRuns, every_configuration
+from grader.judge.failures import Failure
+from grader.judge.rules.kernels_only import judged_apart
+from grader.judge.ruling import Ruling
+from grader.record import Number, number
+
+# Number of failing cases to explain: the largest alone may not show the cause.
+_MOST_EXPLAINED = 4
+
+
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
+    """Compare every output with the oracle on every case.
+
+    An exception or the death of the process ends the check at once. Where the rule says so, one case of each dtype also
+    runs in every configuration of autotuned kernels.
+    """
+    worst, run = 0.0, 0
+    tuned = _tuned_cases(cases, rule)
+    usual: dict[PlannedCase, Trial] = {}
+    failed: list[tuple[PlannedCase, Failure]] = []
+    left_out: dict[PlannedCase, str] = {}
+    # Only the far ends of a star may have too many programs for the interpreter.
+    far = [not rule.cases.space.holds(one.case) for one in cases]
+    requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
+    trials = bench.tries(requests)
+    for one, trial in zip(cases, trials, strict=False):
+        if trial.left_out:
+            left_out[one] = trial.left_out
+            continue
+        worst, run = max(worst, trial.worst), run + 1
+        if one in tuned:
+            usual[one] = trial
+        if trial.failure:
+            # Once: the other cases would give the same.
+            judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
+            failed.append((one, judged))
+            if failed[-1][1].status not in ("fail", "not_implemented"):
+                break
+    trials.close()
+    if left_out and not run:
+        raise NotRunHere(next(iter(left_out.values())))
+    # A part is not begun only if it leaves out every case.
+    if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
+        failed = [(one, _begun(failure)) for one, failure in failed]
+    metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
+    if left_out:
+        metrics["cases_left_out"] = len(left_out)
+    notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
+    if not failed:
+        found, failing = _in_every_configuration(bench, [one for one in tuned if one in usual], usual)
+        return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
+    metrics["cases_failed"] = len(failed)
+    telling = _most_telling(failed)
+    return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=notes)
+
+
+def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
+    """Return the cases to run in every configuration: the largest canonical one of each dtype, largest first.
+
+    The largest has the largest product of lengths; most tiles do not fill it. Each dtype: a configuration may be wrong
+    for one alone, such as one that allows TF32.
+    """
+    lengths = [name for name, domain in rule.cases.space.axes.items() if isinstance(domain, Size)]
+
+    def volume(one: PlannedCase) -> int:
+        return prod(max(1, int(one.case[name])) for name in lengths)
+
+    named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
+    largest: dict[Value, PlannedCase] = {}
+    for one in sorted(named, key=volume, reverse=True):
+        largest.setdefault(one.case.get("dtype", ""), one)
+    return list(largest.values())
+
+
+def _in_every_configuration(
+    bench: Bench, cases: Sequence[PlannedCase], usual: Mapping[PlannedCase, Trial]
+) -> tuple[ConfigurationRuns, PlannedCase | None]:
+    """Return the runs of the first case that fails, with that case; else those of the largest case, and None."""
+    first, before = ConfigurationRuns(), bench.interpreted().pair.worked_s
+    for one in cases:
+        spent_s = bench.interpreted().pair.worked_s - before
+        found = every_configuration(bench, one, usual[one], spent_s)
+        if found.failure:
+            return found, one
+        first = first if first.known else found
+    return first, None
+
+
+def _extent(one: PlannedCase) -> int:
+    return sum(value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
+
+
+def _begun(failure: Failure) -> Failure:
+    """Return a crash in place of "not implemented": the part has answered another case."""
+    if failure.status != "not_implemented":
+        return failure
+    help_text = "Other cases are answered: write the code for this one."
+    cause = replace(failure.cause, kind="crash", title="Your code leaves this case out", help=help_text)
+    return replace(failure, status="crash", cause=cause)
+
+
+def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure]:
+    """Return the failures to explain: with the first one's status, the largest outputs first.
+
+    Patterns show in large outputs. Without values to compare, the first failure alone.
+    """
+    (first, failure), status = failed[0], failed[0][1].status
+    if failure.cause.mismatch is None:
+        return [_of(first, failure)]
+    compared = [entry for entry in failed if entry[1].status == status and entry[1].cause.mismatch]
+    largest = sorted(compared, key=lambda entry: _size(*entry), reverse=True)[:_MOST_EXPLAINED]
+    return [_of(one, found) for one, found in largest]
+
+
+def _of(one: PlannedCase, failure: Failure) -> Failure:
+    return replace(failure, cause=replace(failure.cause, case=one.case.words()))
+
+
+def _size(one: PlannedCase, failure: Failure) -> tuple[int, int]:
+    """Return the size of the output, then that of the case: a key for sorting."""
+    mismatch = failure.cause.mismatch
+    return mismatch.total if mismatch else -1, _extent(one)

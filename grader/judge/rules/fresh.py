@@ -1,0 +1,147 @@
+"""Judge whether every call computes anew: remembered answers, shared memory and unequal repeats fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.exercise.model import Fresh
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, CallRequest, Trial
+from grader.judge.clue import Clue
+from grader.judge.compare import compare, tensor_of
+from grader.judge.failures import Failure
+from grader.judge.rules.kernels_only import judged_apart
+from grader.judge.ruling import Ruling
+from grader.record import Cause, Number, clean
+from grader.sandbox.outcome import Finished
+
+# Number of further calls whose results must not share memory: longer than a ring of buffers.
+_MORE = 13
+# The same for the last and largest case: some rings are for large results.
+_FEW = 4
+
+
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Fresh) -> Ruling:  # noqa: ARG001  as in the table
+    """Pass when the chained calls of every case are right; the first case that fails decides."""
+    metrics: dict[str, Number] = {"cases": len(cases)}
+    for one in cases:
+        if failure := judge_case(bench, one, _more(cases, one)):
+            return Ruling(failure, one, metrics=metrics)
+    return Ruling(None, metrics=metrics)
+
+
+def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
+    """Return the failure of four chained calls on one case, or None. A remembered answer fails in one of them.
+
+    1. some bytes; 2. other bytes behind the same pointers and version counters; 3. the same again with only the middle
+    changed, which a fingerprint of the ends does not see; 4. the first bytes again, elsewhere in memory.
+
+    more: number of further calls, on other inputs. They show whether results share memory with earlier results, as with
+    a few buffers that are used in turn.
+    """
+    other = _other_seed(one.seed)
+    requests = [
+        CallRequest(one.case, one.seed),
+        CallRequest(one.case, other, storage="same"),
+        CallRequest(one.case, other, patch_seed=one.seed, storage="same"),
+        CallRequest(one.case, one.seed),
+        *(CallRequest(one.case, one.seed + place) for place in range(1, more + 1)),
+    ]
+    trials = list(bench.tries(requests, chained=True))
+    first = trials[0]
+    if first.failure:
+        return judged_apart(bench, one, first, first.failure)
+    if len(trials) < len(requests):
+        # The last trial has the reason for the missing ones.
+        return trials[-1].failure
+    _, second, third, fourth, *others = trials
+    for trial, earlier, what in (
+        (second, first, "the bytes behind the same pointers had changed"),
+        (third, second, "the middle of the inputs had changed"),
+        (fourth, third, "the inputs were those of an earlier call, in new memory"),
+    ):
+        if failure := _stale(trial, earlier, what):
+            return failure
+        if trial.failure:
+            seen = f"The first call was right. In this one {what}, and the answer is wrong."
+            return replace(trial.failure, clues=(*trial.failure.clues, Clue("remembered_input", 0.7, seen)))
+    wrong = next((trial.failure for trial in others if trial.failure), None)
+    return _alias(*trials) or wrong or _repeats(bench, first, fourth)
+
+
+def _more(cases: Sequence[PlannedCase], one: PlannedCase) -> int:
+    return _MORE if one is cases[0] else _FEW if one is cases[-1] else 0
+
+
+def _other_seed(seed: int) -> int:
+    return (seed * 6364136223846793005 + 1442695040888963407) % 2**63
+
+
+def _stale(trial: Trial, earlier: Trial, what: str) -> Failure | None:
+    """Return the failure of a wrong answer that is right for the earlier call; or None."""
+    if not trial.failure or not isinstance(trial.outcome, Finished):
+        return None
+    answered = [
+        raw is not None and compare(tensor_of(raw, output), output).agrees
+        for raw, output in zip(trial.outcome.outputs, earlier.expected, strict=False)
+    ]
+    if not answered or not all(answered):
+        return None
+    return Failure(
+        "fail",
+        Cause(
+            "stale_result",
+            "An earlier answer was returned again",
+            f"In this call {what}, yet the answer is that of the call before.",
+            "Results must be computed from the inputs at every call; remember none by pointer, shape or content.",
+        ),
+    )
+
+
+def _alias(*trials: Trial) -> Failure | None:
+    for trial in trials:
+        if not isinstance(trial.outcome, Finished):
+            continue
+        for form, output in zip(trial.outcome.answer.outputs, trial.expected, strict=False):
+            if form.alias:
+                return Failure(
+                    "fail",
+                    Cause(
+                        "alias",
+                        "A result shares memory",
+                        f"{output.name} must be memory of its own, but it shares that of {clean(form.alias, 80)}.",
+                        "Allocate the output in every call: the caller may still hold, or change, what it shares.",
+                    ),
+                )
+    return None
+
+
+def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
+    if first.launches and not again.launches:
+        return Failure(
+            "fail",
+            Cause(
+                "stale_result",
+                "A call computed nothing",
+                "Given the inputs of an earlier call again, the function returned without launching a kernel.",
+                "Results must be computed from the inputs at every call; do not remember them by content.",
+            ),
+        )
+    same = (
+        isinstance(first.outcome, Finished)
+        and isinstance(again.outcome, Finished)
+        and first.outcome.outputs == again.outcome.outputs
+    )
+    if bench.part.deterministic and not same:
+        return Failure(
+            "fail",
+            Cause(
+                "not_repeatable",
+                "Two calls on equal inputs disagree",
+                "This part promises the same bits for the same inputs.",
+                "Look for memory that is read before it is written, or for programs that race for one address.",
+            ),
+            (Clue("race", 0.5, "Two calls on equal inputs disagree."), Clue("not_cleared", 0.5)),
+        )
+    return None

@@ -1,0 +1,107 @@
+"""Judge by what ran whether the submission's kernels, and nothing else, computed an answer.
+
+Takes the evidence of calls and gives failures. The rules of this folder share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, Evidence, Trial
+from grader.judge.clue import Clue
+from grader.judge.failures import Failure
+from grader.protocol.operators import READING
+from grader.record import Cause, clean
+from grader.sandbox.outcome import Finished
+
+
+def by_evidence(
+    evidence: Sequence[Evidence], allowed: Sequence[str], bounds: Mapping[str, str] = MappingProxyType({})
+) -> Failure | None:
+    """Return the failure of the first call without kernels, with other computation, or with values read into Python.
+
+    allowed: operators that may run besides. bounds: what bounds the values of arguments, in words.
+    """
+    for seen in evidence:
+        if not (seen.kernels or seen.untold):
+            return policy(
+                "no_kernel",
+                "No kernel was launched",
+                f"For {seen.case.words()} an answer came without any kernel of yours being launched.",
+            )
+        computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
+        if computing and seen.reads:
+            return _reading(seen, computing, bounds)
+        if computing:
+            return policy(
+                "library_call",
+                "Something besides your kernels computed",
+                f"For {seen.case.words()} these ran beside your kernels: {_few(computing)}.",
+            )
+    return None
+
+
+def _reading(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]) -> Failure:
+    """Return the failure that names the line, the argument, and what to use instead."""
+    first = seen.reads[0]
+    others = [name for name in computing if name.partition(" ")[0] not in READING]
+    of = [clean(name, 40) for name in first.of]
+    where = f"line {first.line} of the file" if first.line else "a line of the file"
+    what = f" of {' and '.join(f'`{name}`' for name in of)}" if of else " of a tensor"
+    beside = f" These ran beside your kernels: {_few(others)}." if others else ""
+    how = READING[first.name]
+    said = f"{where} reads values{what} into Python by `{how}`"
+    if how == ".item()":
+        said += ", which int(t), float(t), bool(t), `if t` and range(t) do as well"
+    rule = "Launch code may use shapes, strides and dtypes, and no values: for them the CPU would wait for the GPU."
+    known = [bounds[name] for name in of if name in bounds]
+    by = f"Size grids, loops and buffers by shapes: {'; '.join(known)}." if known else "Size grids and loops by shapes."
+    name = of[0] if of else "x"
+    cause = Cause(
+        "value_read",
+        "Launch code reads the values of a tensor",
+        f"For {seen.case.words()}: {said}. {rule}{beside}",
+        f"{by} Load the value in the kernel: tl.load({name}_ptr + …).",
+    )
+    return Failure("policy", cause)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(clean(name, 160) for name in names[:5])
+
+
+def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
+    """Return the failure of a replay, or what is behind it.
+
+    The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
+    something besides the kernels does part of the work.
+    """
+    replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
+    how = bench.right_otherwise(trial) if replayed and failure.status == "fail" else ""
+    if how == "without memory":
+        seen = "The same call is right where it finds no memory of earlier calls."
+        return replace(failure, clues=(*failure.clues, Clue("not_cleared", 0.7, seen)))
+    if not how:
+        return failure
+    return policy(
+        "outside_kernels",
+        "Not all of the work is done by your kernels",
+        f"For {one.case.words()} the function returns the right values, but its kernels alone, launched again on other "
+        f"inputs, do not: {failure.cause.rationale}",
+    )
+
+
+def policy(kind: str, title: str, rationale: str) -> Failure:
+    """Return the failure of an answer that something besides the kernels computed."""
+    help_text = (
+        "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'."
+    )
+    return Failure("policy", Cause(kind, title, rationale, help_text))
+
+
+def why_untold(seen: Evidence) -> str:
+    """Return why a call was not replayed, in words."""
+    return seen.untold[0] if seen.untold else "a call was not replayed"

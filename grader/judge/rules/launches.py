@@ -1,0 +1,54 @@
+"""Judge how many kernels a call launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from grader.exercise.model import Launches
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench
+from grader.judge.configurations import others
+from grader.judge.failures import Failure
+from grader.judge.meant import meant_as_well
+from grader.judge.rules.kernels_only import judged_apart
+from grader.judge.ruling import Ruling
+from grader.protocol.messages import LaunchInfo
+from grader.record import Cause, Number, clean
+
+
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling:
+    """Pass when each call that gives the right answer has at least one launch, and at most `rule.most`.
+
+    Calls of other checks in the space of the rule's cases count as well: those with too many launches run again here.
+    """
+    most = rule.most
+    cases = [*cases, *meant_as_well(bench.evidence, cases, rule.cases.space, lambda seen: seen.launches > most)]
+    metrics: dict[str, Number] = {"cases": len(cases)}
+    for one in cases:
+        trial = bench.try_case(one.case, one.seed)
+        if failure := trial.failure and judged_apart(bench, one, trial, trial.failure):
+            return Ruling(failure, one, metrics=metrics)
+        if trial.untold:
+            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
+        tried = chain([trial], (other for other in others(bench, one, trial) if bench.fits(other)))
+        enough = any(1 <= len(each.launches) <= most for each in tried)
+        if not enough:
+            return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)
+    return Ruling(None, metrics=metrics)
+
+
+def _wrong_number(one: PlannedCase, seen: Sequence[LaunchInfo], most: int) -> Failure:
+    count = len(seen)
+    title = "Too many launches" if count else "No kernel was launched"
+    wanted = "one launch" if most == 1 else f"at most {most} launches"
+    rationale = f"For {one.case.words()} {wanted} should do, got {count}{_listed(seen)}."
+    help_text = (
+        "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
+    )
+    return Failure("fail", Cause("launches", title, rationale, help_text, wanted, str(count)))
+
+
+def _listed(seen: Sequence[LaunchInfo]) -> str:
+    names = ", ".join(clean(launch.kernel, 80) for launch in seen[:6])
+    return f" ({names})" if names else ""

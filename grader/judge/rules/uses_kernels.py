@@ -1,0 +1,81 @@
+"""Judge by what ran in all calls so far whether the submission's kernels do the work of a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from grader.exercise.model import UsesKernels
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, CallRequest, Evidence
+from grader.judge.failures import Failure
+from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy, why_untold
+from grader.judge.ruling import Ruling
+from grader.record import Cause, clean
+
+
+def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Ruling:
+    """Call the part on the cases, then judge what ran in all calls of the part so far."""
+    for one in cases:
+        trial = bench.try_case(one.case, one.seed)
+        if trial.failure and trial.failure.status != "fail":
+            return Ruling(trial.failure, one)
+        # Other checks judge whether the case is right.
+        failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
+        if failure is not None and failure.status == "fail":
+            failure = _idle(bench, one) or failure
+        if failure is not None and failure.status != "fail":
+            break
+    evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
+    if helpers := [name for seen in bench.evidence for name in seen.helpers]:
+        evidence["helpers"] = _listed_once(helpers)
+    found = by_evidence(bench.evidence, rule.allowed_operators, bench.part.bounds)
+    found = found or _by_operations(bench.evidence, rule.operations)
+    unknown = [seen for seen in bench.evidence if not seen.is_replayed]
+    untold = why_untold(unknown[0]) if unknown else ""
+    if untold and not found:
+        undecided = f"who does the work could not be recorded: {untold}"
+        return Ruling(None, evidence=evidence, undecided=undecided)
+    refused = failure if failure is not None and failure.status != "fail" else None
+    return Ruling(found or refused, evidence=evidence)
+
+
+def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:
+    for seen in evidence:
+        # Operations are only known of replayed calls.
+        if not seen.is_replayed:
+            continue
+        if missing := [name for name in wanted if name not in seen.operations]:
+            return Failure(
+                "policy",
+                Cause(
+                    "other_means",
+                    "Right, but not by the means that this part is about",
+                    f"For {seen.case.words()} these operations are nowhere in what ran: {', '.join(missing)}.",
+                    "They are what calls become when a function is traced: cute.make_tiled_mma is called so, "
+                    "thr_mma.partition_A is cute.tiled.mma.partition.",
+                ),
+            )
+    return None
+
+
+def _idle(bench: Bench, one: PlannedCase) -> Failure | None:
+    """Return the failure of an answer that is the same without its launches; or None."""
+    if bench.kernels_matter(CallRequest(one.case, one.seed)):
+        return None
+    return policy(
+        "outside_kernels",
+        "Your kernels have no part in the answer",
+        f"For {one.case.words()} the function returns the same with its launches and without them.",
+    )
+
+
+def _kernels_seen(evidence: Sequence[Evidence]) -> str:
+    return _listed_once(name for seen in evidence for name in seen.kernels)
+
+
+def _operators_seen(evidence: Sequence[Evidence]) -> str:
+    return _listed_once(name for seen in evidence for name in seen.operators)
+
+
+def _listed_once(names: Iterable[str]) -> str:
+    return clean(", ".join(dict.fromkeys(names)), 2000) or "none"
