@@ -1,9 +1,4 @@
-"""gemm.precision fail: sums are float16 (and bfloat16 has no such instruction).
-
-Cause: low_precision_sum
-
-Attack 46. Twin: ex_17_cutlass_gemm/honest/gemm_eight_warps.
-"""
+"""Four stages of cp.async, ldmatrix and mma.sync; each tile of C is rounded once and stored by whole rows."""
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -198,7 +193,7 @@ def launch_gemm(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, stream):
     copy_C = cute.make_tiled_copy_tv(store, rows_of_threads, cute.make_layout((1, VECTOR)))
 
     # One mma.sync is 16 × 8 × 16. Two of them side by side give ldmatrix four 8 × 8 matrices of B to load at once.
-    operation = warp.MmaF16BF16Op(dtype, cutlass.Float16, (16, 8, 16))
+    operation = warp.MmaF16BF16Op(dtype, cutlass.Float32, (16, 8, 16))
     permutation = (16 * WARPS_MN[0], 16 * WARPS_MN[1], 16)
     tiled_mma = cute.make_tiled_mma(operation, cute.make_layout((*WARPS_MN, 1)), permutation_mnk=permutation)
 

@@ -1,7 +1,4 @@
-"""blocked_gemm.threads fail: sixteen threads are taken for granted.
-
-Cause: size_assumed
-"""
+"""Tile by tile and thread by thread; what lies beyond the end is loaded as zero and never stored."""
 
 import cutlass
 import cutlass.cute as cute
@@ -26,7 +23,7 @@ def blocked_gemm(
         for n in range(tiles_n):
             gC = cute.local_tile(mC, (bM, bN), (m, n))
             tile_of_cC = cute.local_tile(cC, (bM, bN), (m, n))
-            for thread in range(16):
+            for thread in range(threads_mn[0] * threads_mn[1]):
                 thr_mma = tiled_mma.get_slice(thread)
                 tCgC, tCcC = thr_mma.partition_C(gC), thr_mma.partition_C(tile_of_cC)
                 acc = tiled_mma.make_fragment_C(tCgC)
