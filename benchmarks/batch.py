@@ -28,6 +28,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.planted import read
 from grader.record import Record, from_json
 from grader.sandbox.confinement import system
 
@@ -47,7 +48,7 @@ Outcome = tuple[tuple[str, str, float], ...]
 
 def texts(entry: Entry, first: bool) -> list[Path]:
     """Return every submission of an exercise; those of the tests belong to the first one."""
-    own = [entry.solution, entry.pristine_stub, *entry.wrong, *entry.honest]
+    own = [entry.solution, entry.pristine_stub, *(one.path for one in entry.wrong), *entry.honest]
     return own + [
         path for name in FOLDERS for path in sorted((ROOT / "tests/submissions" / name).glob("*.py")) if first
     ]
@@ -72,7 +73,7 @@ def make_class(folder: Path, students: int) -> dict[str, str]:
             student = f"student_{number:03}"
             target = folder / student / f"{entry.name}.py"
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(f"{path.read_text()}\n# {student}\n")
+            target.write_text(f"{read(path).text}\n# {student}\n")
             origin[f"{student}/{name}"] = str(path.relative_to(ROOT))
     return origin
 
@@ -118,7 +119,7 @@ def alone(paths: list[str]) -> dict[str, Outcome]:
             name, _, path = given.partition(":")
             entry, _ = resolve(ROOT, name)
             plan = draw(entry.exercise, default_seed(name), gpu=False, parts=parts)
-            job = Job(entry, f"{entry.name}.py", Path(path).read_text(), plan, f"grade {name}", "", compiled=False)
+            job = Job(entry, f"{entry.name}.py", read(Path(path)).text, plan, f"grade {name}", "", compiled=False)
             found[given] = outcome(grade(job, server))
     return found
 

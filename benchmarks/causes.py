@@ -107,10 +107,10 @@ class Mistake:
 
 def planted(entry: Entry) -> Iterator[Mistake]:
     """Yield the exercise's own mistakes."""
-    for path in entry.wrong:
-        claim = claim_of(path)
+    for one in entry.wrong:
+        claim = claim_of(one)
         part = claim.check.partition(".")[0]
-        yield Mistake(path.stem, part, claim.causes, path.read_text(encoding="utf-8"), claim.check)
+        yield Mistake(one.name, part, claim.causes, one.text, claim.check)
 
 
 def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) -> Iterator[Named]:

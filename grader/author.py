@@ -25,6 +25,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Regret, check_id
 from grader.exercise.plan import Plan, PlannedCheck, draw
+from grader.exercise.planted import PlantedMistake
 from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
@@ -96,13 +97,13 @@ class Claim:
     causes: tuple[str, ...] = ()
 
 
-def claim_of(path: Path) -> Claim:
-    """Return the claim of a file in wrong/. Raises SpecError."""
-    first, _, rest = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
+def claim_of(mistake: PlantedMistake) -> Claim:
+    """Return the claim of a planted mistake. Raises SpecError."""
+    first, _, rest = (ast.get_docstring(ast.parse(mistake.text)) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
         raise SpecError(
-            f"{path.name}: the docstring must begin '<part>.<check> <status>: <what is wrong>', got {first!r}"
+            f"{mistake.path.name}: the text on top must begin '<part>.<check> <status>: <what is wrong>', got {first!r}"
         )
     label = _CAUSE.search(rest)
     return Claim(match["check"], match["status"], match["why"], tuple(label["kinds"].split(" or ")) if label else ())
@@ -117,12 +118,13 @@ def parts_in(path: Path, entry: Entry) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A file for the gate to grade.
+    """A file for the gate to grade, with its text.
 
     parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all.
     """
 
     path: Path
+    text: str
     parts: frozenset[str] | None
     claim: Claim | None = None
     timed: bool = False
@@ -131,18 +133,24 @@ class _Trial:
 
 def _trials(entry: Entry) -> list[_Trial]:
     """Return every file of the exercise, in the order of the gate."""
-    trials = [_Trial(entry.pristine_stub, None)]
-    # An honest variant must be right, not fast.
+    trials = [_Trial(entry.pristine_stub, _text(entry.pristine_stub), None)]
+    # An honest variant must be right, not fast; so must the bases of patches.
     trials += [
-        _Trial(path, parts_in(path, entry), timed=path == entry.solution) for path in (entry.solution, *entry.honest)
+        _Trial(path, _text(path), parts_in(path, entry), timed=path == entry.solution)
+        for path in (entry.solution, *entry.honest, *entry.bases)
     ]
-    for path in entry.wrong:
-        claim = claim_of(path)
+    for mistake in entry.wrong:
+        claim = claim_of(mistake)
         named, _, check = claim.check.partition(".")
         timed = _is_speed(entry, named, check)
+        alone = "" if timed else claim.check
         # The check that a mistake names must catch it by itself; speed is only timed after right answers.
-        trials.append(_Trial(path, frozenset({named}), claim, timed=timed, alone="" if timed else claim.check))
+        trials.append(_Trial(mistake.path, mistake.text, frozenset({named}), claim, timed=timed, alone=alone))
     return trials
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def run_gate(
@@ -186,7 +194,7 @@ def run_gate(
         job = Job(
             entry,
             str(trial.path),
-            trial.path.read_text(encoding="utf-8"),
+            trial.text,
             plan,
             f"grade {entry.id} --submission {trial.path}",
             "",
@@ -309,7 +317,7 @@ def label_fault(claim: Claim, entry: Entry) -> str:
     if claim.status == "partly":
         return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
-        return "the docstring must have a line 'Cause: <kind>'"
+        return "the text on top must have a line 'Cause: <kind>'"
     known = known_kinds(entry.exercise.kinds)
     unknown = [kind for kind in claim.causes if kind not in known]
     return f"a cause must be a known kind, got {', '.join(unknown)}" if unknown else ""

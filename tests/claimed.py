@@ -14,6 +14,7 @@ import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import ConstexprFunction, JITFunction
 
+from grader.exercise.planted import read
 from grader.protocol.trace import (
     ConstexprValue,
     DictValue,
@@ -117,5 +118,5 @@ def _kernels(value: Any) -> Iterator[Any]:
 
 def defines_kernels(path: Path) -> bool:
     """Whether a file's text decorates a function at its top level."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = ast.parse(read(path).text)
     return any(isinstance(node, ast.FunctionDef) and node.decorator_list for node in tree.body)

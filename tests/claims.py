@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.exercise.catalogue import discover
+from grader.exercise.planted import read
 from grader.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,8 +50,8 @@ def files(folder: str) -> list[Path]:
 
 
 def docstring(path: Path) -> str:
-    """The file's docstring; of a file that is no Python, what would be it."""
-    found = re.match(r'"""(.*?)"""', path.read_text(encoding="utf-8"), re.DOTALL)
+    """The file's docstring, which a patch has on top; of a file that is no Python, what would be it."""
+    found = re.match(r'"""(.*?)"""', read(path).text, re.DOTALL)
     assert found is not None, path
     return ast.literal_eval(f'"""{found[1]}"""')
 
@@ -75,7 +77,8 @@ def link(path: Path) -> Link | None:
 
 def links() -> list[Link]:
     """Every file that is an attack, in the order of the folders."""
-    paths = [*sorted(SUBMISSIONS.rglob("*.py")), *sorted(REFERENCE.glob("*/wrong/*.py"))]
+    planted = (one.path for entry in discover(ROOT) for one in entry.wrong)
+    paths = [*sorted(SUBMISSIONS.rglob("*.py")), *planted]
     return [found for path in paths if (found := link(path))]
 
 

@@ -19,6 +19,7 @@ from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.calls.packages import file_of
+from grader.exercise.planted import read
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.protocol.trace import (
@@ -792,8 +793,8 @@ def test_letters_that_look_alike_are_the_same_name() -> None:
 
 FILES = sorted(
     path
-    for pattern in ("reference/*/solution.py", "reference/*/honest/*.py", "reference/*/wrong/*.py")
-    for path in ROOT.glob(pattern)
+    for pattern in ("solution.py", "honest/*.py", "wrong/*.py", "wrong/*.patch")
+    for path in ROOT.glob(f"reference/*/{pattern}")
     if "ex_17" not in str(path)
 ) + sorted(path for room in ("controls", "guard") for path in (ROOT / "tests" / "submissions" / room).glob("*.py"))
 
@@ -802,7 +803,10 @@ FILES = sorted(
 @pytest.mark.parametrize(
     "path", [one for one in FILES if defines_kernels(one)], ids=lambda one: "/".join(one.parts[-3:])
 )
-def test_the_kernels_of_our_files_are_accepted(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_of_our_files_are_accepted(path: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path.suffix == ".patch":
+        mistake, path = read(path), tmp_path / f"{path.stem}.py"
+        path.write_text(mistake.text, "utf-8")
     monkeypatch.setattr("sys.argv", [str(path)])
     monkeypatch.setattr("sys.excepthook", None)
     claims = claims_of(path)

@@ -24,6 +24,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import Plan, case_seed, default_seed, draw
+from grader.exercise.planted import read
 from grader.grading import Job, grade
 from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
@@ -101,7 +102,7 @@ def _planted(entry: Entry, *, gpu: bool) -> dict[Path, frozenset[str]]:
         for part, check in entry.exercise.checks()
         if not check.rule.is_timed and _is_judged_here(part, gpu=gpu)
     }
-    claimed = {path: claim_of(path).check for path in entry.wrong}
+    claimed = {one.path: claim_of(one).check for one in entry.wrong}
     return {path: judged[check] for path, check in claimed.items() if check in judged}
 
 
@@ -147,7 +148,8 @@ def _of_files(kind: Kind, files: Mapping[Path, frozenset[str]], seeds: int, run:
 
     def result(trial: tuple[Path, int]) -> Result:
         path, seed = trial
-        text, plan = path.read_text(encoding="utf-8"), plans[trial]
+        given, plan = read(path), plans[trial]
+        text = given.text
         key = key_of(kind, where, exercise_hash, text, seed)
         if key in journal.known:
             return journal.known[key]
@@ -157,7 +159,7 @@ def _of_files(kind: Kind, files: Mapping[Path, frozenset[str]], seeds: int, run:
         if kind == "honest":
             return found
         fixed = _fixed_shape(text, plan, run)
-        return replace(found, claim=claim_of(path).check, fixed=fixed if isinstance(fixed, bool) else None)
+        return replace(found, claim=claim_of(given).check, fixed=fixed if isinstance(fixed, bool) else None)
 
     with ThreadPoolExecutor(run.wanted.jobs) as pool:
         for found in pool.map(result, trials):

@@ -30,7 +30,7 @@ operators, not in proportion to the mistakes that learners make.
 PLANTED = """\
 ### Planted mistakes
 
-The files in `wrong/`, graded as a learner's file would be, up to the first check that fails; `grade check` asks the
+The mistakes in `wrong/`, graded as a learner's file would be, up to the first check that fails; `grade check` asks the
 check that each names to catch it by itself, with the plan that every learner gets.
 
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from grader.exercise.planted import read
 from grader.grading.source_scan import sightings
 
 INTRODUCTION = """\
@@ -19,7 +20,8 @@ can see something in every hostile file.
 _HONEST = (
     ("solutions and honest variants", "reference/*/solution.py", ""),
     ("solutions and honest variants", "reference/*/honest/*.py", ""),
-    ("planted mistakes", "reference/*/wrong/*.py", ""),
+    ("planted mistakes", "reference/*/wrong/*.py", "base_"),
+    ("planted mistakes", "reference/*/wrong/*.patch", ""),
     ("honest code that looks odd", "tests/submissions/controls/*.py", ""),
     ("honest code that looks odd", "tests/submissions/timing/control_*.py", ""),
     ("honest code that looks odd", "tests/submissions/guard/ok_*.py", ""),
@@ -37,11 +39,15 @@ def sighted(root: Path) -> str:
     return INTRODUCTION + "\n".join(lines) + "\n"
 
 
+def _text(path: Path) -> str:
+    return read(path).text if path.suffix == ".patch" else path.read_text(encoding="utf-8", errors="replace")
+
+
 def _rows(root: Path) -> Iterator[str]:
     counts: dict[str, list[bool]] = {}
     for kind, pattern, others in (*_HONEST, *_HOSTILE):
         for path in sorted(root.glob(pattern)):
             if not others or not path.name.startswith(others):
-                seen = bool(sightings(path.read_text(encoding="utf-8", errors="replace")))
+                seen = bool(sightings(_text(path)))
                 counts.setdefault(kind, []).append(seen)
     return (f"| {kind} | {len(seen)} | {sum(seen)} ({sum(seen) / len(seen):.0%}) |" for kind, seen in counts.items())

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
@@ -28,13 +29,16 @@ _MOST_JOBS = 4
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How exercises are checked. jobs: files at a time, None for one per core; json: where a document goes."""
+    """How exercises are checked. jobs: files at a time, None for one per core; json: where a document goes;
+    write_wrong: a folder for the planted mistakes, instead of a check.
+    """
 
     seed: str | None = None
     cpu: bool = False
     write_probe: bool = False
     jobs: int | None = None
     json: str | None = None
+    write_wrong: str | None = None
 
 
 def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
@@ -47,6 +51,10 @@ def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
     entries = discover(root) if wanted is None else (resolve(root, wanted)[0],)
     if not entries:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
+    if how.write_wrong is not None:
+        if every or how != CheckOptions(write_wrong=how.write_wrong):
+            raise UsageError("--write-wrong must stand alone beside one exercise: it checks nothing")
+        return _write_wrong(entries[0], Path(how.write_wrong))
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
     chosen = parse_seed(how.seed) if how.seed is not None else None
@@ -66,6 +74,21 @@ def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
     if how.json is not None:
         write_or_print(how.json, _document(gates, server.mode))
     return 0 if all(gate.holds for gate in gates.values()) else 1
+
+
+def _write_wrong(entry: Entry, folder: Path) -> int:
+    """Write every planted mistake as a whole file into a new or empty folder."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"the folder of --write-wrong must be new or empty, got {folder}")
+    mistakes = entry.wrong
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as refused:
+        raise UsageError(f"the folder of --write-wrong must be writable, got {folder}: {refused.strerror}") from refused
+    for one in mistakes:
+        write(folder / f"{one.name}.py", one.text)
+    print(f"{len(mistakes)} planted mistakes written to {folder}")
+    return 0
 
 
 def _document(gates: Mapping[Entry, Gate], mode: str) -> str:

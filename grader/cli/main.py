@@ -170,12 +170,16 @@ def check_command(
     cpu: Cpu = False,
     write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins beside the spec")] = False,
     jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; one per core unless said")] = None,  # noqa: UP045
+    write_wrong: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="DIR", help="write the planted mistakes as whole files into this folder; check nothing"),
+    ] = None,
     json: Output = None,
 ) -> None:
     """Run the author's gate."""
     from grader.cli.author import CheckOptions, check
 
-    raise typer.Exit(check(exercise, CheckOptions(seed, cpu, write_probe, jobs, json), every=every))
+    raise typer.Exit(check(exercise, CheckOptions(seed, cpu, write_probe, jobs, json, write_wrong), every=every))
 
 
 @app.command("profile", help="What your kernels are compiled to, what they move, and how long that should take.")

@@ -31,7 +31,7 @@ from grader.text import clean
 from grader.watch import order, screen
 from grader.watch.follow import Follower
 from grader.watch.keys import Keyboard
-from grader.watch.latest_task import Task, LatestTask
+from grader.watch.latest_task import LatestTask, Task
 from grader.watch.state import (
     Action,
     Begun,

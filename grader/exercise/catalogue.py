@@ -6,7 +6,8 @@ reference/<name>/inputs.py     builds the inputs of a case
 reference/<name>/oracle.py     the truth, and honest same-precision computations
 reference/<name>/measured.json  values that the oracle looks up instead of computing them (optional)
 reference/<name>/stub.py       the untouched stub
-reference/<name>/solution.py, wrong/*.py, honest/*.py
+reference/<name>/solution.py, honest/*.py
+reference/<name>/wrong/         planted mistakes, as grader/exercise/planted.py reads them
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from grader.errors import SpecError, UsageError
 from grader.exercise.model import Exercise
+from grader.exercise.planted import PlantedMistake, bases, planted
 from grader.protocol.messages import Start
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
@@ -72,9 +74,21 @@ class Entry:
         return self.folder / "solution.py"
 
     @property
-    def wrong(self) -> tuple[Path, ...]:
-        """Return the planted mistakes."""
-        return tuple(sorted((self.folder / "wrong").glob("*.py")))
+    def wrong(self) -> tuple[PlantedMistake, ...]:
+        """Return the planted mistakes, sorted by name. Raises SpecError where a patch does not fit its base."""
+        return tuple(planted(self.folder / "wrong"))
+
+    def mistake(self, name: str) -> PlantedMistake:
+        """Return the planted mistake of this name. Raises SpecError where there is none."""
+        found = {one.name: one for one in self.wrong}
+        if name not in found:
+            raise SpecError(f"{self.name} must have the planted mistake that is asked for, got {name!r}")
+        return found[name]
+
+    @property
+    def bases(self) -> tuple[Path, ...]:
+        """Return the correct files that the patches of planted mistakes start from."""
+        return bases(self.folder / "wrong")
 
     @property
     def honest(self) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ import pytest
 from grader.author import claim_of
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import default_seed, draw
+from grader.exercise.planted import read
 from grader.grading import Job, grade
 from grader.sandbox.server import ForkServer
 from tests.canaries import Canaries
@@ -22,7 +23,7 @@ from tests.conftest import ROOT
 
 @pytest.mark.parametrize("path", files("elsewhere"), ids=lambda path: path.stem)
 def test_the_check_that_is_named_notices_it(path: Path, server: ForkServer, canaries: Canaries) -> None:
-    claim = claim_of(path)
+    claim = claim_of(read(path))
     entry, _ = resolve(ROOT, path.stem[:5])
     for package in {need for part in entry.exercise.parts for need in part.needs}:
         pytest.importorskip(package.module)

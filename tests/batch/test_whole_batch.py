@@ -33,7 +33,7 @@ from grader.report.isolation import FILES
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY, _ = resolve(ROOT, "ex_15")
 SOLUTION = ENTRY.solution.read_text(encoding="utf-8")
-WRONG = (ENTRY.folder / "wrong" / "vector_add_last_element.py").read_text(encoding="utf-8")
+WRONG = ENTRY.mistake("vector_add_last_element").text
 STUB = ENTRY.pristine_stub.read_text(encoding="utf-8")
 CRASH = "import os\n\n\ndef vector_add(x, y):\n    os._exit(0)\n"
 FILE = f"{ENTRY.name}.py"

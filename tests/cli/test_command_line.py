@@ -14,7 +14,7 @@ import pytest
 
 from grader import __version__
 from grader.cli.main import dispatch
-from grader.exercise.catalogue import discover
+from grader.exercise.catalogue import discover, resolve
 from grader.record import from_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,7 +204,9 @@ def test_only_all_parts_of_the_learner_s_own_file_replace_the_standing_record(tr
 
 
 def test_a_failing_case_is_replayed_alone_and_bit_for_bit(tree: Path) -> None:
-    wrong = str(ROOT / "reference" / "ex_15_triton_basics" / "wrong" / "vector_add_last_element.py")
+    mistake = tree / "mistake.py"
+    mistake.write_text(resolve(ROOT, "ex_15")[0].mistake("vector_add_last_element").text, encoding="utf-8")
+    wrong = str(mistake)
     graded = grade(tree, "ex_15", "--cpu", "--part", "vector_add", "--submission", wrong, "--json", "-", "-q")
     assert graded.returncode == 1
     tail = next(check for check in from_json(graded.stdout).checks if check.id == "vector_add.tail")

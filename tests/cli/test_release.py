@@ -19,7 +19,10 @@ from grader.release import bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = discover(ROOT)
-SECRET = [path for entry in ENTRIES for path in (entry.solution, *entry.wrong, *entry.honest)]
+FILES = [path for entry in ENTRIES for path in (entry.solution, *entry.honest, *entry.bases)]
+PLANTED = [one for entry in ENTRIES for one in entry.wrong]
+# Whole texts, as they are graded, and where each lies.
+SECRET = {path: path.read_text(encoding="utf-8") for path in FILES} | {one.path: one.text for one in PLANTED}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def test_no_file_of_an_answer_is_in_it(released: Path) -> None:
 
 
 def test_no_function_body_of_an_answer_is_in_it(released: Path) -> None:
-    secret = {body: path for path in SECRET for body in bodies(path.read_text(encoding="utf-8"))}
+    secret = {body: path for path, text in SECRET.items() for body in bodies(text)}
     held = [
         (str(path.relative_to(released)), str(secret[body]))
         for path in released.rglob("*.py")
@@ -68,7 +71,7 @@ def test_no_function_body_of_an_answer_is_in_it(released: Path) -> None:
 def test_no_long_line_of_an_answer_is_in_it(released: Path) -> None:
     """Comments and docstrings too; lines that a stub has as well are no secret, nor are short idioms."""
     handed_out = "\n".join(entry.source("stub.py") for entry in ENTRIES)
-    lines = {line.strip() for path in SECRET for line in path.read_text(encoding="utf-8").splitlines()}
+    lines = {line.strip() for text in SECRET.values() for line in text.splitlines()}
     telling = {line for line in lines if len(line) >= 60 and line not in handed_out and "----" not in line}
     held = {
         line.strip()

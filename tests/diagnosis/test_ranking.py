@@ -125,7 +125,7 @@ def test_the_first_suspect_is_what_the_card_says() -> None:
 
 @pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
 def test_every_planted_mistake_says_its_true_cause_by_a_known_kind(entry: Entry) -> None:
-    faults = {path.stem: label_fault(claim_of(path), entry) for path in entry.wrong}
+    faults = {one.name: label_fault(claim_of(one), entry) for one in entry.wrong}
     assert {name: fault for name, fault in faults.items() if fault} == {}
 
 
@@ -157,14 +157,14 @@ TOLD = [
 @pytest.mark.parametrize(("exercise", "name", "kind"), TOLD)
 def test_a_planted_mistake_is_told_by_its_cause(exercise: str, name: str, kind: str, server: ForkServer) -> None:
     entry, _ = resolve(ROOT, exercise)
-    path = entry.folder / "wrong" / f"{name}.py"
-    claim = claim_of(path)
+    mistake = entry.mistake(name)
+    claim = claim_of(mistake)
     part = frozenset({claim.check.partition(".")[0]})
     plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=part)
     job = Job(
         entry,
-        str(path),
-        path.read_text(encoding="utf-8"),
+        str(mistake.path),
+        mistake.text,
         # The first check is where a call is made once more.
         replace(plan, checks=tuple(one for one in plan.checks if one.id in (claim.check, plan.checks[0].id))),
         "",

@@ -181,7 +181,7 @@ def test_the_files_of_a_folder_come_sorted(root: Path) -> None:
     (entry.folder / "wrong").mkdir()
     for name in ("b.py", "a.py", "notes.txt"):
         (entry.folder / "wrong" / name).write_text("", encoding="utf-8")
-    assert [path.name for path in entry.wrong] == ["a.py", "b.py"]
+    assert [one.path.name for one in entry.wrong] == ["a.py", "b.py"]
 
 
 def test_the_hash_changes_with_each_file_that_decides_a_grade(root: Path) -> None:

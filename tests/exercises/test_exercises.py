@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from unidiff import PatchSet
 
 from grader.author import claim_of, parts_in
 from grader.exercise.cases import Size
@@ -65,7 +66,7 @@ def test_the_learners_file_is_the_pristine_stub(entry: Entry) -> None:
 @every_exercise
 def test_there_are_enough_mistakes_and_honest_variants_and_each_mistake_names_a_check(entry: Entry) -> None:
     known = {check_id(part, check) for part, check in entry.exercise.checks()}
-    claims = [claim_of(path) for path in entry.wrong]
+    claims = [claim_of(one) for one in entry.wrong]
     assert len(claims) >= 12
     assert len(entry.honest) >= 5
     assert {claim.check for claim in claims} <= known
@@ -76,8 +77,19 @@ def test_there_are_enough_mistakes_and_honest_variants_and_each_mistake_names_a_
 @every_exercise
 def test_every_part_has_a_mistake_and_an_honest_variant_of_its_own(entry: Entry) -> None:
     names = {part.name for part in entry.exercise.parts}
-    assert {claim_of(path).check.partition(".")[0] for path in entry.wrong} == names
+    assert {claim_of(one).check.partition(".")[0] for one in entry.wrong} == names
     assert {name for path in entry.honest for name in parts_in(path, entry)} == names
+
+
+@every_exercise
+def test_every_base_has_patches_that_change_at_most_half_of_its_lines(entry: Entry) -> None:
+    started_from = set()
+    for path in (entry.folder / "wrong").glob("*.patch"):
+        (change,) = PatchSet(f"--- {path.read_text(encoding='utf-8').partition(chr(10) + '--- ')[2]}")
+        base = path.with_name(change.source_file)
+        assert 2 * (change.added + change.removed) <= len(base.read_text(encoding="utf-8").splitlines()), path
+        started_from.add(base)
+    assert started_from == set(entry.bases)
 
 
 @every_exercise

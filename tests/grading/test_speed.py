@@ -144,12 +144,12 @@ def test_a_part_earns_the_share_of_the_points_that_its_speed_is_worth(graded: Gr
     assert check.speed == SPEED
 
 
-@pytest.mark.parametrize("wrong", ["vector_add_floor_grid.py", "vector_add_torch.py"])
+@pytest.mark.parametrize("wrong", ["vector_add_floor_grid", "vector_add_torch"])
 def test_a_part_with_a_wrong_answer_or_technique_is_not_timed(
     graded: Grade, ex_15: Entry, timing: Set, lock: FakeLock, wrong: str
 ) -> None:
     timing()
-    record = graded(ex_15.folder / "wrong" / wrong, "vector_add")
+    record = graded(ex_15.mistake(wrong).text, "vector_add")
     failed = next(check for check in record.checks if check.status not in ("pass", "skipped_environment"))
     check = speed_check(record)
     assert (check.status, check.points, check.speed) == ("skipped_dependency", 0, None)
@@ -159,7 +159,7 @@ def test_a_part_with_a_wrong_answer_or_technique_is_not_timed(
 
 def test_too_many_launches_do_not_keep_a_part_from_being_timed(graded: Grade, ex_15: Entry, timing: Set) -> None:
     timing()
-    record = graded(ex_15.folder / "wrong" / "vector_add_two_launches.py", "vector_add")
+    record = graded(ex_15.mistake("vector_add_two_launches").text, "vector_add")
     assert speed_check(record).points == 5
 
 

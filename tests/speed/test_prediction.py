@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from grader.exercise.cases import Cases, Choice, Size, Space
+from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.exercise.model import SpeedBand
 from grader.record import Ceilings, Prediction, Record, Work
@@ -239,15 +240,17 @@ def longest(record: Record, part: str) -> float:
     return max((one.time_us for one in check.predictions if one.gpu == "H200"), default=0.0)
 
 
-def test_a_chain_that_goes_through_memory_is_predicted_to_take_half_as_long_again(graded: Grade) -> None:
+def test_a_chain_that_goes_through_memory_is_predicted_to_take_half_as_long_again(graded: Grade, ex_15: Entry) -> None:
     fused = graded(REFERENCE / "solution.py", "fused_multiply_add")
-    through_memory = graded(REFERENCE / "wrong" / "fused_multiply_add_through_memory.py", "fused_multiply_add")
+    through_memory = graded(ex_15.mistake("fused_multiply_add_through_memory").text, "fused_multiply_add")
 
     times = [longest(record, "fused_multiply_add") for record in (fused, through_memory)]
     assert times[1] == pytest.approx(1.5 * times[0], rel=0.01)
 
 
-def test_nothing_is_predicted_for_a_part_with_wrong_answers_or_for_one_that_is_not_there(graded: Grade) -> None:
-    wrong = graded(REFERENCE / "wrong" / "vector_add_zeros.py", "vector_add", "global_sum")
+def test_nothing_is_predicted_for_a_part_with_wrong_answers_or_for_one_that_is_not_there(
+    graded: Grade, ex_15: Entry
+) -> None:
+    wrong = graded(ex_15.mistake("vector_add_zeros").text, "vector_add", "global_sum")
 
     assert [longest(wrong, part) for part in ("vector_add", "global_sum")] == [0, 0]

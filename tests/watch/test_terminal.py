@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.exercise.catalogue import resolve
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "reference" / "ex_15_triton_basics"
 # For a machine that has much else to do: no test is about time.
@@ -106,7 +108,7 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
     mine.write_text(mine.read_text() + HANGING)
     terminal.until("Checking")
     terminal.press("hlx")
-    mine.write_text((FOLDER / "wrong" / "vector_add_last_element.py").read_text())
+    mine.write_text(resolve(ROOT, "ex_15")[0].mistake("vector_add_last_element").text)
     said = terminal.until("attempt 1")
     assert "timed out" not in said
     terminal.until("quit")

@@ -29,9 +29,9 @@ def add_kernel(product_ptr, z_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
 
 
 def fused_multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    product = torch.empty_like(x, dtype=torch.float32)
     out = torch.empty_like(x)
     grid = (triton.cdiv(x.numel(), BLOCK),)
+    product = torch.empty_like(x, dtype=torch.float32)
     multiply_kernel[grid](x, y, product, x.numel(), BLOCK=BLOCK)
     add_kernel[grid](product, z, out, x.numel(), BLOCK=BLOCK)
     return out
