@@ -31,7 +31,7 @@ from grader.text import clean
 from grader.watch import order, screen
 from grader.watch.follow import Follower
 from grader.watch.keys import Keyboard
-from grader.watch.latest_task import Errand, LatestTask
+from grader.watch.latest_task import LatestTask, Task
 from grader.watch.state import (
     Action,
     Begun,
@@ -270,7 +270,7 @@ class _Loop:
 
     # -- what takes time, on the lane's thread -----------------------------------------------------------------------
 
-    def _grading(self, wanted: Grade) -> Errand:
+    def _grading(self, wanted: Grade) -> Task:
         entry, path = self._entry, self._path
 
         def run(consent: CancelToken) -> None:
@@ -331,7 +331,7 @@ class _Loop:
             self._live.show(page)
         return saved.attempts(entry)
 
-    def _replaying(self, wanted: ReplayCase) -> Errand:
+    def _replaying(self, wanted: ReplayCase) -> Task:
         entry, path = self._entry, self._path
 
         def run(consent: CancelToken) -> None:
@@ -356,7 +356,7 @@ class _Loop:
 
         return run
 
-    def _grading_all(self, wanted: GradeAll) -> Errand:
+    def _grading_all(self, wanted: GradeAll) -> Task:
         def run(consent: CancelToken) -> None:
             for entry in self._entries:
                 # A file that cannot be graded leaves the others to be graded; the list says how far each is.

@@ -1,4 +1,4 @@
-"""Render a record for a terminal: passed checks, one card per cause, and the next command, on one screen if possible.
+"""Render a record for a terminal: passed checks, one card per cause, and the next command, on one screen.
 
 Nothing from a record is read as markup: every piece becomes a rich Text, control characters are removed first, and no
 printed line can be a workflow command of a CI service.
@@ -98,7 +98,7 @@ def _header(ink: Ink, record: Record) -> RenderableType:
 
 
 def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
-    """Return a part's heading, its checks, and a card per cause. `brief`: a part without failures takes a line or two."""
+    """Return a part's heading, its checks, and a card per cause. `brief`: a part without failures is short."""
     checks = [check for check in record.checks if check.part == part.name]
     heading = Ends(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
     rows = Rows([])
@@ -148,7 +148,7 @@ def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
 
 
 def _has_card(check: CheckResult) -> bool:
-    # Being too slow has no cause beyond the measurements, which have a block of their own.
+    # A slow check has no cause but its measurements, which have their own block.
     told = check.cause is None and check.counterexample is None and check.speed is not None
     return check.status in view.LEARNERS and check.status != "not_implemented" and not told
 
@@ -159,7 +159,7 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
     def shared(check: CheckResult) -> bool:
         if check.status == "pass":
             return brief and not in_part(check)
-        # A file that does not load says nothing of one check more than of another.
+        # A file that does not load has one reason for all checks.
         return check.status == "invalid_submission" or not _has_card(check)
 
     together = [group for group in view.by_cause(check for check in checks if shared(check)) if len(group) > 1]
@@ -189,7 +189,7 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
     rows.add(symbol, word, title, ink(points))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
-    # A card tells what was counted in its own words; a check that passes in part says it whatever else there is.
+    # A card already holds the counts. A check that passes in part always shows them.
     if (
         (counted or in_part(check))
         and len(group) == 1

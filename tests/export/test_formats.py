@@ -1,4 +1,4 @@
-"""Every platform's file: valid by its schema whatever the record holds, and true to the table of statuses."""
+"""Test every platform's file: valid by its schema for any record, and true to the table of statuses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sample(name: str) -> Record:
 
 
 def of_status(status: Status, points: float = 0.0, most: float = 4.0) -> Record:
-    """A record of one check that passes and one of that status."""
+    """Return a record of one check that passes and one of that status."""
     checks = (
         samples.check("vector_add.first", "The first", points=6, most=6),
         samples.check("vector_add.second", "The second", status, points, most, reason=f"Because of {status}."),
