@@ -139,6 +139,12 @@ def golden(record: Record) -> dict[str, str]:
     return found
 
 
+def test_no_format_writes_a_control_character_of_a_submission() -> None:
+    record = dataclasses.replace(samples.hostile(), graded_at="2026-11-02T09:00:00Z", submitted_at="")
+    for name, text in golden(record).items():
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text), name
+
+
 def test_a_format_is_found_by_its_module_alone() -> None:
     """No other file of the grader lists the formats."""
     declared = [path for path in ROOM.glob("*.py") if re.search(r"^FORMAT = ", path.read_text(), re.MULTILINE)]
