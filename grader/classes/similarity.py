@@ -21,7 +21,7 @@ from copydetect.utils import get_copied_slices, winnow
 
 # Runs of fewer tokens than K are noise; of any run of K + WINDOW - 1 tokens, one fingerprint is kept.
 K, WINDOW = 20, 8
-# Two lines in common are no likeness.
+# Two common lines are no similarity.
 _FEWEST_SHARED = 3
 MOST_PAIRS = 50
 

@@ -356,9 +356,7 @@ def report_command(
     out_dir: Annotated[str, typer.Argument(metavar="OUT_DIR", help="what `grade batch` wrote")],
     out: Annotated[Optional[str], typer.Option(help="the page to write; OUT_DIR/report.html unless given")] = None,  # noqa: UP045
     audience: Annotated[str, typer.Option(help="instructor names students; student names nobody")] = "instructor",
-    similarity: Annotated[
-        bool, typer.Option("--similarity", help="also a page of sources that are much alike")
-    ] = False,
+    similarity: Annotated[bool, typer.Option("--similarity", help="also a page of similar sources")] = False,
     threshold: Annotated[float, typer.Option(help="from which share on two sources are shown")] = 0.6,
 ) -> None:
     """Write the class page."""

@@ -30,7 +30,7 @@ def _presentation(record: Record) -> dict[str, Any]:
     stages: dict[str, dict[str, Any]] = {}
     for part in view.parts_of(record):
         stage = {_plain(check.id): _leaf(check) for check in record.checks if check.part == part.name}
-        # A name may stand for one stage only.
+        # The name of a stage must be unique.
         title = _plain(part.title) or _plain(part.name)
         stages[title if title not in stages else f"{title} ({len(stages) + 1})"] = stage
     return {"_presentation": "semantic", "stages": list(stages), **stages}

@@ -20,7 +20,7 @@ from grader.export.table import safe, score, text
 from grader.report import view
 
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-# What may stand before the assignments; the importer finds these columns by their place.
+# The columns that may precede the assignments; the importer finds them by position.
 _PREFIXES = (
     ("Student", "ID", "Section"),
     ("Student", "ID", "SIS Login ID", "Section"),
@@ -31,8 +31,8 @@ _PREFIXES = (
 )
 _DROPPED = re.compile(r"(Current|Final) (Score|Points|Grade)|Override (Score|Grade|Status)", re.IGNORECASE)
 _ENDS_IN_ID = re.compile(r"\s\((\d+)\)\s*$")
-_FOR_LEFT_OUT = "--of-judged --parts-left-out-too takes what was judged for the whole"
-# Digits with separators: the importer would make another number of it.
+_FOR_LEFT_OUT = "--of-judged --parts-left-out-too scales up the judged points"
+# Digits with separators: the importer would read another number.
 _MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
 
 
@@ -95,7 +95,7 @@ def update(book: Gradebook, exported: str, rules: MarkRules) -> ImportSheet:
         cells, changed = [], 0
         for name, place in found.items():
             cell = _cell(marks[student.id, name], possible[name], rules, notes)
-            # Who is excused stays excused.
+            # An excused student stays excused.
             keep = not cell or row[place].strip().upper() == "EX"
             cells.append(row[place] if keep else cell)
             changed += not keep
@@ -106,7 +106,7 @@ def update(book: Gradebook, exported: str, rules: MarkRules) -> ImportSheet:
     first = [[*table.points[: table.identity], *worth]] if table.points else []
     header = [*table.header[: table.identity], *(table.header[place] for place in found.values())]
     seen = {student.id for _, student in matched}
-    notes.add("no line of the gradebook is theirs", *(one.id for one in book.students if one.id not in seen))
+    notes.add("not in the gradebook", *(one.id for one in book.students if one.id not in seen))
     notes.add("the gradebook has no column", *(name for name, place in columns.items() if place is None))
     return ImportSheet(text(header, [*first, *rows], table.delimiter), written, notes.lines())
 
@@ -144,7 +144,7 @@ def _cell(mark: Mark, possible: float, rules: MarkRules, notes: _Notes) -> str:
             notes.add(f"nothing of {' and '.join(mark.parts_left_out)} was judged ({_FOR_LEFT_OUT})", mark.student)
             return ""
         if mark.judged < mark.max_points and not rules.of_judged:
-            notes.add("not all points could be judged (--of-judged takes what was judged for the whole)", mark.student)
+            notes.add("not all points could be judged (--of-judged scales up the judged points)", mark.student)
             return ""
     whole = mark.judged if rules.of_judged and mark.override is None else mark.max_points
     return score(mark.points * possible / whole, possible)
@@ -172,7 +172,7 @@ def _identity(student: Student, notes: _Notes) -> list[str]:
             raise UsageError(f"a login of digits and dots must stand beside a Canvas ID, got {login!r} alone")
         login = ""
     if not (number or sis or login):
-        notes.add("written by name only, as the roster has no Canvas ID, SIS ID or login", student.id)
+        notes.add("written by name only, because the roster has no Canvas ID, SIS ID or login", student.id)
     return [safe(student.name or student.id), number, sis, login, safe(student.section)]
 
 
@@ -224,7 +224,7 @@ def _parse(exported: str) -> _Table:
     if wrong is not None:
         raise UsageError(f"every line must have {len(header)} cells as the header, got {len(wrong)}: {wrong[0][:60]!r}")
     points = next((row for row in rows[1:4] if "Points Possible" in row[0]), [])
-    # Lines without an ID of any kind are Canvas' own (muted, manual posting).
+    # Lines without an ID are Canvas's own (muted, manual posting).
     people = [row for row in rows[1:] if row is not points and row[0].strip() and any(row[1:identity])]
     return _Table(delimiter, header, identity, points, people)
 
@@ -288,7 +288,7 @@ def _matched(table: _Table, students: Sequence[Student], notes: _Notes) -> list[
     for row in table.rows:
         student = next((index[row[place].strip()] for place, index in indices if row[place].strip() in index), None)
         if student is None:
-            notes.add("of the gradebook, but not of this class", row[0])
+            notes.add("in the gradebook, but not in this class", row[0])
         elif student.id in taken:
             raise UsageError(f"a student must have one line, got {taken[student.id]!r} and {row[0]!r} for {student.id}")
         else:

@@ -44,7 +44,7 @@ def files(record: Record, place: RunnerEnvironment) -> dict[str, str]:
     """
     if any(check.status == "grader_error" for check in record.checks):
         raise GradeError(
-            "the grader failed in a check, and nothing is published: not the student's fault, run it again"
+            "the grader failed in a check, so nothing is published; the submission is not the cause, run it again"
         )
     return {"result.json": render(record, place), "release-body.md": markdown.summary(record)}
 

@@ -44,7 +44,9 @@ def _error(record: Record) -> str:
     if record.verdict == "invalid_submission":
         return view.block(messages.refusal(record), _MOST_MESSAGE)
     if record.verdict == "grader_error":
-        return view.block(f"The grader failed; this is not your fault.\n{messages.said_of_all(record)}", _MOST_MESSAGE)
+        return view.block(
+            f"The grader failed; your code is not the cause.\n{messages.said_of_all(record)}", _MOST_MESSAGE
+        )
     return view.block(messages.said_of_all(record), _MOST_MESSAGE)
 
 
@@ -63,7 +65,7 @@ def _test(check: CheckResult, record: Record, task: int, *, printed: bool) -> di
     }
     if check.status != "pass":
         test["message"] = messages.full(check, record) or headline(record)
-    # The site shows the first failure: what the code printed stands there.
+    # The site shows the first failure, so the printed output is there.
     if printed and record.printed.text:
         test["output"] = _printed(record)
     return test

@@ -34,7 +34,7 @@ def strict(record: Record) -> str:
             "id": "0",
             "name": _text(record.exercise.id, 100),
             "timestamp": stamp[0] if stamp else "1970-01-01T00:00:00",
-            # A record does not say where it was made; the schema demands a name.
+            # The schema requires a name, and a record holds none.
             "hostname": "localhost",
             "tests": str(len(record.checks)),
             "failures": str(counts["failure"]),

@@ -9,7 +9,7 @@ from grader.record import CheckResult, Record, headline
 from grader.report import view
 from grader.report.status import look_of
 
-# Everything that Markdown, GitHub's mentions and issue numbers, or HTML could read as more than a character.
+# All characters with a meaning in Markdown, in GitHub's mentions and issue numbers, or in HTML.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:.-])")
 
 

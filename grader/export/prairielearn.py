@@ -13,7 +13,7 @@ from grader.report import picture, view
 
 # The platform reads at most 1 MB.
 _MOST_BYTES = 900_000
-# The scorecard's colours stand in its page; a picture that travels alone brings them along.
+# The scorecard's page holds its colours; a picture alone needs them itself.
 _STYLE = (
     "<style>text{fill:#595f69;font:11px sans-serif}rect{fill:#b3261e}.h0{fill:#f1efea;stroke:#dedad2}"
     + "".join(f".h{level}{{fill-opacity:.{15 + level * 8}}}" for level in range(1, 9))
@@ -38,7 +38,7 @@ def _document(record: Record, pictures: bool, characters: int) -> dict[str, Any]
     tests = [_test(check, record, pictures, characters) for check in record.checks]
     failed = any(check.status == "grader_error" for check in record.checks)
     if failed or not record.judged_score or parts_left_out(record.checks):
-        # Nobody's fault: the attempt is not consumed. A share of what was judged would hide a whole part.
+        # The attempt is not consumed. A share of the judged points would hide a whole part.
         return {"gradable": False, "message": said, "tests": tests}
     return {"gradable": True, "score": min(1.0, record.score / record.judged_score), "message": said, "tests": tests}
 
@@ -48,7 +48,7 @@ def _test(check: CheckResult, record: Record, pictures: bool, characters: int) -
     test: dict[str, Any] = {
         "name": view.line(check.title, 200) or check.id,
         "description": view.line(check.objective, 200),
-        # Neutral where nobody judged; left out of one, the badges of all would vanish.
+        # Zero of zero if it was not judged. A check without points would remove the badges of all.
         "points": check.points if judged else 0,
         "max_points": check.max_points if judged else 0,
         "message": view.line(messages.short(check)) if check.status != "pass" else messages.word(check),

@@ -15,9 +15,9 @@ from grader.report import view
 from grader.report.status import LOOKS
 
 HIDDEN = "hidden"
-# How many cases of the plan were run: of a check's figures the one that the submission does not make.
+# The only number of a check that the submission cannot influence: how many cases were run.
 _COUNTED = ("cases",)
-# Causes that are told by what the submission's process said of its kernels.
+# Causes whose titles quote names from the submission's kernels.
 _QUOTING = ("out_of_bounds", "race")
 _SENTENCE_END = re.compile(r"(?<=[.?!]) ")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
@@ -39,7 +39,7 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
         shown,
         seed=HIDDEN,
         printed=PrintedOutput(),
-        # A kernel's constants and its launch tell of the sizes.
+        # A kernel's constants and its launch reveal the sizes.
         parts=tuple(replace(part, kernels=(), uncompiled={}) for part in record.parts),
         checks=tuple(_without_cases(check) for check in record.checks),
     )
@@ -48,7 +48,7 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 def _without_cases(check: CheckResult) -> CheckResult:
     """Return a check of a secret plan: its aim, its outcome and the place of errors, but no case and no value."""
     if check.status == "invalid_submission":
-        # It was never run on a case: what keeps the file from being loaded is no secret.
+        # No case was run, so the reason why the file does not load is no secret.
         return check
     check = replace(
         check, duration_s=0.0, metrics={name: check.metrics[name] for name in _COUNTED if name in check.metrics}
@@ -93,6 +93,6 @@ def _named(check: CheckResult) -> Cause:
         kind=cause.kind,
         title=_title(cause) if check.status == "fail" else LOOKS[check.status].word,
         rationale=f"{where}The cases of this grading are kept secret.",
-        # Where code stopped, the help quotes what was seen before.
+        # The help of code that stopped quotes values.
         help=_without_numbers(cause.help) if check.status == "fail" else "",
     )

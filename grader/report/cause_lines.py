@@ -59,7 +59,7 @@ def _in_passing(check: CheckResult, *, alone: bool) -> str:
 def _mismatch(ink: Ink, mismatch: Mismatch) -> list[RenderableType]:
     lines: list[RenderableType] = [ink(view.how_wrong(mismatch))]
     if mismatch.first:
-        # Where nothing fits, numbers are folded: a part of one would be another number.
+        # If nothing fits, numbers are folded: a cut number would be another number.
         tables = _differences(ink, mismatch, 4), _differences(ink, mismatch, 3), _said_differences(ink, mismatch)
         lines.append(indent(Widest(tables), 2))
     if mismatch.picture is not None:

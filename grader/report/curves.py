@@ -17,12 +17,12 @@ from grader.record import Contender, Speed
 from grader.report import speed as said
 from grader.report.chart import fixed_ticks, plain, plain_ticks
 from grader.report.drawing import INK, TEXT, drawn
-from grader.report.panel_grid import PanelLines, Point, axis_words, binary_ticks, linear_ticks, multiples
+from grader.report.panel_grid import PanelLines, Point, axis_words, binary_ticks, draw_panels, linear_ticks
 from grader.report.speed_axis import (
     COUNTED,
-    Along,
     Panel,
-    along,
+    SpeedAxis,
+    axis_of,
     memory_words,
     peak,
     peaks,
@@ -52,7 +52,7 @@ def speeds(speed: Speed, name: str) -> Curve | None:
 
     Returns None if no contender has two places in any panel.
     """
-    found = along(speed)
+    found = axis_of(speed)
     if found is None:
         return None
     quantity = found.curves.quantity
@@ -68,7 +68,7 @@ def speeds(speed: Speed, name: str) -> Curve | None:
     caption = {"time": "Time of a call", "tflops": "Speed", "tbps": "Speed"}[quantity]
     caption += f" over {axis_words(found)}; {'lower' if quantity == 'time' else 'higher'} is faster."
     replayed = any(stop.size.method == "graph" for panel in found.panels for stop in panel.stops)
-    caption += " Where launches would rule, CUDA-graph replays." if replayed else ""
+    caption += " Sizes that launches would dominate are CUDA-graph replays." if replayed else ""
     caption += _others(speed, found) + _cut(every)
     unit = _UNITS[quantity]
     drawing = drawn(
@@ -84,7 +84,7 @@ def memory(speed: Speed, name: str) -> Curve | None:
 
     Returns None if no panel has both at two places.
     """
-    found = along(speed)
+    found = axis_of(speed)
     if found is None or found.curves.versus not in said.baseline_names(speed):
         return None
     versus = found.curves.versus
@@ -139,7 +139,7 @@ def _places(panel: PanelLines) -> dict[str, list[float]]:
 # -- words -----------------------------------------------------------------------------------------------------------
 
 
-def _others(speed: Speed, found: Along) -> str:
+def _others(speed: Speed, found: SpeedAxis) -> str:
     """Return the versus's name if the tables use another one."""
     title, called = said.title_of(speed, found.curves.versus), versus_title(speed, found.curves)
     ran = found.curves.versus in said.baseline_names(speed)
@@ -169,11 +169,11 @@ def _words(speed: Speed, what: str, panels: list[PanelLines], number: Callable[[
 
 
 def _draw(
-    figure: Figure, speed: Speed, found: Along, panels: list[PanelLines], unit: str, *, logarithmic: bool
+    figure: Figure, speed: Speed, found: SpeedAxis, panels: list[PanelLines], unit: str, *, logarithmic: bool
 ) -> None:
     values = [value for panel in panels for value in panel.values()]
     limits = (min(values) / 1.7, max(values) * 1.7) if logarithmic else (0.0, max(values) * 1.08)
-    axes = multiples(figure, speed, found, panels, unit, limits)
+    axes = draw_panels(figure, speed, found, panels, unit, limits)
     for one in axes:
         if logarithmic:
             one.set_yscale("log")
@@ -184,10 +184,10 @@ def _draw(
             fixed_ticks(one, ticks, [f"{tick:g}" for tick in ticks], x=False)
 
 
-def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[PanelLines]) -> None:
+def _draw_memory(figure: Figure, speed: Speed, found: SpeedAxis, panels: list[PanelLines]) -> None:
     values = [value for panel in panels for value in panel.values()]
     limits = (min(values) / 2.5, max(values) * 2.5)
-    axes = multiples(figure, speed, found, panels, "", limits)
+    axes = draw_panels(figure, speed, found, panels, "", limits)
     ticks = binary_ticks(limits)
     for one, panel in zip(axes, panels, strict=True):
         one.set_yscale("log", base=2)
@@ -196,7 +196,7 @@ def _draw_memory(figure: Figure, speed: Speed, found: Along, panels: list[PanelL
         _annotate_saving(one, found, panel)
 
 
-def _annotate_saving(axes: Axes, found: Along, panel: PanelLines) -> None:
+def _annotate_saving(axes: Axes, found: SpeedAxis, panel: PanelLines) -> None:
     """Annotate the saving at the last place where both values are known."""
     theirs = {point.at: point.value for point in panel.of[found.curves.versus]}
     last = max((point for point in panel.of[said.OWN] if point.at in theirs), key=lambda point: point.at)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TEXT = 11.5
 
-# Stand-ins: colours that nothing else draws in, and what they become.
+# Stand-in colours, which no figure uses otherwise, and the colours that replace them.
 INK, OWN, BAND = "#010000", "#010001", "#010002"
 SERIES = ("#010003", "#010004", "#010005", "#010006")
 _PAINT = {
@@ -41,7 +41,7 @@ def drawn(draw: Callable[[Figure], None], name: str, words: str) -> Markup:
     from matplotlib.figure import Figure
 
     out = io.StringIO()
-    # The learner's own matplotlib settings must not reach the page; glyphs that a font lacks are the browser's affair.
+    # The learner's own matplotlib settings must not reach the page; the browser replaces glyphs that a font lacks.
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         matplotlib.rcdefaults()
@@ -100,7 +100,7 @@ def _bare(element: Element, name: str, used: set[str]) -> Element:
         inner = _bare(child, name, used) if _local(child.tag) in _KEPT else None
         if inner is not None and not _invisible(inner):
             copy.append(inner)
-    # A group that only held what was left out, or one thing, says nothing.
+    # An empty group, or a group of one element, is redundant.
     if copy.tag == "g" and len(copy) == 1 and not copy.attrib:
         return copy[0]
     return copy

@@ -150,7 +150,7 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),
-            # Every child has some layer: without any, nothing of the submission ran.
+            # Every process has some layer: without any, the submission did not run.
             unconfined=missing(record.env.isolation) if record.env.isolation else (),
             segments=_segments(record),
             counts=_counts(record),
@@ -365,7 +365,7 @@ class Segment:
 
 def _segments(record: Record) -> tuple[Segment, ...]:
     sums = view.tally(record.checks)
-    # What nobody has begun is not lost yet.
+    # Points of functions that are not written yet are not lost.
     undone = sum(check.max_points for check in record.checks if check.status == "not_implemented")
     segments = (
         Segment("earned", "earned", sums.earned),

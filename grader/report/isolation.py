@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# Since this version, Landlock keeps signals from whatever is not confined with the submission.
+# From this version on, Landlock blocks signals to processes outside the sandbox.
 _LANDLOCK_WITH_SIGNALS = 6
 
-FILES = "files: it reads and writes whatever the grader's user may"
-NETWORK = "network: it reaches what this machine reaches"
+FILES = "files: it can read and write all that the grader's user can"
+NETWORK = "network: it can reach all that this machine can"
 PROCESSES = "other processes: it can stop those of the grader's user"
 
 

@@ -71,7 +71,7 @@ _COLUMNS = {
     "stores": "stores",
 }
 _NUMBERS = frozenset({"registers", "spills", "shared", "occupancy"})
-# What a narrow terminal has no room for is left to the JSON document.
+# A narrow terminal drops columns; the JSON document has all.
 _LEFT_OUT: tuple[tuple[str, ...], ...] = (
     (),
     ("stores",),

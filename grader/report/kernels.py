@@ -86,7 +86,7 @@ def told(part: PartInfo) -> tuple[KernelNote, ...]:
         differing = frozenset() if each_once else _differing(group)
         for one in group:
             for finding in one.findings:
-                # What an autotuner passes over, it only tried.
+                # An autotuner only tries a configuration and passes over those that do not work.
                 fatal = finding.kind in _FATAL and not one.configurations
                 place = f" (line {finding.line})" if finding.kind == "compile_error" and finding.line else ""
                 key = not fatal, _named(one, differing), f"{view.line(finding.text)}{place}"
@@ -222,7 +222,7 @@ def _size(size: int) -> str:
     return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"
 
 
-# As those who write kernels call them.
+# The names that kernel authors use.
 _SHORT_NAMES = {
     "mma.sync": "mma",
     "wgmma.mma_async": "wgmma",

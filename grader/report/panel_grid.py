@@ -10,7 +10,7 @@ from grader.record import Speed
 from grader.report import speed as said
 from grader.report.chart import LEGEND_ROW, WIDTH, ContenderStyle, fixed_ticks, frame, legend, looks, mark_handle, short
 from grader.report.drawing import INK, TEXT
-from grader.report.speed_axis import Along, called
+from grader.report.speed_axis import SpeedAxis, called
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # In points: between panels, right of them, for a panel's title, below all of them, and what a letter is wide.
 _GAP, _RIGHT, _TITLE, _FOOT, _LETTER = 24.0, 18.0, 24.0, 38.0, 6.4
-# What is free on both sides of the places, as a share of their stretch.
+# The margin on both sides of the places, as a share of their range.
 _PAD = 0.08
-# Of more places, marks are small, and only those with words have a tick.
+# With more places, marks are small, and only places with words have a tick.
 _MANY = 16
 
 
@@ -82,10 +82,10 @@ class _Layout:
         )
 
 
-def multiples(
-    figure: Figure, speed: Speed, found: Along, panels: list[PanelLines], unit: str, limits: tuple[float, float]
+def draw_panels(
+    figure: Figure, speed: Speed, found: SpeedAxis, panels: list[PanelLines], unit: str, limits: tuple[float, float]
 ) -> list[Axes]:
-    """The panels with their lines, all on the same scales; the legend above them."""
+    """Draw the panels with their lines, all on the same scales, and the legend above them."""
     looking = looks(speed)
     names = [name for name in looking if any(name in panel.of for panel in panels)]
     names.sort(key=lambda name: (name != said.OWN, name != speed.baseline))
@@ -170,7 +170,7 @@ def _sample(title: str, look: ContenderStyle, name: str) -> Line2D:
     )
 
 
-def _place_ticks(axes: Axes, found: Along, places: list[float], wide: float, *, labelled: bool) -> None:
+def _place_ticks(axes: Axes, found: SpeedAxis, places: list[float], wide: float, *, labelled: bool) -> None:
     """Place a tick at every timed place, and label as many as fit, starting from the last."""
     low, high = places[0], places[-1]
     if found.scaled:
@@ -201,7 +201,7 @@ def _place_ticks(axes: Axes, found: Along, places: list[float], wide: float, *, 
         axes.set_xlabel(axis_words(found), labelpad=2)
 
 
-def axis_words(found: Along) -> str:
+def axis_words(found: SpeedAxis) -> str:
     """Return the axis's name."""
     return short(found.curves.over) or said.NONE
 

@@ -10,14 +10,14 @@ from grader.record import Picture
 
 SHADES = "░▒▓█"
 ASCII_SHADES = ".-+#"
-# What a cell holds all of whose elements are wrong; one with none holds 0.
+# The value of a cell with wrong elements only; a cell without any holds 0.
 ALL_WRONG = 9
 
 # Units of the SVG's own coordinates: small enough that a 360 px screen shows it at nearly full size.
 _WIDTH, _HEIGHT = 288, 160
 _LEFT, _BELOW = 44, 32
 _BARE_LEFT = 4
-# Lines that lie nearer would hide the cells.
+# Closer lines would hide the cells.
 _NEAREST = 4.0
 
 
@@ -41,7 +41,7 @@ def shrink(cells: tuple[tuple[int, ...], ...], rows: int, columns: int) -> tuple
 def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: str = SHADES) -> list[str]:
     """Return the picture as lines of four shades, from all right to all wrong.
 
-    A merged cell with any error has the last shade.
+    A merged cell has the shade of its worst cell.
     """
     cells, _, _ = shrink(picture.cells, rows, columns)
     return ["".join(shades[_shade(value)] for value in row) for row in cells]

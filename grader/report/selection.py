@@ -21,7 +21,7 @@ _MOST_WORDS = 60
 _CELL = 13.0
 _LETTER = 0.55 * (TEXT - 2)
 _SEPARATOR = ", "
-# At so many times the least cost a cell is empty.
+# A cell at this multiple of the least cost is empty.
 _FAR = 2.0
 
 

@@ -231,7 +231,7 @@ def value_words(name: str, value: float | str) -> str:
         return view.line(name, 20) if value else f"not {view.line(name, 20)}"
     if isinstance(value, str):
         return view.line(value, 30)
-    # 67108864 is read by nobody.
+    # Nobody reads 67108864.
     if isinstance(value, int) and value >= 1 << 20 and value & (value - 1) == 0:
         return f"2^{value.bit_length() - 1}"
     return view.line(str(value), 24)
@@ -306,7 +306,7 @@ class Beside:
 
     @property
     def words(self) -> str:
-        """As in the headline."""
+        """Return the ratio as in the headline."""
         return f"{times(self.ratio)}× the speed of {self.title}"
 
 
@@ -403,7 +403,7 @@ def method_words(speed: Speed) -> str:
     if not replayed:
         return ""
     which = "at every size" if len(replayed) == len(sizes) else f"at {'; '.join(replayed)}"
-    return f"timed as CUDA-graph replay {which}: launches take too long there to be hidden"
+    return f"timed as CUDA-graph replay {which}: launch overhead cannot be hidden there"
 
 
 def gpu_words(gpu: GpuState) -> str:

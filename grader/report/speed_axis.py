@@ -17,7 +17,7 @@ from grader.report import view
 _MOST_BYTES = 1 << 50
 _LEAST_VALUE, _MOST_VALUE = 1e-9, 1 << 60
 _MOST_APART = 6
-COUNTED = "as counted while it was timed"
+COUNTED = "as counted during timing"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 Value = int | float | bool | str
@@ -44,7 +44,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Along:
+class SpeedAxis:
     """All panels, in the order of the suite.
 
     marks: the places with their words. scaled: whether a place is its value, for a logarithmic scale, or only its rank.
@@ -56,7 +56,7 @@ class Along:
     scaled: bool
 
 
-def along(speed: Speed) -> Along | None:
+def axis_of(speed: Speed) -> SpeedAxis | None:
     """Return the sizes along the axis that the band draws over, or None without such an axis."""
     curves = speed.curves
     if curves is None:
@@ -71,7 +71,7 @@ def along(speed: Speed) -> Along | None:
         group.setdefault(places[repr(value)], []).append(size)
     panels = tuple(_panel(group, apart) for group in groups.values())
     marks = {places[repr(value)]: said.value_words(curves.over, value) for _, value in values}
-    return Along(curves, panels, dict(sorted(marks.items())), scaled) if panels else None
+    return SpeedAxis(curves, panels, dict(sorted(marks.items())), scaled) if panels else None
 
 
 def _value(size: SizeTiming, axis: str) -> Value | None:
@@ -147,7 +147,7 @@ def told(speed: Speed) -> CurveCaption | None:
     It looks at the largest value where both ran: "At Skv=16384: 12.1 to 14.0× the speed of standard attention, 0.13 GiB
     of memory instead of 25.8 GiB (1/198)".
     """
-    found = along(speed)
+    found = axis_of(speed)
     if found is None or not found.curves.versus:
         return None
     versus = found.curves.versus

@@ -47,7 +47,7 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     ]
     foretold = efficiency.compared(check)
     lines += [labelled(ink, "Prediction: ", foretold)] if foretold else []
-    # With full marks there is nothing to look for: what concerns the machine is said only where it may have cost some.
+    # Remarks on the machine appear only if points were lost.
     settled = check.status == "pass" and not in_part(check)
     method = timing.method_words(speed)
     lines += [labelled(ink, "Method: ", method)] if method else []

@@ -54,7 +54,7 @@ class SpeedView:
     ratio: str
     baseline: str
     bar: str
-    along: speed_axis.CurveCaption | None
+    axis: speed_axis.CurveCaption | None
     counted: str
     gauge: Markup
     pictures: tuple[tuple[Markup, str], ...]
@@ -86,7 +86,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         ratio=timing.ratio_words(speed) if timing.usable(speed.ratio) else "",
         baseline=timing.title_of(speed, speed.baseline),
         bar=timing.bar(speed),
-        along=speed_axis.told(speed),
+        axis=speed_axis.told(speed),
         counted=speed_axis.COUNTED,
         gauge=gauge.draw(speed),
         pictures=pictures,
@@ -115,9 +115,9 @@ def _pictures(speed: Speed, anchor: str) -> tuple[tuple[tuple[Markup, str], ...]
     ratios, roofline = plots.ratios(speed, f"{anchor}-ratios"), plots.roofline(speed, f"{anchor}-roofline")
     drawn = []
     if ratios:
-        drawn.append((ratios, "Each size's ratio, with its 95% interval. The shaded band is where the points lie."))
+        drawn.append((ratios, "Each size's ratio, with its 95% interval. Points are earned in the shaded band."))
     if roofline:
-        drawn.append((roofline, "What the GPU allows at best, as measured on it, and what was reached at each size."))
+        drawn.append((roofline, "The GPU's measured ceilings, and the speed reached at each size."))
     over = (curves.speeds(speed, f"{anchor}-over"), curves.memory(speed, f"{anchor}-memory"))
     drawn += [(curve.drawing, curve.caption) for curve in over if curve]
     return tuple(drawn), "" if roofline else _no_roofline(speed)
@@ -125,8 +125,8 @@ def _pictures(speed: Speed, anchor: str) -> tuple[tuple[tuple[Markup, str], ...]
 
 def _no_roofline(speed: Speed) -> str:
     if speed.ceilings is None:
-        return "No roofline figure: what this GPU reaches at best was not measured."
-    return "No roofline figure: no size has both bytes and floating-point operations to count."
+        return "No roofline figure: this GPU's ceilings were not measured."
+    return "No roofline figure: no size has counts of both bytes and floating-point operations."
 
 
 def _size(speed: Speed, size: SizeTiming, words: str) -> SizeView:
@@ -152,7 +152,7 @@ def _row(speed: Speed, one: Contender, *, mine: bool) -> RowView:
         mine=mine,
         time=timing.duration(one.median_us),
         time_interval=timing.durations(one.low_us, one.high_us),
-        # The band's baseline is what the others are relative to: its 1 is no measurement.
+        # Ratios are relative to the band's baseline: its 1 is no measurement.
         ratio="1"
         if one.name == speed.baseline and one.ratio == 1
         else timing.interval(one.ratio, one.ratio_low, one.ratio_high, timing.digits_for(speed)),

@@ -72,7 +72,7 @@ class _Words:
                 yield f"arguments: {self._all(step.args) or 'none'}"
             case Choose(alternatives, line):
                 count = len(alternatives)
-                yield f"one of {count} configurations{_at(line)}; the first that works is used without a clock"
+                yield f"one of {count} configurations{_at(line)}; the first that works is used, without timing"
                 for inner in alternatives[:_MOST_ALTERNATIVES]:
                     for one in inner:
                         yield from self._step(one)

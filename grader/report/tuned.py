@@ -12,13 +12,13 @@ from grader.record import Configuration, Speed, Tuned
 from grader.report import speed as timing
 from grader.report import view
 
-# A product of three options has dozens of configurations, and few are worth a look.
+# A product of three options has dozens of configurations; few are interesting.
 MOST_ROWS = 12
 MOST_TABLES = 120
 _MOST_LAUNCHES = 4
 FAILS = "does not work"
 LEFT_OUT = "not tried: it was not compiled in time; grade again"
-# How records say it.
+# The words of the record.
 _LEFT_OUT = -2.0
 
 

@@ -24,7 +24,7 @@ from grader.record import (
 )
 from grader.report.status import LOOKS, PARTLY, StatusMark, in_part
 
-# The learner's own outcomes, the ones that a next step should be about.
+# Outcomes that the submission caused; the next step is about these.
 LEARNERS: frozenset[Status] = frozenset(
     {"fail", "policy", "compile_error", "crash", "timeout", "oom", "invalid_submission", "not_implemented"}
 )
@@ -93,7 +93,7 @@ def tally_points(sums: Tally) -> str:
 
 def line(text: str, most: int = 400) -> str:
     """Return text as one printable line. A cut is marked."""
-    # Most texts are one already: this is called for every word of every report.
+    # Fast path: most texts are one printable line, and reports call this for every word.
     if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
     return " ".join(clean(text, most).split())
@@ -145,7 +145,7 @@ def how_wrong(mismatch: Mismatch) -> str:
     if mismatch.tile:
         text += f" ({line(mismatch.tile, 80)})"
     text += f"; worst at {index(mismatch.worst_index)}"
-    # Where NaN was returned, there is no distance to speak of; and relative to a 0, none that says anything.
+    # NaN has no distance, and an error relative to 0 says nothing.
     if mismatch.max_abs == "nan":
         return text
     relative = "" if isinstance(mismatch.max_rel, float) and mismatch.max_rel > 1e9 else f" ({ratio(mismatch.max_rel)})"
@@ -187,7 +187,7 @@ def counted(checks: Sequence[CheckResult]) -> str:
 def verdict_words(record: Record) -> str:
     """Return the verdict as words that never claim more than was judged and earned."""
     if _passed_without_parts(record):
-        return "passed as far as judged here, whole parts were not judged"
+        return "passed as far as judged here; whole parts were not judged"
     words = LOOKS[record.verdict].word
     if record.verdict == "pass" and any(map(in_part, record.checks)):
         words += ", not with all points"
@@ -335,7 +335,7 @@ def next_step(record: Record) -> Step:
         return Step(f"edit {line(record.submission.path, 300)}, then", again)
     statuses = {check.status for check in record.checks}
     if "grader_error" in statuses:
-        return Step("try again, for this was not your fault", again)
+        return Step("try again: your code was not the cause", again)
     if "inconclusive" in statuses:
         return Step("read why some checks could not be judged, then", again)
     if parts_left_out(record.checks):

@@ -16,7 +16,7 @@ class Widest:
     tables: tuple[Table, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # Measured with room to spare: rich never calls anything wider than the place it has.
+        # Measured in a wider space: rich never reports more than the space it has.
         room = options.update(width=1000)
         fitting = (one for one in self.tables if Measurement.get(console, room, one).maximum <= options.max_width)
         yield next(fitting, self.tables[-1])

@@ -118,7 +118,7 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
     room = max(paper.width - 1, 10)
     lines = [""]
     if state.phase == "asking":
-        lines.append("Replace your file by the untouched stub? A backup of it is kept.")
+        lines.append("Replace your file with the untouched stub? A backup is kept.")
     elif state.phase == "checking":
         of = f" of {state.total}" if state.total else ""
         again = "; saving again starts over" if state.kind == "grade" else ""
@@ -132,7 +132,7 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
     if state.told:
         lines.append(state.told)
     if state.polls:
-        lines.append("no file events here: the file is looked at every 0.3 s")
+        lines.append("no file events here: the file is checked every 0.3 s")
     folded = [piece for line in lines for piece in textwrap.wrap(paper.said(line), room) or [""]]
     return (*folded, *_key_lines(state, paper, room)) if paper.keys else tuple(folded)
 
@@ -172,7 +172,7 @@ def plain(old: State, new: State, paper: Paper) -> tuple[str, str]:
     for text, before in ((new.trouble, old.trouble), (new.told, old.told)):
         said += f"{paper.said(text)}\n" if text and text != before else ""
     if new.polls and not old.polls:
-        said += "no file events here: the file is looked at every 0.3 s\n"
+        said += "no file events here: the file is checked every 0.3 s\n"
     if new.record is not old.record:
         shown = Screen(result(new, paper) + extra(new, paper), _footer(new, paper, 0))
         return shown.body + "".join(f"{line}\n" for line in shown.footer if line), said

@@ -1,4 +1,4 @@
-"""The class page: true numbers, hostile names as text, and in the students' rendering nobody."""
+"""Test the class page: true numbers, hostile names shown as text, and no student named in the students' page."""
 
 from __future__ import annotations
 

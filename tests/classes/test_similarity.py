@@ -27,7 +27,7 @@ SOLUTION = ENTRY.solution.read_text(encoding="utf-8")
 
 
 def renamed(text: str) -> str:
-    """The same work with other names, comments and gaps, as somebody would hide it."""
+    """Return the same work with other names, comments and spacing, as a copier would hide it."""
     for name in ("offsets", "mask", "block", "row", "accumulator", "columns"):
         text = re.sub(rf"(?<![.\w]){name}(?!\w)", f"my_{name}", text)
     return "\n\n# mine\n".join(re.sub(r"  #.*", "", line) for line in text.split("\n")) if "\\\n" not in text else text
@@ -98,7 +98,7 @@ def test_the_page_shows_hostile_sources_as_text_and_calls_nobody_guilty() -> Non
     assert set(page.tags) <= TAGS | EXTRA
     assert "<script" not in shown
     assert "100 % <script> and s1" in page.text
-    assert "A likeness is no verdict" in page.text
+    assert "Similarity is no verdict" in page.text
     assert not re.search(r"cheat|plagiar|copied", page.text, re.IGNORECASE)
 
 
@@ -124,7 +124,10 @@ def test_the_class_page_leads_to_the_pairs(tmp_path: Path) -> None:
     assert 'href="report-similarity.html"' in (out_dir / "report.html").read_text()
     text = Page((out_dir / "report-similarity.html").read_text()).text
     assert "% Lovelace, Ada (ada) and Hopper, Grace (grace)" in text
-    assert 'Not compared, as the file is gone or was changed since it was graded: =HYPERLINK("http://x") (evil)' in text
+    assert (
+        'Not compared, because the file is missing or has changed since it was graded: =HYPERLINK("http://x") (evil)'
+        in text
+    )
 
 
 @pytest.mark.parametrize(

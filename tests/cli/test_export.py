@@ -122,7 +122,7 @@ def test_canvas_takes_no_part_for_the_whole_unless_told_to(tmp_path: Path, capsy
     sheet = tmp_path / "export" / "canvas" / "canvas_ex_15.csv"
     assert dispatch(asked) == 0
     told = capsys.readouterr().err
-    assert "left out, ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too takes " in told
+    assert "left out, ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too scales " in told
     assert "ada" not in sheet.read_text()
     assert dispatch([*asked, "--parts-left-out-too"]) == 0
     # 1 of 1 judged points is 41 of 41, less two late days of 7 %.

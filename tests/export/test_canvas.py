@@ -41,7 +41,7 @@ def of_one(mark: Mark, student: Student = ADA) -> Gradebook:
 
 
 def importer_faults(text: str) -> list[str]:
-    """What the importer would refuse, drop or misread."""
+    """Return the cells that the importer would refuse, drop or misread."""
     rows = rows_of(text)
     header = rows[0]
     section = next((place for place, name in enumerate(header) if "Section" in name), -1)
@@ -65,7 +65,7 @@ def test_a_fresh_sheet_has_a_line_for_every_score_and_none_for_what_is_not_one()
     ]
     assert sheet.written == 2
     assert sheet.left_out == (
-        "ex_15: not all points could be judged (--of-judged takes what was judged for the whole): grace",
+        "ex_15: not all points could be judged (--of-judged scales up the judged points): grace",
         "ex_15: nothing was handed in: late",
     )
 
@@ -77,7 +77,7 @@ def test_what_was_judged_can_be_taken_for_the_whole() -> None:
 
 def test_whole_parts_that_were_not_judged_are_scaled_only_where_that_is_asked_for_by_name() -> None:
     mark = Mark("ada", "ex_15", "skipped_environment", 10.0, 10.0, 41.0, parts_left_out=("f", "g"))
-    said = "ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too takes what was judged for the whole)"
+    said = "ex_15: nothing of f and g was judged (--of-judged --parts-left-out-too scales up the judged points)"
     for rules in (PLAIN, MarkRules({}, of_judged=True), MarkRules({}, parts_left_out_too=True)):
         sheet = canvas.fresh(of_one(mark), "ex_15", rules)
         assert (sheet.written, sheet.left_out) == (0, (f"{said}: ada",))
@@ -122,7 +122,7 @@ def test_a_login_of_digits_and_dots_is_not_written_beside_an_id_and_refused_with
 def test_whoever_the_roster_knows_by_name_only_is_named() -> None:
     mark = Mark("ada", "ex_15", "pass", 41.0, 41.0, 41.0)
     sheet = canvas.fresh(of_one(mark, dataclasses.replace(ADA, ids={})), "ex_15", PLAIN)
-    assert sheet.left_out == ("ex_15: written by name only, as the roster has no Canvas ID, SIS ID or login: ada",)
+    assert sheet.left_out == ("ex_15: written by name only, because the roster has no Canvas ID, SIS ID or login: ada",)
 
 
 def test_an_exported_gradebook_gets_our_scores_and_nothing_else_of_it_is_written() -> None:
@@ -134,8 +134,8 @@ def test_an_exported_gradebook_gets_our_scores_and_nothing_else_of_it_is_written
         ["'=evil", "5503", "", "", "GPU-A", "40.99"],
     ]
     assert importer_faults(sheet.text) == []
-    assert "no line of the gradebook is theirs: late" in sheet.left_out
-    assert "of the gradebook, but not of this class: Stranger" in sheet.left_out
+    assert "not in the gradebook: late" in sheet.left_out
+    assert "in the gradebook, but not in this class: Stranger" in sheet.left_out
 
 
 def test_a_column_is_found_by_canvas_number_too() -> None:

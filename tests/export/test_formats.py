@@ -1,4 +1,4 @@
-"""Every platform's file: valid by its schema whatever the record holds, and true to the table of statuses."""
+"""Test every platform's file: valid by its schema for any record, and true to the table of statuses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sample(name: str) -> Record:
 
 
 def of_status(status: Status, points: float = 0.0, most: float = 4.0) -> Record:
-    """A record of one check that passes and one of that status."""
+    """Return a record of one check that passes and one of that status."""
     checks = (
         samples.check("vector_add.first", "The first", points=6, most=6),
         samples.check("vector_add.second", "The second", status, points, most, reason=f"Because of {status}."),
@@ -137,6 +137,12 @@ def golden(record: Record) -> dict[str, str]:
             assert one.render is not None
             found[f"{name}{one.suffix}"] = one.render(record)
     return found
+
+
+def test_no_format_writes_a_control_character_of_a_submission() -> None:
+    record = dataclasses.replace(samples.hostile(), graded_at="2026-11-02T09:00:00Z", submitted_at="")
+    for name, text in golden(record).items():
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text), name
 
 
 def test_a_format_is_found_by_its_module_alone() -> None:

@@ -1,4 +1,4 @@
-"""What a student's files hold: their own work; of a secret plan, no case, no value, no token, no seed."""
+"""Test that a student's files hold their own work, and no case, value, token or seed of a secret plan."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEED = "0x5ec4e7"
 
 
 def secret() -> Record:
-    """A record of a seed of the instructor's own, with that seed and its cases wherever a grading puts them."""
+    """Return a record of an instructor's seed, with the seed and its cases in every place that a grading fills."""
     record = samples.failing()
     token = f"ex_15:row_softmax.tail:M=24,N=1025:{SEED}"
     checks = [

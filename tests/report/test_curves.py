@@ -80,7 +80,7 @@ def drawn(curve: curves.Curve | None) -> ElementTree.Element:
 
 
 def texts(curve: curves.Curve | None) -> list[str]:
-    """Every text of a figure, in the order of drawing."""
+    """Return every text of a figure, in drawing order."""
     return [unescape("".join(text.itertext())) for text in drawn(curve).iter("text")]
 
 
@@ -187,7 +187,7 @@ def test_what_is_saved_is_a_fraction_and_what_is_spent_a_multiple(own: int, othe
 
 def test_panels_stand_in_the_order_of_the_suite_and_sizes_in_that_of_the_axis() -> None:
     speed = attention_speed()
-    found = speed_axis.along(dataclasses.replace(speed, sizes=speed.sizes[::-1]))
+    found = speed_axis.axis_of(dataclasses.replace(speed, sizes=speed.sizes[::-1]))
 
     assert found is not None
     assert [panel.words for panel in found.panels] == [
@@ -197,12 +197,12 @@ def test_panels_stand_in_the_order_of_the_suite_and_sizes_in_that_of_the_axis() 
 
 
 def test_a_judged_size_goes_before_its_replay_and_the_replay_before_one_that_launches_rule() -> None:
-    found = speed_axis.along(attention_speed())
+    found = speed_axis.axis_of(attention_speed())
     short = dataclasses.replace(
         attention_speed(), sizes=tuple(dataclasses.replace(size, judged=False) for size in attention_speed().sizes)
     )
-    shown = speed_axis.along(short)
-    lonely = speed_axis.along(dataclasses.replace(attention_speed(), sizes=attention_speed().sizes[:1]))
+    shown = speed_axis.axis_of(short)
+    lonely = speed_axis.axis_of(dataclasses.replace(attention_speed(), sizes=attention_speed().sizes[:1]))
 
     assert found is not None
     assert lonely is not None
@@ -216,11 +216,11 @@ def test_a_judged_size_goes_before_its_replay_and_the_replay_before_one_that_lau
 def test_sizes_without_the_axis_are_left_to_the_table() -> None:
     speed = attention_speed()
     bare = dataclasses.replace(speed.sizes[1], case={"D": 128, "causal": 0})
-    found = speed_axis.along(dataclasses.replace(speed, sizes=(bare, *speed.sizes[2:])))
+    found = speed_axis.axis_of(dataclasses.replace(speed, sizes=(bare, *speed.sizes[2:])))
 
     assert found is not None
     assert [stop.at for stop in found.panels[0].stops] == [4096, 16384]
-    assert speed_axis.along(dataclasses.replace(speed, sizes=(bare,))) is None
+    assert speed_axis.axis_of(dataclasses.replace(speed, sizes=(bare,))) is None
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_what_a_logarithmic_axis_cannot_hold_stands_in_its_order(values: tuple, 
     sizes = tuple(
         dataclasses.replace(size, case={"Skv": value}) for size, value in zip(speed.sizes, values, strict=False)
     )
-    found = speed_axis.along(dataclasses.replace(speed, sizes=sizes))
+    found = speed_axis.axis_of(dataclasses.replace(speed, sizes=sizes))
 
     assert found is not None
     assert list(found.marks.items()) == list(marks.items())

@@ -147,7 +147,7 @@ def test_the_card_holds_every_counted_case_the_memory_and_every_named_gpu() -> N
         "size H200 B200",
         "N=2^20, float32 7.85 µs launch 6.78 µs launch",
         "N=2^28, float32 734 µs memory 460 µs memory",
-        "published figures less an assumed loss",
+        "published figures minus an assumed loss",
     ):
         assert words in text, words
 
@@ -157,7 +157,7 @@ def test_the_card_holds_predicted_beside_measured_times_and_their_error() -> Non
 
     assert "this GPU's measured ceilings, beside the measured time: off by 5% in the median" in text
     assert "N=2^24 52.5 µs 50.0 µs +5% memory-bound" in text
-    assert "Nothing was timed here" not in text
+    assert "No time was measured here" not in text
 
 
 def test_what_exceeds_its_limit_is_marked_and_says_so_in_its_share() -> None:

@@ -41,7 +41,7 @@ TAGS = {
 
 
 class Page(HTMLParser):
-    """What a browser would find: elements, attributes, text; and whether every element is closed in order."""
+    """A page as a browser parses it: elements, attributes, text, and whether all elements are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ def test_every_status_is_a_word_beside_its_symbol() -> None:
 def test_a_page_without_whole_parts_claims_no_pass() -> None:
     text = Page(html.render(samples.without_parts())).text
 
-    assert "◐ passed as far as judged here, whole parts were not judged" in text
+    assert "◐ passed as far as judged here; whole parts were not judged" in text
 
 
 def test_hostile_text_is_shown_as_text() -> None:
@@ -202,7 +202,7 @@ def test_of_checks_that_failed_alike_only_the_first_is_open_and_the_others_name_
     page = Page(html.render(samples.record(checks, (samples.VECTOR_ADD,))))
 
     assert [name for _, name, _ in page.attributes].count("open") == 1
-    assert "2 more checks of this part ended alike." in page.text
+    assert "2 more checks of this part failed in the same way." in page.text
     assert "wrong only in the last, partly filled tile; fails for N=66" in page.text
     assert page.text.count("Replay grade replay") == 3
 

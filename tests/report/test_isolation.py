@@ -1,4 +1,4 @@
-"""What a machine's layers leave open, in words."""
+"""Test the words for missing isolation layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of what choices cost: one cell per case and thing, a ring on the chosen, a cross on the best."""
+"""Test the picture of choices: one cell per case and choice, a ring on the chosen one, a cross on the best."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_the_terminal_shows_headline_sizes_remarks_beside_absent_and_gpu() -> No
         "Shown, not judged (graph, M=N=K=512; M=N=K=1024): too short: the baseline takes 9.2 µs",
         "Finding (M=N=512, K=16384): the GPU's events say 61 µs, the grader's own clock at least 68 µs: that counts",
         "Beside: 1.20× the speed of torch.compile, max-autotune",
-        "Method: timed as CUDA-graph replay at M=N=K=512: launches take too long there to be hidden",
+        "Method: timed as CUDA-graph replay at M=N=K=512: launch overhead cannot be hidden there",
         "Absent: XLA: jax is not installed",
         "slowed down by: software power cap",
     ):
@@ -281,7 +281,7 @@ def test_the_card_shows_every_contender_at_every_size() -> None:
         "CUDA-graph replay, 60 rounds",
         "Absent: XLA jax is not installed",
         "GPU while timing SM 1755 to 1980 MHz",
-        "in turns with the baselines, on fresh inputs, with cold caches: docs/timing.md",
+        "in alternation with the baselines, on fresh inputs, with cold caches: docs/timing.md",
         "all sizes: bfloat16, normal",
     ):
         assert words in text, words
@@ -314,8 +314,10 @@ def test_what_no_figure_can_show_is_said_in_words() -> None:
     unmeasured = changed(samples.gemm_speed(), ceilings=None)
     uncounted = changed(samples.unit_speed("x"), ceilings=samples.CEILINGS)
 
-    assert "what this GPU reaches at best was not measured" in Page(html.render(record_of(unmeasured))).text
-    assert "no size has both bytes and floating-point operations" in Page(html.render(record_of(uncounted))).text
+    assert "this GPU's ceilings were not measured" in Page(html.render(record_of(unmeasured))).text
+    assert (
+        "no size has counts of both bytes and floating-point operations" in Page(html.render(record_of(uncounted))).text
+    )
 
 
 # -- autotuned launches ------------------------------------------------------------------------------------------------

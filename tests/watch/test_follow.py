@@ -18,7 +18,7 @@ PATIENCE_S = 20
 
 
 class Heard:
-    """What a follower told, waited for."""
+    """The texts that a follower reported, with a timeout."""
 
     def __init__(self) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -27,7 +27,7 @@ class Heard:
         return self.events.get(timeout=PATIENCE_S)
 
     def text(self) -> str:
-        """The next text, whatever else is said before it."""
+        """Return the next text, and skip all other events."""
         while not isinstance(event := self.next(), Saved):
             pass
         return event.source

@@ -1,4 +1,4 @@
-"""The live card: the scorecard and its news for who knows the address, nothing for anybody else, and never a file."""
+"""Test the live card: its token opens the scorecard and its news; there is no other access and no file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What failed the last time is judged first, and the record does not show it."""
+"""Test that failed checks are graded first, and that the record does not show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loop shows, and what is sent to a terminal so that it shows it."""
+"""Test the loop's screen, and the text that draws it on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop as a machine: what a save, a result or a key makes of it, and what is then to be done."""
+"""Test the loop's state machine: the next state and the actions after a save, a result or a key."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ HANGING = "\n\ndef vector_add(x, y):\n    while True:\n        pass\n"
 
 
 class Terminal:
-    """The command behind a terminal of its own, and what that terminal was sent."""
+    """The command on a pseudo-terminal, and the output that it sent there."""
 
     def __init__(self, tree: Path, *arguments: str, **environment: str) -> None:
         self.ours, self.theirs = pty.openpty()
@@ -49,7 +49,7 @@ class Terminal:
         )
 
     def until(self, *words: str) -> str:
-        """What was sent since the last time, up to one of the words, as soon as it is there."""
+        """Return the output since the last call, as soon as it holds one of the words."""
         deadline = time.monotonic() + PATIENCE_S
         while not any(word in self.sent[self._mark :] for word in words):
             assert time.monotonic() < deadline, f"waited for {words}, got {self.sent[self._mark :]!r}"
@@ -79,7 +79,7 @@ class Terminal:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of one exercise."""
+    """Return a copy of one exercise."""
     for folder in ("exercises", "reference"):
         (tmp_path / folder).mkdir()
     shutil.copy(ROOT / "exercises" / f"{FOLDER.name}.py", tmp_path / "exercises")
