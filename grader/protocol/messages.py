@@ -24,24 +24,24 @@ from typing import Any, Literal, TypeVar
 
 from grader.protocol.decode import Bounds, DecodeError, decode
 
-# No honest answer comes near: a worker cuts its texts at 2000 characters and its lists at 256 launches, and what it
-# counts are bytes, elements and lines. Times are microseconds and seconds, and these are thirty years.
+# Far above every honest answer: a worker cuts its texts at 2000 characters and its lists at 256 launches, and counts
+# bytes, elements and lines. As microseconds, the magnitude is thirty years.
 _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 
 
 T = TypeVar("T")
 
-# The memory that travels with Start: there a child says which kernel it compiles.
+# The size of the memory that travels with Start, in which a child announces the kernel that it compiles.
 NOTICE_BYTES = 256
-# The kind of a Raised by which the replayer says that Triton would take what it does not know.
+# The kind of a Raised: the replayer refuses what Triton might take.
 UNTOLD = "Untold"
-# Of one in which torch computes what kernels should; its message names the operator.
+# The kind where torch computes in place of kernels; the message names the operator.
 COMPUTED = "Computed"
-# Of one that met what the interpreter cannot run: its message says what needs a GPU.
+# The kind where the interpreter cannot run a kernel; the message says what needs a GPU.
 NEEDS_GPU = "NeedsGpu"
-# Of one that has more programs than the interpreter runs in the time of a call.
+# The kind where a launch has more programs than the interpreter runs in the time of a call.
 TOO_SLOW = "TooSlow"
-# Of those after which Triton's autotuner goes on to the next configuration.
+# The kinds after which Triton's autotuner goes on to the next configuration.
 PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "OutOfResources", "PTXASError"})
 
 
@@ -65,7 +65,7 @@ class Spawn:
 
 @dataclass(frozen=True)
 class Reap:
-    """Ask the fork server to end a child and everything it started, and to say how the child ended."""
+    """Ask the fork server to end a child and everything it started, and to return the child's status."""
 
     op: Literal["reap"]
     pid: int
@@ -103,7 +103,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the inputs of a call come about: a case and a seed; with `patch_seed`, a stretch of another seed's values."""
+    """The recipe of a call's inputs: a case and a seed; with `patch_seed`, a stretch of another seed's values."""
 
     part: str
     case: dict[str, int | float | bool | str]
@@ -265,7 +265,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message to the baselines' process: which exercise (grader.exercise.catalogue.Entry) it is to know."""
+    """The first message to the baseline process: the exercise that it serves (grader.exercise.catalogue.Entry)."""
 
     root: str
     name: str
@@ -274,7 +274,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class Ask:
-    """Ask which of these baselines of a part can run here; they are tried on the recipe."""
+    """Ask for the baselines of a part that can run here; they are tried on the recipe."""
 
     recipe: Recipe
     baselines: tuple[str, ...]
@@ -283,10 +283,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reveal:
-    """Ask for the truth: float64 values and allowed errors of `count` elements of an output, from the element `first`
-    of its portion on, one array after the other in the memory file.
+    """Ask for the truth: float64 values, then allowed errors, in the memory file.
 
-    chance: which portion of the outputs, as the exercise cuts them (grader.judge.truth); None: all of them.
+    Of `count` elements of an output, from the element `first` of its portion on. chance: the portion of the outputs, as
+    the exercise cuts them (grader.judge.truth); None: all of them.
     """
 
     recipe: Recipe
@@ -299,21 +299,21 @@ class Reveal:
 
 @dataclass(frozen=True)
 class Gauge:
-    """Ask what the GPU is and can do."""
+    """Ask for the GPU's identity and capabilities."""
 
     op: Literal["gauge"] = "gauge"
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why baselines cannot run, by name; empty text for those that can."""
+    """The reasons for which baselines cannot run, by name; an empty text for those that can."""
 
     missing: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Revealed:
-    """What the truth is of: so many elements of this dtype, from the element `start` of the output on."""
+    """The extent of the revealed truth: `elements` of this dtype, from the element `start` of the output on."""
 
     dtype: str
     start: int
@@ -322,7 +322,7 @@ class Revealed:
 
 @dataclass(frozen=True)
 class Rest:
-    """Have the baselines' process let go of the device memory that it no longer needs."""
+    """Let the baseline process release the device memory that it no longer needs."""
 
     op: Literal["rest"] = "rest"
 
@@ -380,8 +380,9 @@ class Traffic:
 
 @dataclass(frozen=True)
 class LaunchInfo:
-    """One kernel launch: its name, grid, and the integers it was specialised on (block sizes); of a function that the
-    CuTe DSL compiled, how often each of CuTe's operations stands in it.
+    """One kernel launch: its name, its grid, and the integers that it was specialised on (block sizes).
+
+    constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it.
     """
 
     kernel: str
@@ -392,7 +393,7 @@ class LaunchInfo:
 
 @dataclass(frozen=True)
 class GuardFinding:
-    """What the guard saw in the interpreter: an access outside a tensor, which was not carried out, or a race.
+    """A finding of the guard in the interpreter: an access outside a tensor, which was not executed, or a race.
 
     line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
     tensor's first to its last, of which there are `elements`. lanes of active_lanes were outside; of a race, how many
@@ -459,9 +460,9 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Returned:
-    """The function returned; the bytes of every output whose form matched its slot lie in the memory file.
+    """The function returned; the bytes of every output that fits its slot are in the memory file.
 
-    allocated_bytes: the most that tensors which the call allocated took up at one time, its results included.
+    allocated_bytes: the peak size of the tensors that the call allocated, its results included.
     configuration: which one the first autotuner took, -1 without any.
     """
 
@@ -478,7 +479,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Raised:
-    """The submission raised. `verdict` sorts the exception; `fatal` says that the process is no longer usable."""
+    """The submission raised an exception. verdict: its class. fatal: the process is no longer usable."""
 
     answer: Literal["raised"]
     verdict: Literal["not_implemented", "invalid_submission", "compile_error", "oom", "crash"]
@@ -491,8 +492,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class TunedChoice:
-    """What an autotuned launch chose. line: of the launch. times_us: of each configuration, -1 for one that does not
-    work, -2 for one that was not tried. chosen: the place of the fastest.
+    """The choice of an autotuned launch.
+
+    line: of the launch. times_us: of each configuration; -1: does not work, -2: not tried. chosen: the place of the
+    fastest.
     """
 
     line: int
@@ -502,7 +505,7 @@ class TunedChoice:
 
 @dataclass(frozen=True)
 class Precompiled:
-    """So many launches were compiled, or found compiled."""
+    """The number of launches that were compiled, or found compiled."""
 
     answer: Literal["precompiled"]
     launches: int
@@ -510,7 +513,7 @@ class Precompiled:
 
 @dataclass(frozen=True)
 class Prepared:
-    """All is ready to be timed. outputs: what they look like. launches: how many kernels run."""
+    """Everything is ready to be timed. outputs: their forms. launches: the number of kernels that run."""
 
     answer: Literal["prepared"]
     outputs: tuple[Form, ...]
@@ -520,7 +523,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One sample. device_us: by events on the device. exposed: whether the device may have waited for the host.
+    """One sample. device_us: by events on the device. exposed: the device may have waited for the host.
 
     projections, scales: of every output, piece by piece: the sum of its elements under random signs, which follow from
     the seed, and the root of the sum of their squares; both -1 where that is not finite. Of an input that is changed in
@@ -539,7 +542,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class BytesShown:
-    """The bytes that were asked for lie in the memory file, if `copied`."""
+    """The requested bytes are in the memory file, if `copied`."""
 
     answer: Literal["shown"]
     copied: bool
@@ -547,7 +550,7 @@ class BytesShown:
 
 @dataclass(frozen=True)
 class Narrow:
-    """Accesses to global memory in one line of the submission: bytes at a time, where `possible` would be."""
+    """Accesses to global memory in one line of the submission: `bytes` at a time, where `possible` bytes would do."""
 
     line: int
     access: Literal["load", "store"]
@@ -557,13 +560,13 @@ class Narrow:
 
 @dataclass(frozen=True)
 class Binary:
-    """What the compiler made of one kernel, or why it made nothing.
+    """The compiler's output for one kernel, or its error.
 
     line: of the definition; 0 where it is not in the submission's file. constants: numbers among the compile-time
-    arguments. configurations: how many an autotuner chooses from, 0 without one. most_registers: what the launch limits
-    a thread to, 0 without a limit. dots: the types that tl.dot
-    multiplies. tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for
-    global memory, by bytes. seconds: what compiling took. error: why there is no binary, and in which line.
+    arguments. configurations: the number that an autotuner chooses from, 0 without one. most_registers: the launch's
+    limit for a thread, 0 without one. dots: the types that tl.dot multiplies. tensor_cores, copies: instructions in the
+    PTX, by name. loads, stores: instructions in the PTX for global memory, by bytes. seconds: of compiling. error,
+    error_line: the reason for a missing binary, and its line.
     """
 
     kernel: str
@@ -594,8 +597,9 @@ class Binary:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function was called, and its launches were compiled. cut: kernels beyond those listed. stopped: the exception
-    that ended the call after the last of them, if one did.
+    """A function was called, and its launches were compiled.
+
+    cut: the number of kernels beyond those listed. stopped: the exception that ended the call after the last of them.
     """
 
     answer: Literal["compiled"]
@@ -620,7 +624,7 @@ _ANSWERS: dict[object, type[Answer]] = {
 
 
 def decode_answer(message: dict[str, Any]) -> Answer:
-    """A child's message as one of its answers. Raises DecodeError."""
+    """Decode a child's message as one of its answers. Raises DecodeError."""
     name = message.get("answer")
     if not isinstance(name, str) or name not in _ANSWERS:
         raise DecodeError(f"answer must be one of {', '.join(map(str, _ANSWERS))}, got {str(name)[:80]!r}")
