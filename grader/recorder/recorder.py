@@ -149,7 +149,7 @@ class RecordedCall:
         deeds, untold_ = (tuple(Deed(*one) for one in some) for some in (self.deeds, self.untold))
         return Recorded("recorded", trace, deeds, untold_)
 
-    # -- operators ---------------------------------------------------------------------------------------------------
+    # -- operators -----------------------------------------------------------------------------------------------------
 
     def operator(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and record it."""
@@ -260,7 +260,7 @@ class Recorder:
                 self.call = None
         return call, result
 
-    # -- called by the modes -----------------------------------------------------------------------------------------
+    # -- called by the modes -------------------------------------------------------------------------------------------
 
     def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels."""
@@ -272,7 +272,7 @@ class Recorder:
         assert self.call is not None
         return self.call.operator(func, args, kwargs)
 
-    # -- called as launching.Log and cute.CuteLog ---------------------------------------------------------------------
+    # -- called as launching.Log and cute.CuteLog ----------------------------------------------------------------------
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
