@@ -93,7 +93,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where the bytes of one output go, and the form it must have to be copied there."""
+    """The place for the bytes of one output, and the form that the output must have to be copied there."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -116,11 +116,10 @@ class Call:
     """Run one function once.
 
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
-    carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
-    on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
-    function is given. chooses: the argument that holds the things of which the function returns one; its output is
-    then that thing's place, -1 for something else. defaults: which of the last arguments are left out, by name, each if
-    it has this value and those after it are left out as well.
+    carries: arguments that stay as the previous call left them, regardless of the recipe. on_cpu: the inputs are on the
+    CPU even beside a GPU. tensors: the library of the function's tensors. chooses: the argument that holds the things
+    from which the function returns one; its output is then that thing's place, -1 for something else. defaults: last
+    arguments to leave out, by name, each if it has this value and those after it are left out as well.
     """
 
     recipe: Recipe
@@ -136,7 +135,7 @@ class Call:
     op: Literal["call"] = "call"
 
     def given(self, values: Sequence[T]) -> list[T]:
-        """Return the arguments that the function is called with, of all of them."""
+        """Return the arguments to pass: all `values` except those at the end that equal their defaults."""
         count = len(values)
         while (
             count and (name := self.arguments[count - 1]) in self.defaults and values[count - 1] == self.defaults[name]
@@ -147,11 +146,10 @@ class Call:
 
 @dataclass(frozen=True)
 class RecordCall:
-    """Call one function on decoys, and say what it does (grader.protocol.trace).
+    """Call one function on decoys, and return its trace (grader.protocol.trace).
 
-    call: its recipe is that of the decoys. afresh: what earlier calls made was not replayed, and is to be told anew.
-    bare: the inputs are drawn on the device and lie there without guard bands, as those of a timed call do, and of one
-    that a tool watches.
+    call: its recipe is that of the decoys. afresh: memory of earlier calls was not replayed, and must be told anew.
+    bare: the inputs are drawn on the device, without guard bands, as for a timed call and for a call under a tool.
     """
 
     call: Call
@@ -162,12 +160,12 @@ class RecordCall:
 
 @dataclass(frozen=True)
 class ReplayCall:
-    """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
+    """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
-    fewer counts on from its first. Without any: all, in their own order. cleared: what is allocated empty holds zeros.
-    patience_s: after so long a call of many programs is given up, where it is interpreted; 0: never.
+    left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
+    autotuner has; (): all, in their own order. cleared: empty allocations hold zeros. patience_s: the time after which
+    an interpreted call of many programs is given up; 0: never.
     """
 
     call: Call
@@ -185,10 +183,10 @@ Method = Literal["stream", "graph"]
 
 @dataclass(frozen=True)
 class Precompile:
-    """Compile what a trace launches, and run nothing.
+    """Compile the launches of a trace, and run nothing.
 
-    configuration: of its autotuners, as in Replay; what does not compile, or does not fit the device, is raised. -1:
-    every configuration, and those that do not work are passed over.
+    configuration: of its autotuners, as in ReplayCall; one that does not compile or fit the device raises. -1: every
+    configuration, skipping those that do not work.
     """
 
     call: Call
@@ -199,11 +197,11 @@ class Precompile:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Prepare to time a trace: tune what it chooses, and run it once.
+    """Prepare to time a trace: tune its autotuned launches, and run it once.
 
-    call: its recipe says which inputs; every sample draws them from a seed of its own. traces: the last one is timed;
+    call: with the recipe of the inputs; every sample draws them from a seed of its own. traces: the last one is timed;
     those before it are run once, for the memory that they leave. method: "stream" launches step by step, "graph"
-    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample. untried: configurations
+    replays a CUDA graph. cover_bytes: the memory to read and write before each sample. untried: configurations
     that its autotuners leave out.
     """
 
@@ -230,9 +228,9 @@ class PrepareBaseline:
 
 @dataclass(frozen=True)
 class Sample:
-    """Time what was prepared once, on inputs of this seed. baseline: which one, "" for a trace.
+    """Time the prepared work once, on inputs of this seed. baseline: its name, "" for a trace.
 
-    examines: whether to look, too, if inputs were changed that must not be.
+    examines: also check for changes of inputs that must not change.
     """
 
     seed: int
@@ -329,7 +327,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rested:
-    """It holds no tensor any more."""
+    """The baseline process holds no tensor any more."""
 
 
 @dataclass(frozen=True)
@@ -345,14 +343,14 @@ class Gauged:
 
 @dataclass(frozen=True)
 class Failed:
-    """The baselines' process could not do what it was asked for."""
+    """The baseline process could not do its job."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Form:
-    """What one output looked like. kind "tensor" is exactly torch.Tensor with a plain layout; else the type's name."""
+    """The form of one output. kind "tensor" is exactly torch.Tensor with a plain layout; else the type's name."""
 
     kind: str
     dtype: str = ""
@@ -364,10 +362,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one launch moved in the interpreter, in bytes, and the floating-point operations of its tl.dot.
+    """The traffic of one launch in the interpreter, in bytes, and the floating-point operations of its tl.dot.
 
-    loaded and stored count every active lane of every access, atomics as both; unique ones every byte once.
-    complete: whether all was followed; if not, unique bytes are missing, and races were not looked for.
+    loaded and stored count every active lane of every access, atomics as both; unique ones count every byte once.
+    complete: all accesses were recorded; if not, unique bytes are missing, and there was no race check.
     """
 
     loaded_bytes: int
@@ -396,11 +394,11 @@ class GuardFinding:
     """A finding of the guard in the interpreter: an access outside a tensor, which was not executed, or a race.
 
     line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
-    tensor's first to its last, of which there are `elements`. lanes of active_lanes were outside; of a race, how many
-    elements met. masked: whether the access had a mask that left lanes out; clipped: whether a block pointer or a
-    descriptor made that mask. beside: how many elements behind `index`, where that is in a gap between two; wide:
-    whether the access touches more than one element. For a race, `access` and the `other_` fields say who did what;
-    the other one came first in the interpreter; updates: both programs load there and store there.
+    tensor's first to its last, `elements` in all. lanes of active_lanes were outside; for a race, lanes is the number
+    of elements that met. masked: the access had a mask that left lanes out; clipped: a block pointer or a descriptor
+    made that mask. beside: the distance behind `index`, in elements, in a gap between two; wide: the access touches
+    more than one element. For a race, `access` describes this access, and the `other_` fields the one that came first
+    in the interpreter; updates: both programs load there and store there.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -528,7 +526,7 @@ class Sampled:
     projections, scales: of every output, piece by piece: the sum of its elements under random signs, which follow from
     the seed, and the root of the sum of their squares; both -1 where that is not finite. Of an input that is changed in
     place, of what changed. peak_bytes: the most device memory that was held beyond the inputs (-1: not known). changed:
-    names of inputs that were changed and must not be, where that was asked for.
+    names of inputs that changed and must not, if Sample.examines.
     """
 
     answer: Literal["sampled"]

@@ -191,7 +191,7 @@ class Kernels:
 
 
 def _lines_of(tree: Function, text: Text) -> list[str]:
-    """Return the function's lines, for messages: the tree is what is compiled."""
+    """Return the function's lines, for messages only: Triton compiles the tree."""
     lines = [one[tree.col_offset :] for one in text.lines[tree.lineno - 1 : tree.end_lineno]]
     if not re.match(r"def\s+\w+\s*\(", lines[0] if lines else ""):
         lines = ast.unparse(tree).splitlines()

@@ -242,17 +242,17 @@ class Pair:
         return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 
     def skip(self) -> None:
-        """Say that something was recorded that will not be replayed."""
+        """Note that a recorded call will not be replayed."""
         self._apart = True
 
 
 def _remembers(told: RecordedAnswer) -> bool:
-    """Tell whether a first call may have found something that earlier ones made."""
+    """Return whether a first call may have found memory of earlier ones."""
     return bool(told.untold) or _tells_content(told.message["steps"])
 
 
 def _tells_content(row: object) -> bool:
-    """Tell whether something in a message is a constant, or stands for what is too large to be one."""
+    """Return whether a message holds a constant, or a stand-in for one that is too large."""
     if isinstance(row, Mapping):
         return any(map(_tells_content, row.values()))
     return isinstance(row, list) and (row[:1] in (["constant"], ["unknown"]) or any(map(_tells_content, row)))
@@ -264,8 +264,8 @@ def paired(
 ) -> Iterator[Pair]:
     """Put processes that replay beside a submission's session; they share a folder and a user.
 
-    entry: where compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere. bare: calls are
-    recorded on inputs without guard bands, for a server whose processes have none.
+    entry: the cache entry of compiled kernels (grader.sandbox.kernels), None for no cache. bare: calls are recorded on
+    inputs without guard bands, for a server whose processes have none.
     """
     role = replace(start, role="replay")
     with ExitStack() as stack:
@@ -281,10 +281,10 @@ def paired(
 
 
 def seeds_after(tolds: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
-    """Return what makes a planned seed into the one that counts: nobody knows it before the traces are fixed.
+    """Return a function from a planned seed to the true one, which is unknown before the traces are fixed.
 
-    It depends on what the traces do and on `salt`, so the same file always meets the same inputs. draw: a number, for
-    others.
+    The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. draw: a number
+    for a different set of seeds.
     """
     digest = hashlib.sha256(f"{salt}/{draw}".encode())
     for told in tolds:
