@@ -15,7 +15,7 @@ from grader import machine
 from grader.errors import GradeError
 from grader.exercise.model import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
-from grader.sandbox.kernels import shelf_for
+from grader.sandbox.kernels import cache_entry_for
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Mode, Spawner
@@ -62,7 +62,7 @@ def try_kernel(server: Spawner) -> SelfTestResult:
 
 def _kernel_cache(source: str, mode: Mode) -> Path | None:
     """Return the folder that keeps the compiled kernel from one grading to the next."""
-    return shelf_for("", source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
+    return cache_entry_for("", source, (machine.version("triton"), machine.version("torch"))) if mode == "gpu" else None
 
 
 def require_right(tried: SelfTestResult, mode: Mode) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 PACKAGE = "cutlass"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# How MLIR's diagnostics name a place: ("file":line:column), after the line's text where that is known.
+# A place in MLIR's diagnostics: ("file":line:column), after the line's text where that is known.
 _PLACE = re.compile(r'(?:"[^\n]*")?\("(?P<file>[^"\n]+)":(?P<line>\d+):\d+\): (?P<text>[^\n]+)')
 _DIAGNOSTIC = re.compile(r"error: (?:unknown: )?(?P<text>[^\n]+)")
 # Exceptions that mean: this is no program of the DSL. Others are Python's own, raised while the function was traced.

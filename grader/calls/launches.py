@@ -66,6 +66,6 @@ def equal_times(
 
 
 def benchmark_once(call: Callable[[], object], *_: object, **options: Any) -> float | list[float]:
-    """Stand in for triton.testing.do_bench: make the call once and return equal times, whatever it took."""
+    """Stand in for triton.testing.do_bench: make the call once and return equal times."""
     call()
     return equal_times(**options)

@@ -44,7 +44,7 @@ class Disguise(TorchFunctionMode):
         if func in _SAID:
             return _SAID[func]
         if func is torch.device:
-            # A device is a name only: just what is created on it must not be on a GPU.
+            # A device is a name only, and harmless: only a tensor that is created on it must stay on the CPU.
             return func(*args, **(kwargs or {}))
         if func in _STAYING:
             return args[0]

@@ -138,7 +138,7 @@ class Compiler:
             stopped = f"{type(raised).__name__}: {_first_line(str(raised))}"[:_MOST_TEXT]
         return Compiled("compiled", tuple(self._binaries), self._cut, stopped)
 
-    # -- wrappers around Triton's own steps ------------------------------------------------------------------------
+    # -- wrappers around Triton's own steps ----------------------------------------------------------------------------
 
     def _around_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         from triton.runtime.errors import OutOfResources
@@ -232,7 +232,7 @@ class Compiler:
         tuning.found = True
         return [0.0] * 3
 
-    # -- notes ------------------------------------------------------------------------------------------------------
+    # -- notes ---------------------------------------------------------------------------------------------------------
 
     def _keep(self, binary: Binary) -> None:
         most = _MOST_CONFIGURATIONS if self._every else _MOST_BINARIES

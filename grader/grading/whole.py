@@ -44,7 +44,7 @@ from grader.record import (
     clean,
     verdict_of,
 )
-from grader.sandbox.kernels import shelf_for
+from grader.sandbox.kernels import cache_entry_for
 from grader.sandbox.pair import Pair, paired
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import Server
@@ -77,7 +77,7 @@ def grade(
     # A GPU computes large cases, where there is one; the submission needs the cores.
     torch.set_num_threads(1)
     versions = machine.version("triton"), machine.version("torch")
-    shelf = shelf_for(job.owner, entry.id, versions) if gpu else None
+    shelf = cache_entry_for(job.owner, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
     with (

@@ -57,7 +57,7 @@ class MemoryWatch:
         Builder.create_dot = self._around_dot(Builder.create_dot)
         self._around_accesses(Builder)
 
-    # -- launches ----------------------------------------------------------------------------------------------------
+    # -- launches ------------------------------------------------------------------------------------------------------
 
     def _around_launch(self, launch: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(executor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +111,7 @@ class MemoryWatch:
 
         return with_tag
 
-    # -- accesses ----------------------------------------------------------------------------------------------------
+    # -- accesses ------------------------------------------------------------------------------------------------------
 
     def _around_accesses(self, builder: Any) -> None:
         from triton.language import int1

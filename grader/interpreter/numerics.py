@@ -127,7 +127,7 @@ def _float8_numbers(kind: str) -> NDArray[np.float32]:
     return numbers
 
 
-# -- what the interpreter's handles hold -------------------------------------------------------------------------------
+# -- what the interpreter's handles hold -----------------------------------------------------------------------------
 
 
 def _kind(handle: Any) -> str:

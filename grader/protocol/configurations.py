@@ -1,4 +1,4 @@
-"""What sets the configurations of an autotuned launch apart, in words."""
+"""Describes the configurations of an autotuned launch by their differences, and orders them by size. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grader.protocol.trace import (
 )
 from grader.text import clean
 
-# Sizes and addresses that 16 divides are compiled for on their own, and so are numbers of more than 31 bits.
+# Triton specialises on sizes and addresses that 16 divides, and on numbers of more than 31 bits.
 _ALIGNED, _WORD = 16, 31
 # A number up to here may be a constant of the kernel: a block size.
 _MOST_CONSTANT = 256
@@ -27,9 +27,10 @@ _MOST_CONSTANT = 256
 
 @dataclass(frozen=True)
 class Configurations:
-    """Those of one autotuned launch. kernel, kernel_line: what is launched, and its first line, decorators included.
+    """The configurations of one autotuned launch.
 
-    line: of the launch. words: of every configuration. sizes: the product of its constants, of every configuration.
+    kernel, kernel_line: the kernel and its first line, decorators included. line: of the launch. words: a description
+    of each configuration. sizes: the product of the constants of each configuration.
     """
 
     kernel: str
@@ -40,17 +41,17 @@ class Configurations:
 
     @property
     def likeliest(self) -> list[int]:
-        """Return the places of the configurations, largest constants first: those are seldom the slow ones."""
+        """Return the places of the configurations, largest constants first: these are seldom slow."""
         return sorted(range(len(self.sizes)), key=lambda place: -self.sizes[place])
 
 
 def configurations_in(trace: Trace) -> tuple[Configurations, ...]:
-    """Return what every autotuned launch of a trace chooses from."""
+    """Return the configurations of every autotuned launch of a trace."""
     return tuple(configurations_of(trace, step) for step in choices_in(trace.steps))
 
 
 def configurations_of(trace: Trace, step: Choose) -> Configurations:
-    """Return what one autotuned launch chooses from."""
+    """Return the configurations of one autotuned launch."""
     launches = [_launch_of(alternative) for alternative in step.alternatives]
     given = [{**launch.kwargs, **launch.options} if launch else {} for launch in launches]
     differing = _differing(given)
@@ -82,13 +83,13 @@ def lightest(trace: Trace) -> int:
 
 
 def lightest_first(step: Choose) -> list[int]:
-    """Return the places of the configurations, smallest constants first: those are compiled soonest."""
+    """Return the places of the configurations, smallest constants first: these compile fastest."""
     sizes = _sizes(step)
     return sorted(range(len(sizes)), key=lambda place: sizes[place])
 
 
 def likeness(trace: Trace, configuration: int) -> object:
-    """Return something that is equal where the same code comes of compiling a trace, as far as a glance tells.
+    """Return a key that is probably equal for traces that compile to the same code.
 
     configuration: of its autotuners.
     """
@@ -113,7 +114,7 @@ def _launched(steps: Sequence[Step], configuration: int) -> Iterator[Step]:
 
 
 def _kind(trace: Trace, value: Value) -> object:
-    """Return what a compiler sees of an argument: not an address, but whether 16 divides it."""
+    """Return a compiler's view of an argument: its type and whether 16 divides it, but no address."""
     match value:
         case TensorValue(index):
             return trace.windows[index].dtype, trace.windows[index].offset % _ALIGNED == 0

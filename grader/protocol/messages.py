@@ -24,24 +24,24 @@ from typing import Any, Literal, TypeVar
 
 from grader.protocol.decode import Bounds, DecodeError, decode
 
-# No honest answer comes near: a worker cuts its texts at 2000 characters and its lists at 256 launches, and what it
-# counts are bytes, elements and lines. Times are microseconds and seconds, and these are thirty years.
+# Far above every honest answer: a worker cuts its texts at 2000 characters and its lists at 256 launches, and counts
+# bytes, elements and lines. As microseconds, the magnitude is thirty years.
 _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 
 
 T = TypeVar("T")
 
-# The memory that travels with Start: there a child says which kernel it compiles.
+# The size of the memory that travels with Start, in which a child announces the kernel that it compiles.
 NOTICE_BYTES = 256
-# The kind of a Raised by which the replayer says that Triton would take what it does not know.
+# The kind of a Raised: the replayer refuses what Triton might take.
 UNTOLD = "Untold"
-# Of one in which torch computes what kernels should; its message names the operator.
+# The kind where torch computes in place of kernels; the message names the operator.
 COMPUTED = "Computed"
-# Of one that met what the interpreter cannot run: its message says what needs a GPU.
+# The kind where the interpreter cannot run a kernel; the message says what needs a GPU.
 NEEDS_GPU = "NeedsGpu"
-# Of one that has more programs than the interpreter runs in the time of a call.
+# The kind where a launch has more programs than the interpreter runs in the time of a call.
 TOO_SLOW = "TooSlow"
-# Of those after which Triton's autotuner goes on to the next configuration.
+# The kinds after which Triton's autotuner goes on to the next configuration.
 PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "OutOfResources", "PTXASError"})
 
 
@@ -65,7 +65,7 @@ class Spawn:
 
 @dataclass(frozen=True)
 class Reap:
-    """Ask the fork server to end a child and everything it started, and to say how the child ended."""
+    """Ask the fork server to end a child and everything it started, and to return the child's status."""
 
     op: Literal["reap"]
     pid: int
@@ -93,7 +93,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where the bytes of one output go, and the form it must have to be copied there."""
+    """The place for the bytes of one output, and the form that the output must have to be copied there."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -103,7 +103,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the inputs of a call come about: a case and a seed; with `patch_seed`, a stretch of another seed's values."""
+    """The recipe of a call's inputs: a case and a seed; with `patch_seed`, a stretch of another seed's values."""
 
     part: str
     case: dict[str, int | float | bool | str]
@@ -116,11 +116,10 @@ class Call:
     """Run one function once.
 
     storage: "new" allocates the inputs, "same" writes the new bytes where the previous call's inputs lay.
-    carries: arguments that are left as the previous call left them, whatever the recipe makes of them.
-    on_cpu: whether the inputs lie on the CPU even where there is a GPU. tensors: whose tensors the
-    function is given. chooses: the argument that holds the things of which the function returns one; its output is
-    then that thing's place, -1 for something else. defaults: which of the last arguments are left out, by name, each if
-    it has this value and those after it are left out as well.
+    carries: arguments that stay as the previous call left them, regardless of the recipe. on_cpu: the inputs are on the
+    CPU even beside a GPU. tensors: the library of the function's tensors. chooses: the argument that holds the things
+    from which the function returns one; its output is then that thing's place, -1 for something else. defaults: last
+    arguments to leave out, by name, each if it has this value and those after it are left out as well.
     """
 
     recipe: Recipe
@@ -136,7 +135,7 @@ class Call:
     op: Literal["call"] = "call"
 
     def given(self, values: Sequence[T]) -> list[T]:
-        """Return the arguments that the function is called with, of all of them."""
+        """Return the arguments to pass: all `values` except those at the end that equal their defaults."""
         count = len(values)
         while (
             count and (name := self.arguments[count - 1]) in self.defaults and values[count - 1] == self.defaults[name]
@@ -147,11 +146,10 @@ class Call:
 
 @dataclass(frozen=True)
 class RecordCall:
-    """Call one function on decoys, and say what it does (grader.protocol.trace).
+    """Call one function on decoys, and return its trace (grader.protocol.trace).
 
-    call: its recipe is that of the decoys. afresh: what earlier calls made was not replayed, and is to be told anew.
-    bare: the inputs are drawn on the device and lie there without guard bands, as those of a timed call do, and of one
-    that a tool watches.
+    call: its recipe is that of the decoys. afresh: memory of earlier calls was not replayed, and must be told anew.
+    bare: the inputs are drawn on the device, without guard bands, as for a timed call and for a call under a tool.
     """
 
     call: Call
@@ -162,12 +160,12 @@ class RecordCall:
 
 @dataclass(frozen=True)
 class ReplayCall:
-    """Do what a trace says, on the inputs of the call's recipe. launches: with its launches.
+    """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left. configurations: which ones of its autotuners are tried, in this order, until one works; an autotuner with
-    fewer counts on from its first. Without any: all, in their own order. cleared: what is allocated empty holds zeros.
-    patience_s: after so long a call of many programs is given up, where it is interpreted; 0: never.
+    left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
+    autotuner has; (): all, in their own order. cleared: empty allocations hold zeros. patience_s: the time after which
+    an interpreted call of many programs is given up; 0: never.
     """
 
     call: Call
@@ -185,10 +183,10 @@ Method = Literal["stream", "graph"]
 
 @dataclass(frozen=True)
 class Precompile:
-    """Compile what a trace launches, and run nothing.
+    """Compile the launches of a trace, and run nothing.
 
-    configuration: of its autotuners, as in Replay; what does not compile, or does not fit the device, is raised. -1:
-    every configuration, and those that do not work are passed over.
+    configuration: of its autotuners, as in ReplayCall; one that does not compile or fit the device raises. -1: every
+    configuration, skipping those that do not work.
     """
 
     call: Call
@@ -199,11 +197,11 @@ class Precompile:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Prepare to time a trace: tune what it chooses, and run it once.
+    """Prepare to time a trace: tune its autotuned launches, and run it once.
 
-    call: its recipe says which inputs; every sample draws them from a seed of its own. traces: the last one is timed;
+    call: with the recipe of the inputs; every sample draws them from a seed of its own. traces: the last one is timed;
     those before it are run once, for the memory that they leave. method: "stream" launches step by step, "graph"
-    replays a CUDA graph. cover_bytes: how much memory is read and written before each sample. untried: configurations
+    replays a CUDA graph. cover_bytes: the memory to read and write before each sample. untried: configurations
     that its autotuners leave out.
     """
 
@@ -230,9 +228,9 @@ class PrepareBaseline:
 
 @dataclass(frozen=True)
 class Sample:
-    """Time what was prepared once, on inputs of this seed. baseline: which one, "" for a trace.
+    """Time the prepared work once, on inputs of this seed. baseline: its name, "" for a trace.
 
-    examines: whether to look, too, if inputs were changed that must not be.
+    examines: also check for changes of inputs that must not change.
     """
 
     seed: int
@@ -265,7 +263,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message to the baselines' process: which exercise (grader.exercise.catalogue.Entry) it is to know."""
+    """The first message to the baseline process: the exercise that it serves (grader.exercise.catalogue.Entry)."""
 
     root: str
     name: str
@@ -274,7 +272,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class Ask:
-    """Ask which of these baselines of a part can run here; they are tried on the recipe."""
+    """Ask for the baselines of a part that can run here; they are tried on the recipe."""
 
     recipe: Recipe
     baselines: tuple[str, ...]
@@ -283,10 +281,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reveal:
-    """Ask for the truth: float64 values and allowed errors of `count` elements of an output, from the element `first`
-    of its portion on, one array after the other in the memory file.
+    """Ask for the truth: float64 values, then allowed errors, in the memory file.
 
-    chance: which portion of the outputs, as the exercise cuts them (grader.judge.truth); None: all of them.
+    Of `count` elements of an output, from the element `first` of its portion on. chance: the portion of the outputs, as
+    the exercise cuts them (grader.judge.truth); None: all of them.
     """
 
     recipe: Recipe
@@ -299,21 +297,21 @@ class Reveal:
 
 @dataclass(frozen=True)
 class Gauge:
-    """Ask what the GPU is and can do."""
+    """Ask for the GPU's identity and capabilities."""
 
     op: Literal["gauge"] = "gauge"
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why baselines cannot run, by name; empty text for those that can."""
+    """The reasons for which baselines cannot run, by name; an empty text for those that can."""
 
     missing: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Revealed:
-    """What the truth is of: so many elements of this dtype, from the element `start` of the output on."""
+    """The extent of the revealed truth: `elements` of this dtype, from the element `start` of the output on."""
 
     dtype: str
     start: int
@@ -322,14 +320,14 @@ class Revealed:
 
 @dataclass(frozen=True)
 class Rest:
-    """Have the baselines' process let go of the device memory that it no longer needs."""
+    """Let the baseline process release the device memory that it no longer needs."""
 
     op: Literal["rest"] = "rest"
 
 
 @dataclass(frozen=True)
 class Rested:
-    """It holds no tensor any more."""
+    """The baseline process holds no tensor any more."""
 
 
 @dataclass(frozen=True)
@@ -345,14 +343,14 @@ class Gauged:
 
 @dataclass(frozen=True)
 class Failed:
-    """The baselines' process could not do what it was asked for."""
+    """The baseline process could not do its job."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Form:
-    """What one output looked like. kind "tensor" is exactly torch.Tensor with a plain layout; else the type's name."""
+    """The form of one output. kind "tensor" is exactly torch.Tensor with a plain layout; else the type's name."""
 
     kind: str
     dtype: str = ""
@@ -364,10 +362,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one launch moved in the interpreter, in bytes, and the floating-point operations of its tl.dot.
+    """The traffic of one launch in the interpreter, in bytes, and the floating-point operations of its tl.dot.
 
-    loaded and stored count every active lane of every access, atomics as both; unique ones every byte once.
-    complete: whether all was followed; if not, unique bytes are missing, and races were not looked for.
+    loaded and stored count every active lane of every access, atomics as both; unique ones count every byte once.
+    complete: all accesses were recorded; if not, unique bytes are missing, and there was no race check.
     """
 
     loaded_bytes: int
@@ -380,8 +378,9 @@ class Traffic:
 
 @dataclass(frozen=True)
 class LaunchInfo:
-    """One kernel launch: its name, grid, and the integers it was specialised on (block sizes); of a function that the
-    CuTe DSL compiled, how often each of CuTe's operations stands in it.
+    """One kernel launch: its name, its grid, and the integers that it was specialised on (block sizes).
+
+    constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it.
     """
 
     kernel: str
@@ -392,14 +391,14 @@ class LaunchInfo:
 
 @dataclass(frozen=True)
 class GuardFinding:
-    """What the guard saw in the interpreter: an access outside a tensor, which was not carried out, or a race.
+    """A finding of the guard in the interpreter: an access outside a tensor, which was not executed, or a race.
 
     line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
-    tensor's first to its last, of which there are `elements`. lanes of active_lanes were outside; of a race, how many
-    elements met. masked: whether the access had a mask that left lanes out; clipped: whether a block pointer or a
-    descriptor made that mask. beside: how many elements behind `index`, where that is in a gap between two; wide:
-    whether the access touches more than one element. For a race, `access` and the `other_` fields say who did what;
-    the other one came first in the interpreter; updates: both programs load there and store there.
+    tensor's first to its last, `elements` in all. lanes of active_lanes were outside; for a race, lanes is the number
+    of elements that met. masked: the access had a mask that left lanes out; clipped: a block pointer or a descriptor
+    made that mask. beside: the distance behind `index`, in elements, in a gap between two; wide: the access touches
+    more than one element. For a race, `access` describes this access, and the `other_` fields the one that came first
+    in the interpreter; updates: both programs load there and store there.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -459,9 +458,9 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Returned:
-    """The function returned; the bytes of every output whose form matched its slot lie in the memory file.
+    """The function returned; the bytes of every output that fits its slot are in the memory file.
 
-    allocated_bytes: the most that tensors which the call allocated took up at one time, its results included.
+    allocated_bytes: the peak size of the tensors that the call allocated, its results included.
     configuration: which one the first autotuner took, -1 without any.
     """
 
@@ -478,7 +477,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Raised:
-    """The submission raised. `verdict` sorts the exception; `fatal` says that the process is no longer usable."""
+    """The submission raised an exception. verdict: its class. fatal: the process is no longer usable."""
 
     answer: Literal["raised"]
     verdict: Literal["not_implemented", "invalid_submission", "compile_error", "oom", "crash"]
@@ -491,8 +490,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class TunedChoice:
-    """What an autotuned launch chose. line: of the launch. times_us: of each configuration, -1 for one that does not
-    work, -2 for one that was not tried. chosen: the place of the fastest.
+    """The choice of an autotuned launch.
+
+    line: of the launch. times_us: of each configuration; -1: does not work, -2: not tried. chosen: the place of the
+    fastest.
     """
 
     line: int
@@ -502,7 +503,7 @@ class TunedChoice:
 
 @dataclass(frozen=True)
 class Precompiled:
-    """So many launches were compiled, or found compiled."""
+    """The number of launches that were compiled, or found compiled."""
 
     answer: Literal["precompiled"]
     launches: int
@@ -510,7 +511,7 @@ class Precompiled:
 
 @dataclass(frozen=True)
 class Prepared:
-    """All is ready to be timed. outputs: what they look like. launches: how many kernels run."""
+    """Everything is ready to be timed. outputs: their forms. launches: the number of kernels that run."""
 
     answer: Literal["prepared"]
     outputs: tuple[Form, ...]
@@ -520,12 +521,12 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One sample. device_us: by events on the device. exposed: whether the device may have waited for the host.
+    """One sample. device_us: by events on the device. exposed: the device may have waited for the host.
 
     projections, scales: of every output, piece by piece: the sum of its elements under random signs, which follow from
     the seed, and the root of the sum of their squares; both -1 where that is not finite. Of an input that is changed in
     place, of what changed. peak_bytes: the most device memory that was held beyond the inputs (-1: not known). changed:
-    names of inputs that were changed and must not be, where that was asked for.
+    names of inputs that changed and must not, if Sample.examines.
     """
 
     answer: Literal["sampled"]
@@ -539,7 +540,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class BytesShown:
-    """The bytes that were asked for lie in the memory file, if `copied`."""
+    """The requested bytes are in the memory file, if `copied`."""
 
     answer: Literal["shown"]
     copied: bool
@@ -547,7 +548,7 @@ class BytesShown:
 
 @dataclass(frozen=True)
 class Narrow:
-    """Accesses to global memory in one line of the submission: bytes at a time, where `possible` would be."""
+    """Accesses to global memory in one line of the submission: `bytes` at a time, where `possible` bytes would do."""
 
     line: int
     access: Literal["load", "store"]
@@ -557,13 +558,13 @@ class Narrow:
 
 @dataclass(frozen=True)
 class Binary:
-    """What the compiler made of one kernel, or why it made nothing.
+    """The compiler's output for one kernel, or its error.
 
     line: of the definition; 0 where it is not in the submission's file. constants: numbers among the compile-time
-    arguments. configurations: how many an autotuner chooses from, 0 without one. most_registers: what the launch limits
-    a thread to, 0 without a limit. dots: the types that tl.dot
-    multiplies. tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for
-    global memory, by bytes. seconds: what compiling took. error: why there is no binary, and in which line.
+    arguments. configurations: the number that an autotuner chooses from, 0 without one. most_registers: the launch's
+    limit for a thread, 0 without one. dots: the types that tl.dot multiplies. tensor_cores, copies: instructions in the
+    PTX, by name. loads, stores: instructions in the PTX for global memory, by bytes. seconds: of compiling. error,
+    error_line: the reason for a missing binary, and its line.
     """
 
     kernel: str
@@ -594,8 +595,9 @@ class Binary:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function was called, and its launches were compiled. cut: kernels beyond those listed. stopped: the exception
-    that ended the call after the last of them, if one did.
+    """A function was called, and its launches were compiled.
+
+    cut: the number of kernels beyond those listed. stopped: the exception that ended the call after the last of them.
     """
 
     answer: Literal["compiled"]
@@ -620,7 +622,7 @@ _ANSWERS: dict[object, type[Answer]] = {
 
 
 def decode_answer(message: dict[str, Any]) -> Answer:
-    """A child's message as one of its answers. Raises DecodeError."""
+    """Decode a child's message as one of its answers. Raises DecodeError."""
     name = message.get("answer")
     if not isinstance(name, str) or name not in _ANSWERS:
         raise DecodeError(f"answer must be one of {', '.join(map(str, _ANSWERS))}, got {str(name)[:80]!r}")

@@ -1,15 +1,15 @@
-"""ATen's operators that do no part of the work, for recorder and replayer: they allocate, fill, copy, cast, number."""
+"""Lists the ATen operators that do no part of the work: they allocate, fill, copy, cast or compute indices."""
 
 from __future__ import annotations
 
-# What these allocate holds nothing yet.
+# Operators that allocate uninitialised memory.
 EMPTY = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
 
 ALLOCATING = EMPTY | frozenset(
     {"full", "full_like", "ones", "ones_like", "zeros", "zeros_like", "new_full", "new_ones", "new_zeros"}
 )
 
-# With views, which are no steps of a trace, these are all that torch may do beside kernels.
+# With views, which are no steps of a trace, these are all that torch may do beside the kernels.
 SUPPORTING = ALLOCATING | frozenset(
     {
         *("arange", "scalar_tensor", "clone", "contiguous", "copy_", "fill", "fill_", "zero_", "_to_copy"),
@@ -30,7 +30,7 @@ NUMBERING = frozenset(
     }
 )
 
-# Ways for Python to learn values of a tensor, and what a learner writes for each.
+# Ways for Python to read values of a tensor, and the learner's code for each.
 READING = {
     "aten._local_scalar_dense": ".item()",
     "aten._to_copy": ".cpu()",
@@ -46,10 +46,10 @@ READING = {
     "Tensor.tolist": ".tolist()",
 }
 
-# What is kept in a trace, and may be asked for by one.
+# The operators that a trace may hold.
 RECORDED = SUPPORTING | NUMBERING
 
-# These change what a tensor is a window onto, or only ask; what they did shows in the windows.
+# These change a tensor's window, or only ask questions; their effect shows in the windows.
 SHAPING = frozenset(
     {
         *("detach", "lift", "lift_fresh", "set_", "_unsafe_view", "_reshape_alias", "resize_"),

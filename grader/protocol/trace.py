@@ -113,14 +113,14 @@ class KernelValue:
 
 @dataclass(frozen=True)
 class LanguageValue:
-    """Something that comes with Triton or Python, by its dotted name: a module, a builtin, a jitted function."""
+    """An object that comes with Triton or Python, by its dotted name: a module, a builtin, a jitted function."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class UnknownValue:
-    """Something that cannot be told, and what it is. Harmless where nothing uses it."""
+    """A value that cannot be recorded, and its description. Harmless where nothing uses it."""
 
     what: str
 
@@ -152,7 +152,7 @@ Value = (
 
 @dataclass(frozen=True)
 class Window:
-    """A tensor: which storage, and which of its elements. offset and strides are in elements of the dtype."""
+    """A tensor: a storage, and the elements in it. offset and strides are in elements of the dtype."""
 
     storage: int
     dtype: str
@@ -163,10 +163,10 @@ class Window:
 
 @dataclass(frozen=True)
 class KernelText:
-    """A function that a launch runs, and what the global and enclosing names in it hold.
+    """A function that a launch runs, and the values of the global and enclosing names in it.
 
-    line: its first one, decorators included. kind: how it is decorated. options: those of the decorator. defaults: by
-    parameter, what those came to that are no literals of the text. home: the dotted name of the installed module whose
+    line: its first, decorators included. kind: of decorator. options: of the decorator. defaults: by parameter, the
+    values of those that are no literals of the text. home: the dotted name of the installed module whose
     text holds it; empty for the submission's own text.
     """
 
@@ -206,7 +206,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel launch. args by place, kwargs by name; options: num_warps and its kin."""
+    """A kernel launch. args by place, kwargs by name; options: num_warps and the like."""
 
     kernel: int
     grid: tuple[int, ...]
@@ -218,7 +218,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class CuteProgram:
-    """What tracing a function of CuTe's DSL wrote: MLIR, as text.
+    """A traced function of CuTe's DSL: MLIR, as text.
 
     name: of the function. nbytes: of the text. data: the text, zlib, in base64.
     """
@@ -239,7 +239,7 @@ class CuteCall:
 
 @dataclass(frozen=True)
 class Choose:
-    """A launch of an autotuned kernel: what every configuration would do, in the order of its configurations."""
+    """A launch of an autotuned kernel: the steps of every configuration, in the order of its configurations."""
 
     alternatives: tuple[tuple[Step, ...], ...]
     line: int
@@ -257,7 +257,7 @@ Step = Operator | Constant | Launch | CuteCall | Choose | Free
 
 @dataclass(frozen=True)
 class Output:
-    """One thing that the function returned: a tensor's window (-1: none), and what it looked like."""
+    """One output of the function: a tensor's window (-1: none), and its form."""
 
     window: int
     form: Form
@@ -277,9 +277,9 @@ class Trace:
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that a call did and that no kernel of the submission's does, and the line that asked for it.
+    """An operation of a call outside the submission's kernels, and its line.
 
-    of: the arguments that it looked at, by name, as far as they are known.
+    of: the names of the arguments that it read, as far as they are known.
     """
 
     name: str
@@ -289,9 +289,10 @@ class Deed:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A function was called on decoys, and this is what it did.
+    """The recording of a function that was called on decoys.
 
-    deeds: what computed besides kernels. untold: what could not be recorded; then the trace is not to be replayed.
+    deeds: operations that computed besides the kernels. untold: operations that could not be recorded; with any of
+    them, the trace must not be replayed.
     """
 
     answer: Literal["recorded"]
@@ -300,13 +301,13 @@ class Recorded:
     untold: tuple[Deed, ...] = ()
 
     def message(self) -> dict[str, Any]:
-        """Return it as it travels."""
+        """Return it as plain data for the channel."""
         rows = {name: [vars(one) for one in getattr(self, name)] for name in ("deeds", "untold")}
         return {"answer": self.answer, "trace": self.trace, **rows}
 
 
 def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
-    """Return what these steps launch; of an autotuned kernel, its first configuration."""
+    """Return the launches of these steps; for an autotuned kernel, those of its first configuration."""
     found: list[Launch | CuteCall] = []
     for step in steps:
         match step:
@@ -318,7 +319,7 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
 
 
 def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
-    """Return what is autotuned in these steps; inside of an autotuned kernel's steps, in its first configuration."""
+    """Return the autotuned launches of these steps; within an autotuned kernel, those of its first configuration."""
     found: list[Choose] = []
     for step in steps:
         if isinstance(step, Choose):
@@ -327,7 +328,7 @@ def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
 
 
 def fingerprint(message: Mapping[str, Any]) -> bytes:
-    """Return a text that is equal for traces that do the same, whatever their storages are numbered."""
+    """Return bytes that are equal for traces that do the same, regardless of their storage numbers."""
     numbers: dict[int, int] = {}
 
     def renumbered(storage: int) -> int:
@@ -338,7 +339,7 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
         for step in steps:
             match step:
                 case ["free", storages]:
-                    # What is not seen through a window here makes no difference here.
+                    # A storage without a window in this trace makes no difference.
                     if seen := [numbers[one] for one in storages if one in numbers]:
                         told.append(["free", seen])
                 case ["constant", storage, *rest]:
@@ -358,14 +359,14 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
     return json.dumps([arguments, windows, *rest], sort_keys=True).encode()
 
 
-# How the name of a kernel begins whose text is not the submission's.
+# The beginning of the description of a kernel whose text is not the submission's.
 FROM_ELSEWHERE = "the kernel "
 
 # -- decoding --------------------------------------------------------------------------------------------------------
 
-# What honest calls come to is a tenth of this at most.
+# Honest calls need at most a tenth of this.
 MOST_STEPS = 4096
-# Written again, a letter may take up three times as much, and has to fit into a frame of the replayer's.
+# Encoded again, a character may take three times as many bytes, and must fit into a frame for the replayer.
 TRACE_BYTES = 4 << 20
 MOST_DEPTH = 12
 MOST_CONSTANT_BYTES = 256 << 20
@@ -374,7 +375,7 @@ _MOST_ENTRIES = 4096
 _BITS = 64
 _PLAIN = Bounds(_MOST_TEXT, _MOST_ENTRIES, _BITS, math.inf)
 _DATA_CHARACTERS = 4 << 20
-# The largest of the kernels that we have comes to 300 KiB.
+# The largest kernel of the reference solutions has 300 KiB.
 MOST_PROGRAM_BYTES = 4 << 20
 MOST_PROGRAMS = 64
 
@@ -398,7 +399,7 @@ def decode_trace(message: object) -> Trace:
 
 
 def decode_recorded(message: Mapping[str, Any]) -> tuple[Recorded, Trace]:
-    """Return what a recorder answered, and its trace. Raises DecodeError."""
+    """Return a recorder's answer, and its trace. Raises DecodeError."""
     trace = decode_trace(message.get("trace"))
     recorded = decode(Recorded, {**message, "trace": {}}, "answer", _PLAIN)
     return replace(recorded, trace=message["trace"]), trace
@@ -423,7 +424,7 @@ def _program(value: object, where: str) -> CuteProgram:
 
 
 class _Reader:
-    """Decodes what may name tensors, kernels and programs of a trace."""
+    """Decodes values that may name tensors, kernels and programs of a trace."""
 
     def __init__(self, windows: int, kernels: int, programs: int) -> None:
         self._windows = windows

@@ -1,4 +1,4 @@
-"""Stands in front of the CuTe DSL: functions are traced, and in a recorded call none of them is compiled or run."""
+"""Stands in front of the CuTe DSL: traces functions, and compiles and runs none of them in a recorded call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.calls.cutedsl import replace_attribute
 from grader.compile.cute import on_gpu
 from grader.recorder.storages import Untold
 
-# How scalars lie in memory, by MLIR's name of their type.
+# C types of scalars, by MLIR's names.
 _SCALARS: Mapping[str, Any] = {
     "i1": ctypes.c_bool,
     "i8": ctypes.c_int8,
@@ -29,15 +29,15 @@ _SCALARS: Mapping[str, Any] = {
 }
 _STREAM = "!cuda.stream"
 _TENSOR = "!cute.memref<"
-# An object's address in the name of a function would make every process's text another one.
+# An object's address in a function's name would differ in every process.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-# Where a tensor of CuTe's keeps the tensor of torch's that it was made of.
+# The attribute of a CuTe tensor for the torch tensor that it was made of.
 _SOURCE = "_torch_tensor"
 
 
 @dataclass(frozen=True)
 class TracedProgram:
-    """A traced function: its name, its text, and the types of its arguments. untold: why it cannot be replayed."""
+    """A traced function: its name, its text, and the types of its arguments. untold: the reason against a replay."""
 
     name: str
     text: str
@@ -47,28 +47,28 @@ class TracedProgram:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream, whichever it is: steps are replayed in order."""
+    """Any stream: steps are replayed in order."""
 
 
 Argument = Tensor | Stream | int | float
 
 
 class CuteLog(Protocol):
-    """Whoever keeps what a call did."""
+    """The log of a recorded call."""
 
     @property
     def is_on(self) -> bool:
-        """Tell whether a call is being recorded in this process."""
+        """Return whether a call is being recorded in this process."""
 
     def program(self, program: TracedProgram, arguments: Sequence[Argument]) -> None:
-        """Keep one call of a traced function."""
+        """Record one call of a traced function."""
 
     def untold(self, what: str) -> None:
-        """Keep that something happened which the trace cannot say."""
+        """Record that something happened which the trace cannot express."""
 
 
 def install(log: CuteLog) -> None:
-    """Take the place of what compiles; before the submission is loaded, and after whoever watches real calls."""
+    """Replace the DSL's compiling. Call it before the submission is loaded, and after the watcher of real calls."""
     from cutlass.cute import runtime
     from cutlass.cutlass_dsl import CuTeDSL
 
@@ -82,7 +82,7 @@ def install(log: CuteLog) -> None:
     known: dict[str, Any] = {}
 
     def trace(dsl: Any, module: Any, module_hash: str | None, name: str, *args: Any, **kwargs: Any) -> Any:
-        # Without a hash, the function was to be compiled anew.
+        # Without a hash, the function must be compiled anew.
         if module_hash not in known:
             made = traced(_TracedCompilation(dsl, module, name, args, kwargs, compile_and_cache))
             if module_hash is None:
@@ -92,7 +92,7 @@ def install(log: CuteLog) -> None:
 
     def made(tensor: Any, source: object, *args: Any, **kwargs: Any) -> None:
         says_gpu = isinstance(source, Tensor) and source.is_cuda
-        # On its way to a kernel, a tensor's memory is not on its way to Python.
+        # Handing a tensor to a kernel is no read by Python.
         with torch._C.DisableTorchFunction():
             is_disguised = says_gpu and isinstance(source, Tensor) and not source.is_cuda
             make(tensor, _Disguised(source) if is_disguised else source, *args, **kwargs)
@@ -110,7 +110,7 @@ def install(log: CuteLog) -> None:
 
 
 class _Disguised:
-    """A tensor on the CPU that says that it is on a GPU, as DLPack sees it."""
+    """A CPU tensor that claims to be on a GPU, for DLPack."""
 
     def __init__(self, tensor: Any) -> None:
         self._tensor = tensor
@@ -123,7 +123,7 @@ class _Disguised:
 
 
 class _Tensors:
-    """Which tensor each address belongs to that a compiled function is given."""
+    """The tensors behind the addresses that compiled functions get."""
 
     _MOST = 256
 
@@ -145,7 +145,7 @@ class _Tensors:
 
 
 class _TracedCompilation:
-    """A function that was traced, and what compiles it where it is called for real."""
+    """A traced function, which is compiled once it is called outside a recorded call."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _TracedCompilation:
         if self._made is None:
             pipeline, signature, _, *rest = self._args
             with self._as_traced():
-                # It is not to be found by its hash: then it would run where calls are recorded.
+                # No hash: a cached function would run in a recorded call.
                 self._made = self._compile(
                     self._dsl, self._module, None, self.name, pipeline, signature, True, *rest, **self.given
                 )
@@ -205,11 +205,11 @@ def _program(dsl: Any, module: Any, name: str, *, pipeline: object, function: ob
 
 
 def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
-    """Return the class of what stands for a compiled function."""
+    """Return the class that stands in for compiled functions."""
     from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction
 
     class TracedFunction(CudaDialectJitCompiledFunction):  # type: ignore[misc]
-        """A traced function: compiled when it is first called outside a recorded call."""
+        """A traced function, compiled on its first call outside a recorded call."""
 
         def __init__(self, traced: _TracedCompilation) -> None:
             given = {name: traced.given.get(name) for name in ("dynamic_args", "dynamic_kwargs")}
@@ -219,7 +219,7 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
             self._traced = traced
 
         def run_compiled_program(self, exe_args: Sequence[Any]) -> Any:
-            """Keep the call, or run it."""
+            """Record the call, or run it."""
             if not log.is_on:
                 return self._traced.compiled().run_compiled_program(exe_args)
             try:
@@ -229,14 +229,14 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
             return 0
 
         def to(self, device: object = None) -> Any:  # noqa: ARG002
-            """Return itself: what it is bound to shows when it runs."""
+            """Return itself: it binds to a device when it runs."""
             return self
 
     return TracedFunction
 
 
 def _arguments(program: TracedProgram, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
-    """Return what lies at the pointers. Raises Untold."""
+    """Return the values at the pointers. Raises Untold."""
     if program.untold:
         raise Untold(program.untold)
     if len(program.types) != len(pointers):

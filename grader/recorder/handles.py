@@ -1,4 +1,4 @@
-"""What a launch returns: a compiled kernel, as far as launch code asks it something where nothing was compiled."""
+"""Gives launch code the return value of a launch: a stand-in for a compiled kernel where nothing was compiled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from triton.runtime.driver import driver
 
-# Of a kernel of moderate size on any GPU; launch code divides by them to find how many programs fit.
+# Values of a kernel of moderate size; launch code divides by them to find how many programs fit.
 _REGISTERS = 64
 _SHARED_BYTES = 16 << 10
 _THREADS = 1024
@@ -23,7 +23,7 @@ _OF_THE_COMPILER = frozenset(
 
 
 class Handle:
-    """Stands for triton's CompiledKernel. relaunch: records a launch with this grid and these arguments."""
+    """A stand-in for Triton's CompiledKernel. relaunch: records a launch with this grid and these arguments."""
 
     n_regs = _REGISTERS
     n_spills = 0
@@ -47,7 +47,7 @@ class Handle:
         self.hash = hashlib.sha256(f"{name} {options!r}".encode()).hexdigest()
         self.asm: dict[str, str | bytes] = {**dict.fromkeys(_TEXTS, ""), "cubin": b""}
         self.kernel = self.asm["cubin"]
-        # Addresses, to whoever asks: there is nothing behind them.
+        # Addresses for code that asks: nothing is behind them.
         self.module = self.function = 1
         self.src, self.metadata_group = None, dict[str, str]()
         held = {
@@ -70,7 +70,7 @@ class Handle:
         raise AttributeError(f"a compiled kernel of Triton's has no {name}")
 
     def __getattribute__(self, name: str) -> Any:
-        # Where the kernel was compiled after all, its own answers are better.
+        # A kernel that was compiled after all answers for itself.
         compiled = object.__getattribute__(self, "__dict__").get("_compiled")
         if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()
@@ -82,7 +82,7 @@ class Handle:
         """Do nothing: there is nothing to load."""
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """Return what launches the kernel on this grid, with all arguments or without those fixed at warm-up."""
+        """Return a launcher for this grid, which takes all arguments, or all but those fixed at warm-up."""
 
         def launch(*args: Any, stream: object = None) -> Any:  # noqa: ARG001
             given = args
@@ -101,7 +101,7 @@ class Handle:
     _constants: frozenset[str] = frozenset()
 
     def with_constants(self, names: frozenset[str]) -> Handle:
-        """Say which arguments are compile-time constants. Returns itself."""
+        """Set the names of compile-time arguments, and return itself."""
         self._constants = names
         return self
 
@@ -112,8 +112,8 @@ def _metadata(held: Mapping[str, Any]) -> Any:
 
 
 def _dividable(metadata: Any) -> Any:
-    """Return the metadata of a kernel with at least one byte of shared memory.
+    """Return the metadata with at least one byte of shared memory.
 
-    Tiny blocks use none, and launch code divides by it to find how many programs fit: Triton's own tutorial does.
+    Tiny blocks use none, but launch code, such as Triton's own tutorial, divides by it to find how many programs fit.
     """
     return metadata if metadata.shared else metadata._replace(shared=1)

@@ -1,6 +1,6 @@
-"""Says where the functions that a launch runs stand, and what the names in them hold.
+"""Locates the functions that a launch runs, and reads the values of the names in them.
 
-They stand in the submission's text, or in that of an installed package.
+A function is in the submission's text, or in that of an installed package. Never calls a function.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from grader.protocol.trace import FROM_ELSEWHERE
 from grader.recorder.storages import Untold
 
 _TRITON = str(Path(triton.__file__).parent)
-# What the decorators of kernels take and a kernel's meaning may depend on.
+# Options of kernel decorators that may change a kernel's meaning.
 _OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug")
 
 
 def is_function_of_kernels(value: Any) -> bool:
-    """Tell whether something is what triton.jit or triton.constexpr_function makes of a function."""
+    """Return whether a value was made by triton.jit or triton.constexpr_function."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import ConstexprFunction, JITFunction
 
@@ -37,30 +37,30 @@ def is_function_of_kernels(value: Any) -> bool:
 
 
 def place_in_triton(value: Any) -> str:
-    """Return the dotted name of something that comes with Triton; an empty text for anything else."""
+    """Return the dotted name of an object that comes with Triton; an empty text for any other."""
     function = getattr(value, "fn", value) if is_function_of_kernels(value) else value
     name, module = getattr(function, "__name__", ""), str(getattr(function, "__module__", ""))
     if not isinstance(name, str) or module.partition(".")[0] != "triton":
         return ""
     if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith(_TRITON):
-        # Functions of the interpreter's corrections stand in for triton's own under their names.
+        # Functions of grader.interpreter stand in for Triton's own under the same names.
         homes = (triton.language, sys.modules.get(module))
         return f"{module}.{name}" if any(hasattr(home, name) for home in homes) else ""
     return f"{module}.{name}"
 
 
 class KernelTexts:
-    """The functions that the launches of one call run, in the order in which they were met."""
+    """The functions that the launches of one call run, in order of first use."""
 
     def __init__(self, path: str, told: Callable[[Any], Any]) -> None:
         self._path = path
         self._told = told
         self._places: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._alive: list[Any] = []
         self.rows: list[dict[str, Any]] = []
 
     def place_of(self, kernel: Any) -> int:
-        """Return a function's place; what its names lead to is met as well. Raises Untold for one of another file."""
+        """Return a function's place, and add the functions behind its names. Raises Untold for one of another file."""
         if id(kernel) in self._places:
             return self._places[id(kernel)]
         function = kernel.fn
@@ -68,8 +68,8 @@ class KernelTexts:
             raise Untold("a kernel that is no function")
         home = self._home_of(function)
         place = self._places[id(kernel)] = len(self.rows)
-        # An id is a name only as long as its object lives.
-        self._kept.append(kernel)
+        # An id is unique only as long as its object lives.
+        self._alive.append(kernel)
         row: dict[str, Any] = {
             "name": function.__name__,
             "line": function.__code__.co_firstlineno,
@@ -85,7 +85,7 @@ class KernelTexts:
         return place
 
     def _home_of(self, function: types.FunctionType) -> str:
-        """Return the installed module that a function stands in; an empty text for the submission. Raises Untold."""
+        """Return the installed module of a function; an empty text for the submission. Raises Untold."""
         path, module = function.__code__.co_filename, str(function.__module__ or "")
         if path == self._path:
             return ""
@@ -97,7 +97,7 @@ class KernelTexts:
 
 
 def _constant(told: Any) -> Any:
-    """Return a global as Triton takes it: all are constants where the file has switched the rule off."""
+    """Return a global as Triton takes it: all are constants if the file switches the rule off."""
     is_plain = isinstance(told, bool | int | float | str | None) or told[0] in ("float", "tuple", "list")
     return ["constexpr", told] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else told
 
@@ -109,9 +109,9 @@ def _options(kernel: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(function: types.FunctionType) -> dict[str, Any]:
-    """Return what the global and enclosing names in a function hold.
+    """Return the values of the global and enclosing names in a function.
 
-    A kernel's function in a module is told by its dotted name: helpers.maximum.
+    A kernel's function in a module gets its dotted name: helpers.maximum.
     """
     found: dict[str, Any] = {}
     used = {name for code in _within(function.__code__) for name in code.co_names}
@@ -148,7 +148,7 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _behind(name: str, function: types.FunctionType) -> set[str]:
-    """Return what a function names right behind this name and a dot."""
+    """Return the attributes of this name that a function uses."""
     return {
         str(after.argval)
         for code in _within(function.__code__)

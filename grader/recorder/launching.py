@@ -1,4 +1,7 @@
-"""Stands in front of Triton's launches, autotuners and timers: a recorded call launches, tunes and times nothing."""
+"""Stands in front of Triton's launches, autotuners and timers: a recorded call launches, tunes and times nothing.
+
+Takes launches; gives steps to a Log, and stand-ins for compiled kernels to the caller.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +12,39 @@ from typing import Any, Protocol
 from grader.calls import launches
 from grader.recorder.handles import Handle
 
-# The names of a launch's options; whatever else is no parameter is told as it is.
+# Arguments of a launch that are neither parameters nor options of the kernel.
 _NOT_TOLD = frozenset({"warmup", "grid"})
 _MOST_CONFIGURATIONS = 64
 
 
 class Log(Protocol):
-    """Whoever keeps what a call did."""
+    """The log of a recorded call."""
 
     @property
     def is_on(self) -> bool:
-        """Tell whether a call is being recorded in this process."""
+        """Return whether a call is being recorded in this process."""
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> None:
-        """Keep one launch."""
+        """Record one launch."""
 
     def choose(self, attempts: list[Callable[[], Any]]) -> Any:
-        """Keep what every attempt does as an alternative; return what the first one returns."""
+        """Record every attempt as an alternative, and return the result of the first."""
 
     def untold(self, what: str) -> None:
-        """Keep that something happened which the trace cannot say."""
+        """Record that something happened which the trace cannot express."""
 
 
 class Trials:
-    """Whether a call is being timed: what it launches serves the choice of a configuration, and is not told."""
+    """A flag: a call is being timed. Its launches serve the choice of a configuration, and are not recorded."""
 
     def __init__(self) -> None:
         self.running = False
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """While the block runs, launches are not kept."""
+        """Record no launches while the block runs."""
         before, self.running = self.running, True
         try:
             yield
@@ -50,7 +53,7 @@ class Trials:
 
 
 def install(log: Log, *, on_gpu: bool) -> None:
-    """Take the place of what launches, tunes and times; before the submission is loaded."""
+    """Replace Triton's launches, autotuners and timers. Call it before the submission is loaded."""
     import triton.testing
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime.autotuner import Autotuner
@@ -70,7 +73,7 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
     def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
-        # An object could say now this and now that.
+        # An object could change its truth value from one test to the next.
         warmup = bool(warmup)
         names = tuple(kernel.arg_names)
         by_name = {name: value for name, value in kwargs.items() if name in names}
@@ -136,7 +139,7 @@ def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callabl
 
 
 def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what stands for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
+    """Return a stand-in for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
 
     def timed(call: Callable[[], object], *args: Any, **options: Any) -> Any:
         if not log.is_on:
@@ -151,7 +154,7 @@ def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any
     def with_grid(kernel: Any, grid: Any) -> Any:
         if not log.is_on:
             return getitem(kernel, grid)
-        # Compiled before the call, by hand: which function it was made of cannot be told.
+        # Compiled by hand before the call: its function is not known.
         return lambda *_, **__: log.untold("a launch of a kernel that was compiled earlier")
 
     return with_grid

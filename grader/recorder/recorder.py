@@ -1,4 +1,7 @@
-"""Records one call after another: what is allocated, copied and launched, and what computes besides."""
+"""Records one call after another: allocations, copies, launches, and operators that compute besides.
+
+Gives Recorded messages; never runs a kernel.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _MOST_CHARACTERS = 2 << 20
 
 
 class RecordedCall:
-    """What one call has done so far."""
+    """The steps of one call so far."""
 
     def __init__(self, storages: Storages, path: str) -> None:
         self._storages = storages
@@ -49,7 +52,7 @@ class RecordedCall:
         self.programs: list[dict[str, Any]] = []
         self.steps: list[list[Any]] = [*_freed(storages)]
         self.deeds: dict[tuple[str, int, tuple[str, ...]], None] = {}
-        # Of storages that operators made: the arguments behind them.
+        # The arguments behind each storage that an operator made.
         self._origins: dict[int | None, tuple[str, ...]] = {}
         self.untold: dict[tuple[str, int], None] = {}
         self._count = 0
@@ -57,7 +60,7 @@ class RecordedCall:
         self.telling = Telling(self.window, self.texts.place_of)
 
     def window(self, tensor: Tensor) -> int:
-        """Return the place of a tensor's window in the trace; memory that is not known yet is told with its bytes."""
+        """Return the place of a tensor's window in the trace; unknown memory is recorded with its bytes."""
         number = self._storages.number_of(tensor)
         if number is None:
             size, data = content_of(tensor, MOST_CONSTANT_BYTES, _MOST_CHARACTERS)
@@ -84,7 +87,7 @@ class RecordedCall:
         return self._programs[text]
 
     def keep(self, step: list[Any]) -> None:
-        """Keep one step."""
+        """Record one step."""
         self._count += 1
         if self._count > MOST_STEPS:
             self.cannot_tell(f"more than {MOST_STEPS} steps")
@@ -92,21 +95,21 @@ class RecordedCall:
             self.steps.append(step)
 
     def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
-        """Keep that something computed besides the kernels, of which arguments, and which line asked for it."""
+        """Record an operator that computed besides the kernels, with its arguments and its line."""
         known = self.origins(tensors)
-        # A copy to the CPU of what never left it is none.
+        # Tensor.cpu of a tensor that is on the CPU copies nothing.
         if len(self.deeds) < _MOST_DEEDS and (known or name != "Tensor.cpu"):
             self.deeds.setdefault((name[:80], self.line(), known))
 
     def origins(self, tensors: Sequence[Tensor]) -> tuple[str, ...]:
-        """Return the arguments that the tensors are, or whose numbers made them, by name."""
+        """Return the names of the arguments that the tensors are, or were made from."""
         numbers = {self._storages.number_of(one) for one in tensors if type(one) is Tensor}
         given = [name for name, number in self.arguments.items() if number in numbers]
         made = [name for number in numbers for name in self._origins.get(number, ())]
         return tuple(sorted({*given, *made}))[:_MOST_ORIGINS]
 
     def cannot_tell(self, what: str) -> None:
-        """Keep that something cannot be recorded."""
+        """Record that something cannot be recorded."""
         if len(self.untold) < _MOST_DEEDS:
             self.untold.setdefault((what[:200], self.line()))
 
@@ -120,11 +123,11 @@ class RecordedCall:
         return 0
 
     def freed(self) -> None:
-        """Keep which storages nothing holds any more."""
+        """Record the storages that nothing holds any more."""
         self.steps += _freed(self._storages)
 
     def told(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
-        """Return all of it. outputs: what was returned, in order."""
+        """Return the whole recording. outputs: the returned values, in order."""
         rows = []
         with unobserved():
             for form, output in outputs:
@@ -146,10 +149,10 @@ class RecordedCall:
         deeds, untold_ = (tuple(Deed(*one) for one in some) for some in (self.deeds, self.untold))
         return Recorded("recorded", trace, deeds, untold_)
 
-    # -- operators ---------------------------------------------------------------------------------------------------
+    # -- operators -----------------------------------------------------------------------------------------------------
 
     def operator(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Run an operator that does no part of the work, and keep it."""
+        """Run an operator that does no part of the work, and record it."""
         name = func._schema.name.partition("::")[2]
         known = [*tensors_in((args, tuple(kwargs.values())))]
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
@@ -179,7 +182,7 @@ class RecordedCall:
         self.keep(["operator", f"{name}.{overload}", *told, [self.window(one) for one in results], self.line()])
 
     def _descend(self, known: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-        """Keep which arguments stand behind what an operator made."""
+        """Record the arguments behind an operator's results."""
         if origins := self.origins(known):
             for one in results:
                 number = self._storages.number_of(one)
@@ -187,7 +190,7 @@ class RecordedCall:
                     self._origins[number] = origins
 
     def _grown(self, tensor: Tensor, before: int) -> None:
-        """Keep that a storage grew: new memory, into which the old bytes are copied."""
+        """Record that a storage grew: as new memory, into which the old bytes are copied."""
         old = self._storages.number_of(tensor)
         size = tensor.untyped_storage().nbytes()
         number = self._storages.add(tensor)
@@ -205,7 +208,7 @@ class RecordedCall:
 
 
 class Recorder:
-    """Records the calls of one process. `install` once, before the submission is loaded."""
+    """Records the calls of one process. Call `install` once, before the submission is loaded."""
 
     def __init__(self, path: str, device: torch.device) -> None:
         self._path = path
@@ -215,11 +218,11 @@ class Recorder:
 
     @property
     def is_on(self) -> bool:
-        """Tell whether a call is being recorded."""
+        """Return whether a call is being recorded."""
         return self.call is not None
 
     def install(self) -> None:
-        """Stand in front of launches, and watch operators in whatever threads the submission starts."""
+        """Stand in front of launches, and watch operators in all threads that the submission starts."""
         launching.install(self, on_gpu=self._device.type == "cuda")
         run = threading.Thread.run
 
@@ -240,11 +243,11 @@ class Recorder:
         cute.install(self)
 
     def forget(self) -> None:
-        """Forget all storages: what is kept from earlier calls will be told with its bytes."""
+        """Forget all storages: memory from earlier calls will be recorded with its bytes."""
         self._storages = Storages()
 
     def record(self, function: Callable[[], object], arguments: Mapping[str, Tensor]) -> tuple[RecordedCall, object]:
-        """Call a function and return what it did and what it returned. arguments: the tensors that it gets, by name."""
+        """Call a function, and return the recording and the result. arguments: its tensor arguments, by name."""
         call = RecordedCall(self._storages, self._path)
         for name, tensor in arguments.items():
             number = self._storages.number_of(tensor)
@@ -257,24 +260,24 @@ class Recorder:
                 self.call = None
         return call, result
 
-    # -- what the modes ask for --------------------------------------------------------------------------------------
+    # -- called by the modes -------------------------------------------------------------------------------------------
 
     def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
-        """Keep that something computed besides the kernels."""
+        """Record an operator that computed besides the kernels."""
         assert self.call is not None
         self.call.did(name, tensors)
 
     def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Run an operator that does no part of the work, and keep it."""
+        """Run an operator that does no part of the work, and record it."""
         assert self.call is not None
         return self.call.operator(func, args, kwargs)
 
-    # -- what launching.Log and cute.CuteLog ask for ------------------------------------------------------------------
+    # -- called as launching.Log and cute.CuteLog ----------------------------------------------------------------------
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> None:
-        """Keep one launch."""
+        """Record one launch."""
         call = self.call
         assert call is not None
         with unobserved():
@@ -289,7 +292,7 @@ class Recorder:
             call.keep(["launch", place, list(grid), *rows, chosen, call.line()])
 
     def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:
-        """Keep one call of a function that CuTe's DSL traced. Raises Untold."""
+        """Record one call of a function that CuTe's DSL traced. Raises Untold."""
         call = self.call
         assert call is not None
         with unobserved():
@@ -299,7 +302,7 @@ class Recorder:
             call.keep(["cute", place, rows, call.line()])
 
     def choose(self, attempts: list[Callable[[], Any]]) -> Any:
-        """Keep what every attempt does as an alternative; return what the first one returns."""
+        """Record every attempt as an alternative, and return the result of the first."""
         call = self.call
         assert call is not None
         before, alternatives, results = call.steps, [], []
@@ -317,7 +320,7 @@ class Recorder:
         return results[0]
 
     def untold(self, what: str) -> None:
-        """Keep that something happened which the trace cannot say."""
+        """Record that something happened which the trace cannot express."""
         if self.call is not None:
             self.call.cannot_tell(what)
 

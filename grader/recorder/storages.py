@@ -1,4 +1,4 @@
-"""Numbers the storages that a submission's tensors lie in. Numbers go on from call to call."""
+"""Numbers the storages of a submission's tensors. Numbers continue from call to call."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Storages:
         self._next = 0
 
     def number_of(self, tensor: Tensor) -> int | None:
-        """Return the number of a tensor's storage, or None where it is not known."""
+        """Return the number of a tensor's storage, or None if it has none."""
         found = self._known.get(tensor.untyped_storage()._cdata)
         return found[0] if found else None
 
     def add(self, tensor: Tensor) -> int:
-        """Give the storage of a tensor a new number, also where it has one."""
+        """Give the storage of a tensor a new number, even if it has one, and return it."""
         storage = tensor.untyped_storage()
         number, self._next = self._next, self._next + 1
-        # As long as there is a weak reference, no other storage gets this one's name.
+        # While a weak reference exists, no other storage gets this address.
         self._known[storage._cdata] = number, StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         return number
 

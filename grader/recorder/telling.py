@@ -1,4 +1,4 @@
-"""Tells Python's values as plain data for the trace. What cannot be told is named instead."""
+"""Turns Python's values into plain data for the trace. Names a value that cannot be turned; calls none."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BITS = 64
 
 
 class Telling:
-    """Tells values. window: of a tensor, its place in the trace. kernel: of a function of the text, its place."""
+    """Turns values into plain data. window, kernel: return the place in the trace of a tensor, and of a function."""
 
     def __init__(self, window: Callable[[Tensor], int], kernel: Callable[[Any], int]) -> None:
         self._window = window
         self._kernel = kernel
 
     def value(self, value: Any, *, tensors: bool = True, levels: int = _MOST_LEVELS) -> Any:
-        """Return the value for the trace; something unknown as ["unknown", what]."""
+        """Return the value for the trace; ["unknown", description] if it cannot be turned."""
         try:
             return self._told(value, tensors, levels)
         except Untold as untold:
@@ -84,7 +84,7 @@ class Telling:
         if isinstance(value, torch.dtype):
             return ["dtype", "torch", str(value).removeprefix("torch.")]
         if isinstance(value, torch.device | torch.memory_format | torch.layout):
-            # Where a tensor lies is the replayer's business.
+            # The replayer chooses the device.
             name = "" if isinstance(value, torch.device) else str(value).removeprefix("torch.")
             return ["enum", type(value).__name__, name]
         if is_function_of_kernels(value) or isinstance(value, types.ModuleType | types.BuiltinFunctionType | type):
@@ -109,7 +109,7 @@ class Telling:
         return self._named(value, levels)
 
     def _named(self, value: Any, levels: int) -> Any:
-        """Tell what comes with Triton or Python, a function of the text, or a class that holds constants."""
+        """Return a name of Triton or Python, a function of the text, or a class that holds constants. Raises Untold."""
         if place := place_in_triton(value):
             return ["language", place]
         if isinstance(value, types.ModuleType):
@@ -124,7 +124,7 @@ class Telling:
 
     def _class(self, kind: type, levels: int) -> Any:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            # Called, it makes a named tuple.
+            # Calling it makes a named tuple.
             fields = [*map(str, kind._fields)]
             return ["record", "class", kind.__name__[:80], fields, [None] * len(fields)]
         if issubclass(kind, enum.Enum):

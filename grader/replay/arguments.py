@@ -1,4 +1,4 @@
-"""The values of a trace as arguments of launches and operators: tensors among plain data."""
+"""Builds the arguments of launches and operators from the values of a trace: tensors among plain data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEMBERS = {(kind, str(one).removeprefix("torch.")): one for kind, found in _FOR
 
 @dataclass(frozen=True)
 class ArgumentBuilder:
-    """Turns values into what is passed. tensor, kernel: what a number of the trace's tables stands for."""
+    """Turns values into arguments. tensor, kernel: return the entry of a number in the trace's tables."""
 
     tensor: Callable[[int], Tensor]
     kernel: Callable[[int], Any]

@@ -1,4 +1,4 @@
-"""The allow-list for the functions of a submission's text: what is not on it is refused, with its line.
+"""Checks the functions of a submission's text against an allow-list: all else is refused, with its line.
 
 In Triton's interpreter a kernel is Python, executed in the process that decides the verdict. So a tree passes only if
 each of its names and attributes is known to lead to Triton's language, to plain data or to another checked function.
@@ -40,16 +40,16 @@ class Data:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A name that leads to what Triton does not have: a module or a function of Python's."""
+    """A name that leads to a module or a function that Triton does not have."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A name that leads to what the recorder could not tell, or that we refuse, and why.
+    """A name that the recorder could not resolve, or that the grader refuses, and the reason.
 
-    python: whether Triton's compiler would refuse it too.
+    python: Triton's compiler would refuse it too.
     """
 
     rule: str
@@ -59,7 +59,7 @@ class Unknown:
 Thing = Offered | KernelReference | Data | Foreign | Unknown
 Mode = Literal["jit", "constexpr"]
 
-# Those of Python's builtins that Triton's compiler knows, but for getattr, and those that constants may be made with.
+# Builtins that Triton's compiler knows, except getattr, and builtins that constants may be made with.
 _BUILTINS: dict[Mode, frozenset[str]] = {
     "jit": frozenset({"float", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"}),
     "constexpr": frozenset(
@@ -70,16 +70,16 @@ _BUILTINS: dict[Mode, frozenset[str]] = {
         }
     ),
 }
-# What may stand behind `isinstance(x, …)`.
+# The types in `isinstance(x, …)`.
 _TYPES = frozenset({"bool", "dict", "float", "int", "list", "set", "tuple"})
 BUILTINS = _TYPES.union(*_BUILTINS.values())
 _PRINTING = frozenset({"device_print", "print", "static_print"})
 _LOOPS = frozenset({"range", "static_range"})
-# Names that mean something to Triton: its interpreter writes the first one into kernels, its compiler knows the other.
+# Names with a meaning to Triton: its interpreter writes the first into kernels, its compiler knows the other.
 _RESERVED = frozenset({"interpreter_semantic", "getattr"})
 _MATHS = frozenset({"cupy", "jax", "math", "numpy", "torch"})
 
-# Attributes of values: what Triton's classes offer, without what builds or compiles.
+# Attributes of values: those of Triton's classes, except attributes that build or compile.
 _CLASSES = (tl.tensor, tl.tensor_descriptor, tl.dtype, tl.pointer_type, tl.block_type, tl.constexpr)
 _OF_INSTANCES = frozenset(
     {
@@ -94,12 +94,12 @@ _INSIDES = frozenset(
         *("cache_key_part", "codegen_name", "handle", "kind", "mangle", "to_ir", "with_element_ty"),
     }
 )
-# What a configuration may well call its fields, though Python's or Triton's objects have them too.
+# Harmless names of a configuration's fields, though Python's or Triton's objects have them too.
 _HARMLESS = frozenset({"count", "debug", "index", "kind", "version"})
-# Methods of Python's own numbers and tables, for functions of constants.
+# Methods of Python's numbers and dictionaries, for functions of constants.
 _OF_TABLES = frozenset({"bit_count", "bit_length", "get", "items", "keys", "values"})
 
-# Methods that Triton lets a kernel call, and the operators that they stand for.
+# Operator methods that Triton lets a kernel call, and their operators.
 _SIGNS = {
     **dict(zip(("add", "sub", "mul", "truediv", "floordiv", "mod"), ("+", "-", "*", "/", "//", "%"), strict=True)),
     **dict(zip(("lshift", "rshift", "and", "or", "xor"), ("<<", ">>", "&", "|", "^"), strict=True)),
@@ -146,10 +146,10 @@ def _safe_attributes() -> frozenset[str]:
 
 @functools.cache
 def _unsafe_attributes() -> frozenset[str]:
-    """Return the names by which Python's functions, frames and tables, or Triton's kernels, act or show what they hold.
+    """Return the attributes by which Python's objects or Triton's kernels act, or expose their content.
 
-    While a kernel is compiled, an attribute of a function that it was given is Python's. The interpreter is safe from
-    that anyhow: what no value of Triton's has is there a field of a record, or an error.
+    While a kernel is compiled, an attribute of a function argument is Python's. The interpreter is safe without this
+    list: an attribute that no Triton value has is there a field of a record, or an error.
     """
 
     def generator() -> Iterator[None]:
@@ -168,11 +168,11 @@ def _unsafe_attributes() -> frozenset[str]:
 
 @dataclass
 class Checked:
-    """What a function of the text needs.
+    """The needs of a checked function of the text.
 
-    used: what its names lead to. fields: its attributes that only a record or a named tuple can have. refusals: what
-    was taken out of branches, by the name of what is called in its place. conditions: of those branches, each with the
-    name of its first refusal.
+    used: the things behind its names. fields: its attributes that only a record or a named tuple can have. refusals: of
+    code that was taken out of branches, by the name of the call in its place. conditions: of those branches, each with
+    the name of its first refusal.
     """
 
     used: dict[str, Thing] = field(default_factory=dict)
@@ -182,9 +182,9 @@ class Checked:
 
 
 def check(function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None]) -> Checked:
-    """Hold a function's tree, whose decorators, annotations and defaults are gone, to the list. Raises Refused.
+    """Check a function's tree, without decorators, annotations and defaults. Raises RefusedFunction.
 
-    What Triton refuses may stand in a branch that is never compiled. There, a call that refuses takes its place.
+    Code that Triton refuses may be in a branch that is never compiled. There, a call that refuses replaces it.
     """
     checker = _Checker(function, mode, resolve)
     checker.body()
@@ -208,7 +208,7 @@ class _Checker(ast.NodeVisitor):
         several = [given.vararg] if given.vararg else []
         for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, *several):
             if one.arg.startswith("_") and one.arg.strip("_"):
-                # Triton hands its insides on under such names.
+                # Triton passes internal arguments under such names.
                 self._refuse(one, f"{one.arg} cannot be the name of a parameter: call it otherwise", python=False)
             self._bind(one, one.arg)
         for statement in self._function.body:
@@ -216,10 +216,10 @@ class _Checker(ast.NodeVisitor):
                 self._bind(target, target.id)
         self._visit_all(self._function.body)
 
-    # -- refusing ----------------------------------------------------------------------------------------------------
+    # -- refusing ------------------------------------------------------------------------------------------------------
 
     def _python(self, node: ast.AST, rule: str) -> NoReturn:
-        """Refuse what Triton has not; a function of constants is Python, which Triton takes as it is."""
+        """Refuse code that Triton lacks; a function of constants is plain Python, which Triton accepts."""
         if self._mode == "jit":
             self._refuse(node, f"a kernel {rule}", python=True)
         self._refuse(node, f"here a constexpr function {rule}", python=False)
@@ -228,7 +228,7 @@ class _Checker(ast.NodeVisitor):
         line = getattr(node, "lineno", self._function.lineno)
         raise RefusedFunction(line, rule, python=python and self._mode == "jit")
 
-    # -- names -------------------------------------------------------------------------------------------------------
+    # -- names ---------------------------------------------------------------------------------------------------------
 
     def _bind(self, node: ast.AST, name: str) -> None:
         if name.startswith("__") or name in _RESERVED:
@@ -239,7 +239,7 @@ class _Checker(ast.NodeVisitor):
         return any(name in scope for scope in self._scopes)
 
     def _thing(self, node: ast.Name) -> Thing | str:
-        """Return what a name that is no variable leads to: a builtin by its name."""
+        """Return the thing behind a name that is no variable; a builtin's name for a builtin."""
         name = node.id
         if name.startswith("__") or name in _RESERVED:
             self._python(node, f"has no {name}: {_instead(name)}")
@@ -262,7 +262,7 @@ class _Checker(ast.NodeVisitor):
         return found
 
     def _chain(self, node: ast.expr) -> Thing | str | None:
-        """Return what a name, or names behind a module, lead to; None for anything else, which is a value then."""
+        """Return the thing behind a name, or behind names in a module; None for any other expression, a value."""
         if isinstance(node, ast.Name):
             return None if self._is_local(node.id) else self._foreign_or_thing(node, node)
         if not isinstance(node, ast.Attribute):
@@ -284,7 +284,7 @@ class _Checker(ast.NodeVisitor):
         return self._chain(node.value)
 
     def _foreign_or_thing(self, name: ast.Name, whole: ast.expr) -> Thing | str:
-        """As _thing, but tell of the whole: np.sum instead of np."""
+        """Return the same as _thing, but name the whole in a refusal: np.sum instead of np."""
         found = self.found.used.get(name.id) or self._resolve(name.id)
         if isinstance(found, Foreign) and isinstance(whole, ast.Attribute):
             text = f"{name.id}.{whole.attr}"
@@ -293,10 +293,10 @@ class _Checker(ast.NodeVisitor):
             self._refuse(whole, rule, python=True)
         return self._thing(name)
 
-    # -- expressions -------------------------------------------------------------------------------------------------
+    # -- expressions ---------------------------------------------------------------------------------------------------
 
     def generic_visit(self, node: ast.AST) -> None:
-        """Refuse what is not on the list."""
+        """Refuse a node that is not on the list."""
         kind = type(node).__name__
         self._python(node, f"has no {_STATEMENTS.get(kind, kind)}")
 
@@ -309,7 +309,7 @@ class _Checker(ast.NodeVisitor):
             self._visit(one)
 
     def _value(self, node: ast.expr) -> None:
-        """Check what is used as a value: no module, no class."""
+        """Check an expression that is used as a value: no module, no class."""
         found = self._chain(node)
         if isinstance(found, str):
             self._python(node, f"uses {found} in no other way than to call it")
@@ -350,7 +350,7 @@ class _Checker(ast.NodeVisitor):
         self.found.fields.append(node)
 
     def _field_of_data(self, node: ast.Attribute) -> bool:
-        """Tell whether this is a field of a record that is known by name, at any depth."""
+        """Return whether this is a field of a record that is known by name, at any depth."""
         parts: list[str] = []
         inner: ast.expr = node
         while isinstance(inner, ast.Attribute):
@@ -383,7 +383,7 @@ class _Checker(ast.NodeVisitor):
             self._visit(one.value if isinstance(one, ast.Starred) else one)
 
     def _called(self, node: ast.Call) -> int | None:
-        """Check what is called. Returns how many of the arguments are values, None for all."""
+        """Check the called function. Returns the number of arguments that are values, None for all."""
         function = node.func
         if not isinstance(function, ast.Name | ast.Attribute | ast.Subscript):
             self._visit(function)
@@ -521,7 +521,7 @@ class _Checker(ast.NodeVisitor):
             self._scopes.pop()
 
     def _targets(self, target: ast.expr) -> None:
-        """Bind the names of a comprehension, which are its own in Python, but not for Triton's compiler."""
+        """Bind the names of a comprehension, which are local in Python, but not for Triton's compiler."""
         if isinstance(target, ast.Tuple) and self._mode == "constexpr":
             for one in target.elts:
                 self._targets(one)
@@ -534,7 +534,7 @@ class _Checker(ast.NodeVisitor):
             )
         self._bind(target, target.id)
 
-    # -- statements --------------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------------------
 
     def visit_Expr(self, node: ast.Expr) -> None:
         self._visit(node.value)
@@ -576,7 +576,7 @@ class _Checker(ast.NodeVisitor):
             block[:] = [left for statement in block for left in self._left_of(statement, node)]
 
     def _left_of(self, statement: ast.stmt, branching: ast.If) -> list[ast.stmt]:
-        """Return what is left of a statement in a branch; what it assigns to stays a variable."""
+        """Return a statement of a branch, or its refusing replacement; the names that it assigns stay variables."""
         names = [one.id for one in _stored(statement)]
         try:
             self._visit(statement)
@@ -588,7 +588,7 @@ class _Checker(ast.NodeVisitor):
         return [statement]
 
     def _taken_out(self, refused: RefusedFunction, node: ast.AST, branching: ast.If | ast.IfExp) -> ast.Call:
-        """Return the call that stands for what is refused. Raises the refusal where Triton might take it."""
+        """Return the call that replaces refused code. Raises the refusal if Triton might accept the code."""
         if not refused.python:
             raise refused
         name = f"refusal {len(self.found.refusals)}"
@@ -616,7 +616,7 @@ class _Checker(ast.NodeVisitor):
         self._visit_all((*node.body, *node.orelse))
 
     def _loops(self, function: ast.expr) -> bool:
-        """Tell whether what is called is one of Triton's loops, or one of two: `static_range if n < 4 else range`."""
+        """Return whether the function is one of Triton's loops, or one of two: `static_range if n < 4 else range`."""
         if isinstance(function, ast.IfExp):
             self._visit(function.test)
             return self._loops(function.body) and self._loops(function.orelse)
@@ -626,7 +626,7 @@ class _Checker(ast.NodeVisitor):
     def visit_Assert(self, node: ast.Assert) -> None:
         self._visit_all((node.test, node.msg))
 
-    # -- what only functions of constants may ------------------------------------------------------------------------
+    # -- for functions of constants only -------------------------------------------------------------------------------
 
     def _constants_only(self, node: ast.AST) -> None:
         if self._mode == "jit":
@@ -668,12 +668,12 @@ class _Checker(ast.NodeVisitor):
 
 
 def _stored(node: ast.AST) -> Iterator[ast.Name]:
-    """Yield the names that a statement binds in its function: not those of a comprehension, which are its own."""
+    """Yield the names that a statement binds in its function, without the local ones of a comprehension."""
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Store):
             yield node
     elif isinstance(node, ast.comprehension):
-        # Its targets are its own.
+        # Its targets are local.
         for part in (node.iter, *node.ifs):
             yield from _stored(part)
     else:
@@ -682,7 +682,7 @@ def _stored(node: ast.AST) -> Iterator[ast.Name]:
 
 
 def _is_constant(value: object) -> bool:
-    """Tell whether Triton lets a kernel read a global variable of this value."""
+    """Return whether Triton lets a kernel read a global variable of this value."""
     is_named_tuple = isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
     return is_named_tuple or isinstance(value, tl.constexpr | tl.dtype)
 
@@ -696,7 +696,7 @@ def _is_builtin(name: str) -> bool:
 
 
 def _instead(name: str) -> str:
-    """Say what to write instead of a function of Python's."""
+    """Return the advice for a function of Python's."""
     if name and name in offers()["triton.language"]:
         return f"write tl.{name}"
     return "compute with what triton.language offers"

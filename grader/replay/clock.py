@@ -1,9 +1,10 @@
-"""Times work on one device. The replayer and the process of the baselines run this same code, each by itself.
+"""Times work on one device. The replayer and the baseline process run this same code, each by itself.
 
     fresh inputs -> cover -> event | the work | event -> sums of the outputs
 
-The cover reads and writes many times the L2 cache. It has two uses: the inputs leave the caches, and the host enqueues
-the work while the device is still busy, so that a launch costs what it costs in a program that keeps its GPU busy.
+The cover reads and writes many times the L2 cache. It has two uses: it evicts the inputs from the caches, and it keeps
+the device busy while the host enqueues the work, so that a launch costs as much as in a program that keeps its GPU
+busy.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from torch import Generator, Tensor
 
 from grader.protocol.messages import Sampled
 
-# How often the cover is read and written: together longer than the host needs to enqueue some launches.
+# Passes over the cover: together longer than the host needs to enqueue some launches.
 _COVERS = 2
-# Of an output, so many pieces are summed up, each of so many elements at least; at a time, so many elements.
+# An output is summed up in this many pieces, each of at least so many elements; so many elements at a time.
 _PIECES, _LEAST_PIECE, _AT_A_TIME = 128, 1024, 1 << 26
-# What an answer may carry as a number; no honest sum comes near.
+# The largest number in an answer; no honest sum comes near.
 _MOST_SUM = 1e14
 _NO_SUM = -1.0
-# Signs and inputs come from one seed, but are no copies of each other.
+# Signs and inputs come from one seed, but must not be copies of each other.
 _SIGNS_SEED = 0x5EED
 
 
 class TimedWork(Protocol):
-    """Something that can be timed. `place` puts inputs where `run` finds them; `run` returns the outputs.
+    """Work that can be timed. `place` puts inputs where `run` finds them; `run` returns the outputs.
 
-    mutated: the places of the inputs that are changed; they are the last of the outputs.
+    mutated: the places of the inputs that `run` changes; they come last among the outputs.
     """
 
     @property
@@ -52,7 +53,7 @@ class TimedWork(Protocol):
 
 
 class _HostTimer:
-    """Times on the CPU, where all work is over when it returns."""
+    """A timer on the CPU, where all work is over when it returns."""
 
     def __init__(self) -> None:
         self._times = [0.0, 0.0]
@@ -71,7 +72,7 @@ class _HostTimer:
 
 
 class _EventTimer:
-    """Times on the GPU, by two events."""
+    """A timer on the GPU, by two events."""
 
     def __init__(self) -> None:
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
@@ -83,7 +84,7 @@ class _EventTimer:
         self._events[1].record()
 
     def is_exposed(self) -> bool:
-        """Tell whether the device reached the work before all of it was enqueued: it may have waited for the host."""
+        """Return whether the device reached the work before all of it was enqueued: it may have waited for the host."""
         return bool(self._events[0].query())  # type: ignore[no-untyped-call]
 
     def elapsed_us(self) -> float:
@@ -100,7 +101,7 @@ class Clock:
         self._cover = torch.zeros(1, dtype=torch.int64, device=device)
 
     def sample(self, work: TimedWork, seed: int, cover_bytes: int) -> tuple[Sampled, tuple[object, ...]]:
-        """Run the work once on inputs of its own; return what was measured, and the outputs."""
+        """Run the work once on fresh inputs; return the sample and the outputs."""
         work.place(work.inputs(seed))
         device_us, exposed, held, outputs = self._timed(work, cover_bytes)
         peak_bytes = -1 if isinstance(work, Graph) else self._peak_bytes(held)
@@ -109,7 +110,7 @@ class Clock:
         return Sampled("sampled", device_us, projections, scales, exposed, peak_bytes), tuple(outputs)
 
     def time_us(self, work: TimedWork, cover_bytes: int) -> float:
-        """Return how long the work takes on the inputs that it has, in microseconds."""
+        """Return the time of the work on its present inputs, in microseconds."""
         return self._timed(work, cover_bytes)[0]
 
     def _timed(self, work: TimedWork, cover_bytes: int) -> tuple[float, bool, int, Sequence[object]]:
@@ -130,7 +131,7 @@ class Clock:
             self._cover.add_(1)
 
     def _memory_from_here(self) -> int:
-        """Return the device memory in use, and count its peak anew from here on; -1 where there is no device to ask."""
+        """Reset the peak of device memory and return the bytes in use; -1 on the CPU."""
         if self._device.type != "cuda":
             return -1
         torch.cuda.reset_peak_memory_stats(self._device)
@@ -141,7 +142,7 @@ class Clock:
 
 
 class Graph:
-    """Work captured as a CUDA graph: its launches cost the host nothing. Raises what capturing raises."""
+    """Work captured as a CUDA graph, whose launches cost the host nothing. Raises any error of the capture."""
 
     def __init__(self, work: TimedWork, seed: int) -> None:
         self._work = work
@@ -166,7 +167,7 @@ class Graph:
         return self._work.inputs(seed)
 
     def place(self, inputs: Sequence[object]) -> None:
-        """Copy inputs to where the graph finds them; what the work keeps of its last run is made ready again."""
+        """Copy inputs to the places that the graph reads, and let the work reset its memory."""
         self._work.place(self._inputs)
         for into, value in zip(self._inputs, inputs, strict=True):
             if isinstance(into, Tensor) and isinstance(value, Tensor):
@@ -183,7 +184,7 @@ class Graph:
 
 
 def _compared(work: TimedWork, outputs: Sequence[object], seed: int) -> list[object]:
-    """Return what is summed up: the outputs, and of inputs that are changed in place what changed."""
+    """Return the tensors to sum up: the outputs, and the changes of inputs that are changed in place."""
     if not work.mutated:
         return list(outputs)
     fresh = work.inputs(seed)
@@ -197,7 +198,7 @@ def _compared(work: TimedWork, outputs: Sequence[object], seed: int) -> list[obj
 
 
 def _sums(outputs: Sequence[object], seed: int, device: torch.device) -> list[list[list[float]]]:
-    """Return the projections and the scales of every output; nothing of what is no tensor."""
+    """Return the projections and the scales of every output; empty lists for an output that is no tensor."""
     chance = Generator(device)
     found: list[list[list[float]]] = []
     for output in outputs:
@@ -209,7 +210,7 @@ def _sums(outputs: Sequence[object], seed: int, device: torch.device) -> list[li
 
 
 def _sums_of(output: Tensor, chance: Generator) -> Tensor:
-    """Return, for every piece of a tensor, its sum under random signs, and its norm: [2, pieces] on the device."""
+    """Return the sum under random signs, and the norm, of every piece of a tensor: [2, pieces] on the device."""
     flat = output.reshape(-1)
     pieces = max(1, min(_PIECES, flat.numel() // _LEAST_PIECE))
     run = flat.numel() // pieces
@@ -231,7 +232,7 @@ def _told(number: float) -> float:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Python's garbage collector has milliseconds of work, now and then, that are nobody's."""
+    """Stop Python's garbage collector, whose milliseconds of work must not count in a sample."""
     gc.disable()
     try:
         yield

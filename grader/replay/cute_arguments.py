@@ -1,4 +1,4 @@
-"""Arguments of a program of CuTe's as its compiled function takes them: a pointer to each."""
+"""Packs arguments for a compiled CuTe program, which takes a pointer to each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TENSOR = re.compile(
     r"!cute\.memref<(?P<element>\w+), (?P<space>gmem|generic)(?:, align<(?P<align>\d+)>)?, "
     r'"\((?P<shape>[^()]*)\):\((?P<strides>[^()]*)\)">'
 )
-# A tensor of one axis has no parentheses where CuTe writes its layout anew.
+# One size or stride of a layout: open (?), with its width and divisor, or fixed.
 _LEAF = re.compile(r"\?(?:\{(?P<wide>i64)?\s*(?:div=(?P<divisor>\d+))?\})?|(?P<fixed>\d+)")
 _BITS = re.compile(r"(?:[su]?i|bf|t?f)(?P<bits>\d+)")
 _INTEGERS: Mapping[str, Any] = {
@@ -33,19 +33,19 @@ _INTEGERS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Packed:
-    """Memory that a compiled function reads an argument from. kept: what must live as long."""
+    """Memory that a compiled function reads an argument from. alive: objects that must live as long."""
 
     memory: Any
-    kept: object = None
+    alive: object = None
 
     @property
     def address(self) -> int:
-        """Return where it lies."""
+        """Return its address."""
         return ctypes.addressof(self.memory)
 
 
 def packed(kind: str, value: object) -> Packed:
-    """Return an argument of the type `kind`. Raises Refused where the value is of another kind."""
+    """Return an argument of the MLIR type `kind`. Raises RefusedFunction for a value of another kind."""
     if isinstance(value, Tensor):
         return _tensor(kind, value)
     if kind == STREAM and value is None:
@@ -60,7 +60,7 @@ def packed(kind: str, value: object) -> Packed:
 
 
 def check_types(kinds: Sequence[str]) -> None:
-    """Refuse a function with arguments that no trace can hold. Raises Refused."""
+    """Raise RefusedFunction for a type of argument that no trace can hold."""
     for kind in kinds:
         if kind not in (STREAM, *_INTEGERS, "f16", "bf16", "f32", "f64") and not _TENSOR.fullmatch(kind):
             raise refused(f"an argument must be a tensor, a number or a stream, got {kind[:80]}")
@@ -85,7 +85,7 @@ def _tensor(kind: str, tensor: Tensor) -> Packed:
         raise refused(f"an argument must have elements of {found['element']}, got {tensor.dtype}")
     if (found["space"] == "gmem") != tensor.is_cuda:
         raise refused(f"an argument must lie in memory of the kind {found['space']}, got {tensor.device}")
-    # CuTe sees some strides of its own: those of axes with one element.
+    # CuTe chooses the strides of axes with one element itself.
     seen = from_dlpack(tensor)
     address = tensor.data_ptr()
     if address % int(found["align"] or 1):
@@ -98,7 +98,7 @@ def _tensor(kind: str, tensor: Tensor) -> Packed:
 
 
 def _open(text: str, values: Sequence[int], shape: Sequence[int], what: str) -> list[tuple[Any, int]]:
-    """Return the type and the value of everything that a type leaves open."""
+    """Return (C type, value) of every size or stride that a type leaves open."""
     leaves = [one.strip() for one in text.split(",")] if text else []
     if len(leaves) != len(values):
         raise refused(f"an argument must have {len(leaves)} axes, got {len(values)}")

@@ -1,14 +1,14 @@
-"""The list of what a program of CuTe's may hold: its text comes from a process that nobody trusts.
+"""Checks CuTe programs against an allow-list: their text comes from an untrusted process.
 
 A program is MLIR as tracing wrote it: one function for the host, which may launch, and the kernels that it launches.
-Whatever is not listed is refused. What matters most is the host's side, because it runs in the replayer:
+Everything that is not listed is refused. The host's side matters most, because it runs in the replayer:
 
 - it calls nothing, names no symbol but its own kernels, holds no assembly, and makes no pointer out of a number;
 - a function that launches kernels reads and writes no memory: it only computes layouts and launches;
 - a function that launches none reads and writes the memory of its arguments. Nothing checks its indices.
 
 Kernels run on a GPU, where they may write wherever their context allows, as kernels in Triton may.
-When the DSL has lowered a program, what the host's code then calls is checked once more (`check_lowered`).
+After the DSL has lowered a program, the calls of the host's code are checked once more (`check_lowered`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _MOST_KERNELS = 16
 _MOST_DEPTH = 64
 _ENTRY = re.compile(r"cutlass_\w{1,2000}")
 _KERNEL = re.compile(r"kernel_\w{1,2000}")
-# Data beside the operations, which a parser would take in without showing it.
+# Data beside the operations, which MLIR's parser reads but does not show.
 _HIDDEN = ("{-#", "dense_resource", " loc(")
-# Brackets nest no deeper than this in what the DSL writes; the parser of MLIR is recursive.
+# The DSL nests brackets no deeper than this; the parser of MLIR is recursive.
 _MOST_NESTED = 256
 
 _LAYOUTS = frozenset(
@@ -77,14 +77,14 @@ _LAUNCHING = frozenset(
         *("cute_nvgpu.atom.make_non_exec_tiled_tma_store", "cute_nvgpu.atom.make_tma_residue_tensor"),
     }
 )
-# Dialects that only compute, all of them.
+# Dialects whose operations only compute.
 _PURE = frozenset({"arith", "math"})
 _ANYWHERE = frozenset({f"cute.{name}" for name in _LAYOUTS} | {f"vector.{name}" for name in _VECTORS} | _CONTROL)
 _ON_HOST = _ANYWHERE | {"cute.print", "func.return"}
 _LAUNCHES = _ON_HOST | _LAUNCHING
 _COMPUTES = _ON_HOST | {"cute.gemm"} | {f"cute.{name}" for name in _MEMORY}
 
-# Of the dialects that are listed whole for kernels, what would reach beyond them.
+# Dialects that are allowed whole in kernels, and their operations that would reach beyond a kernel.
 _KERNEL_DIALECTS = frozenset({"arith", "math", "cute", "cute_nvgpu", "nvvm", "vector", "cf"})
 _NOT_IN_KERNELS = frozenset({"vector.print", "cute.kernel_smem_size"})
 _IN_KERNELS = _CONTROL | {
@@ -109,9 +109,9 @@ _OF_KERNELS = frozenset(
         *("smem.merge_branch_allocs", "smem.partition_num"),
     }
 )
-# Of the attributes that an operation's dialect does not know itself: their names have a dot.
+# Allowed attributes of other dialects: their names have a dot.
 _OF_OTHERS = frozenset({"cutlass.pipelining", "cutlass.vectorize", "smem.partition_id"})
-# Where a text or a symbol belongs.
+# The attributes that may hold a text or a symbol.
 _TEXTS = frozenset(
     {
         *(("cute.print", "fmt"), ("llvm.inline_asm", "asm_string"), ("llvm.inline_asm", "constraints")),
@@ -121,13 +121,12 @@ _TEXTS = frozenset(
 _SYMBOLS = frozenset({("cuda.launch_ex", "callee"), ("cute.kernel_smem_size", "kernel_name")})
 _SYMBOL = re.compile(r'@[A-Za-z_"$.]')
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-# Types of dialects, and those of MLIR's own that are memory.
+# Types of dialects, and MLIR's own types of memory.
 _TYPE = re.compile(r"!\w[\w.]*|\b(?:memref|tensor|tuple)(?=<)")
 _HOST_TYPE = re.compile(r"!cute\.\w+|!cute_nvgpu\.[\w.]+|!cuda\.(?:stream|result|launch_cfg)")
 _CAST = re.compile(r"%\w+ = cuda\.cast %\w+ : !cuda\.result -> i32")
 
-# What the host's code may call when it is lowered: the DSL's own runtime, and the C library where functions of
-# numbers lower to it.
+# The functions that lowered host code may call: the DSL's own runtime, and mathematical functions of the C library.
 _RUNTIME = frozenset(
     {
         *("_cudaOccupancyMaxActiveBlocksPerMultiprocessor", "_cudaLaunchKernelEx", "_cudaLaunchKernel"),
@@ -141,7 +140,7 @@ _RUNTIME = frozenset(
 
 
 def check_text(text: str) -> None:
-    """Refuse what must not come to MLIR's parser. Raises Refused."""
+    """Raise RefusedFunction for a text that must not reach MLIR's parser."""
     for one in _HIDDEN:
         if one in text:
             raise refused(f"a program must hold no {one}")
@@ -154,7 +153,7 @@ def check_text(text: str) -> None:
 
 
 def check(module: Any) -> tuple[Any, Mapping[str, int]]:
-    """Return the one function of a parsed program, and how often each operation stands in it. Raises Refused."""
+    """Return the one function of a parsed program, and the count of each operation. Raises RefusedFunction."""
     _check_attributes(module.operation, _OF_MODULES)
     entries: list[Any] = []
     kernels: list[Any] = []
@@ -179,7 +178,7 @@ def check(module: Any) -> tuple[Any, Mapping[str, int]]:
 
 
 def check_lowered(module: Any) -> None:
-    """Refuse a lowered program whose host code calls anything but the DSL's runtime. Raises Refused."""
+    """Raise RefusedFunction if a lowered program's host code calls anything but the DSL's runtime."""
     own = {one.sym_name.value for one in module.body.operations if one.operation.name == "llvm.func" and _has_body(one)}
     for one in module.body.operations:
         name = one.operation.name
@@ -201,7 +200,7 @@ def _check_lowered(operation: Any, known: set[str] | frozenset[str]) -> None:
 
 
 def _kernels(module: Any) -> list[Any]:
-    """Return the kernels of a module for the GPU."""
+    """Return the kernels of a GPU module."""
     _check_attributes(module.operation, frozenset({"sym_name"}))
     if module.operation.attributes["sym_name"].value != "kernels":
         raise refused("the module of the kernels must be called kernels")
@@ -251,7 +250,7 @@ def _is_kernels(name: str) -> bool:
 
 
 def _operations(operation: Any, depth: int) -> Iterator[tuple[Any, int]]:
-    """Yield all operations within one, and how deep they lie."""
+    """Yield (operation, depth) of all operations within one."""
     waiting = [(operation, depth)]
     while waiting:
         outer, level = waiting.pop()
@@ -263,7 +262,7 @@ def _operations(operation: Any, depth: int) -> Iterator[tuple[Any, int]]:
 
 
 def _check_operation(operation: Any, kernels: set[str]) -> None:
-    """Refuse attributes that name something, or that some pass may read as an instruction."""
+    """Refuse attributes that name a symbol, or that a compiler pass may read as an instruction."""
     for name in operation.attributes:
         value, place = operation.attributes[name], (operation.name, name)
         text = str(value)
@@ -280,7 +279,7 @@ def _check_operation(operation: Any, kernels: set[str]) -> None:
 
 
 def _check_host(operation: Any) -> None:
-    """Refuse what would make a stream of a number, or print through a number that C reads as an address."""
+    """Refuse a cast of a number to a stream, and a format that makes C read a number as an address."""
     if operation.name == "cuda.cast" and not _CAST.fullmatch(operation.get_asm(use_local_scope=True).strip()):
         raise refused("cuda.cast must make a number of a result")
     if operation.name == "cute.print" and "%" in operation.attributes["fmt"].value:
@@ -290,8 +289,8 @@ def _check_host(operation: Any) -> None:
 def _check_host_types(function: Any) -> None:
     """Refuse values that are no numbers, layouts, tensors or streams.
 
-    They are read in the text that MLIR writes: asking a value for its type makes the DSL build objects around it, which
-    corrupts memory where nothing is being traced (nvidia-cutlass-dsl 4.8.1).
+    Types are read from the text that MLIR writes: reading a value's type makes the DSL build objects around it, which
+    corrupts memory outside of tracing (nvidia-cutlass-dsl 4.8.1).
     """
     text = _QUOTED.sub("", function.operation.get_asm(print_generic_op_form=True, use_local_scope=True))
     for kind in sorted({*_TYPE.findall(text)}):
@@ -300,7 +299,7 @@ def _check_host_types(function: Any) -> None:
 
 
 def _check_attributes(operation: Any, allowed: frozenset[str]) -> None:
-    """Refuse other attributes of a module or a function."""
+    """Refuse attributes of a module or a function that are not allowed."""
     for name in operation.attributes:
         if name not in allowed:
             raise refused(f"{operation.name} must have only attributes of the list, got {name[:80]}")
@@ -319,5 +318,5 @@ def _has_body(function: Any) -> bool:
 
 
 def refused(rule: str) -> RefusedFunction:
-    """Return a refusal: the DSL might take it."""
+    """Return a refusal of a program that the DSL might accept."""
     return RefusedFunction(0, f"in a program of CuTe's: {rule}", python=False)

@@ -1,4 +1,7 @@
-"""Programs of CuTe's that a trace holds: parsed, checked and compiled once, then run on whatever tensors are bound."""
+"""Parses, checks and compiles the CuTe programs of a trace once, then runs them on bound arguments.
+
+Takes MLIR text from an untrusted process; runs none that grader.replay.cute_checking refuses.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class Bound:
     streams: tuple[Packed, ...]
 
     def run(self) -> None:
-        """Launch it once; what it reads is what its tensors hold now."""
+        """Launch it once, on the present content of its tensors."""
         for one in self.streams:
             one.memory.value = torch.cuda.current_stream().cuda_stream
         self.executor.run_compiled_program([one.address for one in self.arguments])
@@ -39,7 +42,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program. operations: how often each of CuTe's stands in its text. types: of its arguments."""
+    """A compiled program. operations: the count of each CuTe operation in its text. types: of its arguments."""
 
     name: str
     operations: Mapping[str, int]
@@ -47,7 +50,7 @@ class Program:
     executor: Any
 
     def bind(self, values: Sequence[object]) -> Bound:
-        """Return what runs it on these tensors and numbers; None stands for the stream. Raises Refused."""
+        """Bind it to tensors and numbers; None stands for the stream. Raises RefusedFunction."""
         if len(values) != len(self.types):
             raise refused(f"{self.name[:80]} takes {len(self.types)} arguments, got {len(values)}")
         arguments = tuple(map(packed, self.types, values))
@@ -62,7 +65,7 @@ class Programs:
         self._known: dict[CuteProgram, Program] = {}
 
     def prepare(self, told: CuteProgram) -> Program:
-        """Return a program, compiled. Raises Refused for what is not of the list, Unreplayable for what is no text."""
+        """Return a compiled program. Raises RefusedFunction if it is not allowed, Unreplayable if it is no text."""
         found = self._known.pop(told, None) or prepare(told.name, text_of(told))
         self._known[told] = found
         while len(self._known) > _KEPT_PROGRAMS:
@@ -83,9 +86,9 @@ def text_of(told: CuteProgram) -> str:
 
 
 def prepare(name: str, text: str, arch: str = "") -> Program:
-    """Parse, check and compile a program, for `arch` or for the GPU that is here. Raises Refused."""
+    """Parse, check and compile a program, for `arch` or for this machine's GPU. Raises RefusedFunction."""
     check_text(text)
-    looked = _looked_at(text)
+    looked = _check_text_alone(text)
     executor = _compiled(text, looked.entry, arch, has_kernels=looked.has_kernels)
     own = {one: count for one, count in looked.operations.items() if one.startswith("cute.")}
     most = sorted(own, key=lambda one: -own[one])[:_MOST_TOLD]
@@ -93,8 +96,8 @@ def prepare(name: str, text: str, arch: str = "") -> Program:
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """What a checked text holds."""
+class _CheckedText:
+    """The facts of a checked text."""
 
     entry: str
     types: tuple[str, ...]
@@ -102,8 +105,8 @@ class _Looked:
     has_kernels: bool
 
 
-def _looked_at(text: str) -> _Looked:
-    """Check a text, in a context of its own: the DSL's passes must not meet operations that Python still holds."""
+def _check_text_alone(text: str) -> _CheckedText:
+    """Check a text in a context of its own: the DSL's passes must not meet operations that Python still holds."""
     with _parsed(text) as module:
         entry, counted = check(module)
         types, results = (tuple(map(str, one)) for one in (entry.type.inputs, entry.type.results))
@@ -111,16 +114,16 @@ def _looked_at(text: str) -> _Looked:
         if results != ("i32",):
             raise refused("a function must return its error code")
         has_kernels = any(one.operation.name == "gpu.module" for one in module.body.operations)
-        return _Looked(entry.sym_name.value, types, counted, has_kernels)
+        return _CheckedText(entry.sym_name.value, types, counted, has_kernels)
 
 
 @contextmanager
 def _parsed(text: str) -> Iterator[Any]:
-    """Yield a text as a module. Raises Refused."""
+    """Yield a text as a module. Raises RefusedFunction."""
     from cutlass._mlir import ir
 
     with ir.Context() as context, ir.Location.unknown():
-        # Each context that lives on would keep threads of its own.
+        # A context that stays alive would hold threads of its own.
         context.enable_multithreading(False)
         context.allow_unregistered_dialects = False
         try:

@@ -1,12 +1,12 @@
-"""Kernels out of a submission's text, and helpers out of packages', without a line of them being executed.
+"""Builds kernels from a submission's text, and helpers from packages', without executing a line of either.
 
-A kernel is the function that stands at a line of the text. Its tree, without decorators, annotations and defaults, is
-held to the allow-list of grader.replay.checking, and then that very tree is what runs: Triton is given it in the place
-of the text that it would read and parse again. What a trace says of a kernel is a claim. The functions of the text
-alone are ever run, and its names lead to plain data, to Triton's language or to other functions of the text.
+A kernel is the function at a line of the text. Its tree, without decorators, annotations and defaults, is checked
+against the allow-list of grader.replay.checking, and then that very tree runs: Triton gets it instead of the text that
+it would parse again. A trace's description of a kernel is a claim. Only functions of the text ever run, and their names
+lead to plain data, to Triton's language or to other functions of the text.
 
-A function of an installed package is read from the package's file and held to the same list. It may compute, and
-nothing else: what is launched, and what loads, stores or multiplies matrices, stands in the submission's text.
+A function of an installed package is read from the package's file and checked against the same list. It may only
+compute: functions that are launched, load, store or multiply matrices must be in the submission's text.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from grader.replay.values import Elsewhere, RefusedFunction, described, fields_o
 
 __all__ = ["Kernels", "RefusedFunction", "Text"]
 
-# No text can say these names.
+# Names that no Python text can contain.
 _LANGUAGE, _FIELD, _CONSTEXPR = "triton.language", "field of", "tl.constexpr"
 _TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
 _CONDITION = "condition that is known"
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
-# What a kernel does with memory and matrices; beside these, all that is atomic.
+# Functions of memory and matrices; all atomics count as well.
 _WORK = frozenset({"dot", "dot_scaled", "load", "make_block_ptr", "make_tensor_descriptor", "scatter", "store"})
 _OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
 _NEVER = (
@@ -58,7 +58,7 @@ Function = ast.FunctionDef
 
 
 class Text:
-    """A submission's text, parsed. path: the file name for its lines. Raises Refused for one that is not Python."""
+    """A parsed text of a submission. path: the file name for its lines. Raises RefusedFunction unless it is Python."""
 
     def __init__(self, source: str, path: str) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class Text:
 
 
 class Kernels:
-    """The kernels that a trace names, built out of the text. told: what the trace says of them."""
+    """The kernels that a trace names, built from the text. told: the trace's descriptions."""
 
     def __init__(self, text: Text, told: Sequence[KernelText]) -> None:
         self._text, self._told = text, tuple(told)
@@ -78,11 +78,11 @@ class Kernels:
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
         self._failed: dict[int, RefusedFunction] = {}
-        # Before the interpreter puts its own functions in the places of the language's.
+        # Call it before the interpreter replaces the language's functions.
         offers()
 
     def kernel(self, index: int) -> Any:
-        """Return a function as triton.jit or triton.constexpr_function makes it. Raises Refused."""
+        """Return a function as triton.jit or triton.constexpr_function makes it. Raises RefusedFunction."""
         if index in self._failed:
             raise self._failed[index]
         known = set(self._built)
@@ -95,7 +95,7 @@ class Kernels:
             line = 0 if self._told[index].home else self._told[index].line
             self._failed[index] = RefusedFunction(line, rule, python=False)
         for one in set(self._built) - known:
-            # Functions that call each other are not run if one of them is refused.
+            # Functions that call each other are all refused if one of them is.
             del self._built[one]
         raise self._failed[index]
 
@@ -109,7 +109,7 @@ class Kernels:
         return self._built[index]
 
     def _build_helper(self, index: int, told: KernelText) -> None:
-        """Build a function of a package. Its lines are not the submission's: what is refused says so in words."""
+        """Build a function of a package. Its refusals name the package, since lines are not the submission's."""
         text = self._packages.get(told.home) or _text_of_package(told)
         self._packages[told.home] = text
         _, function = text.functions.get((told.name, told.line), ("", None))
@@ -136,7 +136,7 @@ class Kernels:
         found = check(tree, told.kind, names.thing)
         plain = copy.deepcopy(tree)
         if self._interpreted or told.kind == "constexpr":
-            # What runs as Python asks for its fields through us; a compiler has to see them as they are.
+            # Code that runs as Python reads fields through _field_of; a compiler must see them unchanged.
             tree = _Fields(found).visit(tree)
         if self._interpreted:
             tree = _Conditions(found).visit(tree)
@@ -191,7 +191,7 @@ class Kernels:
 
 
 def _lines_of(tree: Function, text: Text) -> list[str]:
-    """Return the function's lines, for messages: the tree is what is compiled."""
+    """Return the function's lines, for messages only: Triton compiles the tree."""
     lines = [one[tree.col_offset :] for one in text.lines[tree.lineno - 1 : tree.end_lineno]]
     if not re.match(r"def\s+\w+\s*\(", lines[0] if lines else ""):
         lines = ast.unparse(tree).splitlines()
@@ -199,7 +199,7 @@ def _lines_of(tree: Function, text: Text) -> list[str]:
 
 
 def _text_of_package(told: KernelText) -> Text:
-    """Return the text of the installed module that a function stands in. Raises Refused."""
+    """Return the text of the installed module of a function. Raises RefusedFunction."""
     path = file_of(told.home)
     if path is None:
         rule = f"{FROM_ELSEWHERE}{told.words}: no installed package has it, so copy its text into the file"
@@ -208,7 +208,7 @@ def _text_of_package(told: KernelText) -> Text:
 
 
 def _works_on_memory(function: Function) -> str:
-    """Return what a function does that is a kernel's own work, by its name: load, dot. An empty text for nothing."""
+    """Return the name of a kernel's own work that a function does, such as load or dot, or an empty text."""
     used = (
         one.attr if isinstance(one, ast.Attribute) else one.id
         for one in ast.walk(function)
@@ -232,7 +232,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _functions(tree: ast.AST, place: str = "") -> Iterator[tuple[str, int, tuple[str, Function]]]:
-    """Yield every function by name and first line, with what Python calls it."""
+    """Yield (name, first line, (qualified name, tree)) of every function."""
     waiting: list[tuple[ast.AST, str]] = [(tree, place)]
     while waiting:
         node, inside = waiting.pop()
@@ -247,7 +247,7 @@ def _functions(tree: ast.AST, place: str = "") -> Iterator[tuple[str, int, tuple
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield what imports call things, and their dotted names."""
+    """Yield (local name, dotted name) of every import."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for one in node.names:
@@ -258,7 +258,7 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 class _Dotted(ast.NodeTransformer):
-    """Makes one name of a module's function, as in `helpers.maximum`, where the trace tells of it.
+    """Merges the name of a module's function, as in `helpers.maximum`, into one, where the trace holds it.
 
     A variable called `helpers` hides it.
     """
@@ -278,7 +278,7 @@ class _Dotted(ast.NodeTransformer):
 
 
 class _Names:
-    """What the names of one function lead to: as the trace says, else as the file's imports do."""
+    """The things behind the names of one function: from the trace, else from the file's imports."""
 
     def __init__(
         self, told: KernelText, imports: Mapping[str, str], tree: ast.Module, kernel_of: Callable[[int], object]
@@ -287,7 +287,7 @@ class _Names:
         self._found: dict[str, Thing | None] = {}
 
     def thing(self, name: str) -> Thing | None:
-        """Return what a name leads to, None for one that nobody knows."""
+        """Return the thing behind a name, or None if it is unknown."""
         if name not in self._found:
             self._found[name] = self._look_up(name)
         return self._found[name]
@@ -298,7 +298,7 @@ class _Names:
         return _imported(self._imports[name]) if name in self._imports else None
 
     def chain(self, node: ast.expr) -> Thing | None:
-        """Return what a dotted name leads to."""
+        """Return the thing behind a dotted name, or None."""
         if isinstance(node, ast.Name):
             return self.thing(node.id)
         if isinstance(node, ast.Attribute):
@@ -308,11 +308,11 @@ class _Names:
 
     @property
     def defaults(self) -> Mapping[str, Value]:
-        """What the trace tells of defaults, by parameter."""
+        """Return the defaults in the trace, by parameter."""
         return self._told.defaults
 
     def constant(self, name: str) -> ast.expr | None:
-        """Return what the file assigns to a name, if it does so once, at its top level."""
+        """Return the expression that the file assigns to a name, if it does so once, at its top level."""
         found = [
             node.value
             for node in self._tree.body
@@ -352,11 +352,11 @@ def _imported(path: str) -> Thing:
     return Foreign(path[:100])
 
 
-# -- what runs when a function is defined -----------------------------------------------------------------------------
+# -- code that runs at a definition ----------------------------------------------------------------------------------
 
 
 def _take_annotations(tree: Function, names: _Names) -> dict[str, Any]:
-    """Take the decorators and annotations out of a function. Returns those that Triton reads: constexpr and dtypes."""
+    """Remove the decorators and annotations of a function. Returns those that Triton reads: constexpr and dtypes."""
     annotations = {}
     tree.decorator_list, tree.returns, tree.type_comment = [], None, None
     for node in ast.walk(tree):
@@ -367,12 +367,12 @@ def _take_annotations(tree: Function, names: _Names) -> dict[str, Any]:
             node.annotation, node.type_comment = None, None
         if isinstance(node, ast.AnnAssign) and not isinstance(node.target, ast.Name):
             raise RefusedFunction(node.lineno, "a kernel annotates variables only", python=True)
-    # In place, because a loop's body may hold them as well.
+    # In place, because a loop's body may hold annotations as well.
     return annotations if _Annotated(names).visit(tree) else {}
 
 
 class _Annotated(ast.NodeTransformer):
-    """Makes `x: int = 1` into `x = 1`, and keeps constexpr under a name of ours."""
+    """Rewrites `x: int = 1` to `x = 1`, and constexpr to a name of the grader's own."""
 
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -388,7 +388,7 @@ class _Annotated(ast.NodeTransformer):
 
 
 def _annotation(node: ast.expr | None, names: _Names) -> Any:
-    """Return what Triton makes of an annotation; None for what it does not care about."""
+    """Return Triton's meaning of an annotation; None for one that it ignores."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value.strip()
         if re.fullmatch(r"[\w.]+", text) and not text.endswith("constexpr"):
@@ -400,7 +400,7 @@ def _annotation(node: ast.expr | None, names: _Names) -> Any:
     found = names.chain(node)
     if isinstance(found, Offered) and _is_type(found.value):
         return found.value
-    # `tl` may be called otherwise, where only annotations say it.
+    # `tl` may have another name that appears in annotations only.
     return tl.constexpr if ast.unparse(node).rpartition(".")[2] == "constexpr" else None
 
 
@@ -415,7 +415,7 @@ def _type_text(text: str) -> str | None:
 
 
 def _take_defaults(tree: Function, names: _Names) -> dict[str, object]:
-    """Take the defaults out of a function. Returns them as values."""
+    """Remove the defaults of a function, and return them as values."""
     given = [*tree.args.posonlyargs, *tree.args.args]
     late = given[len(given) - len(tree.args.defaults) :]
     pairs = [
@@ -428,7 +428,7 @@ def _take_defaults(tree: Function, names: _Names) -> dict[str, object]:
 
 
 def _default_of(name: str, node: ast.expr, names: _Names) -> object:
-    """Return a default as the text says it, or else, if it is plain data, as the trace does."""
+    """Return a default from the text, or else, if it is plain data, from the trace."""
     try:
         return _default(node, names)
     except RefusedFunction as refused:
@@ -445,7 +445,7 @@ def _no_kernel(_: int) -> NoReturn:
 
 
 def _default(node: ast.expr, names: _Names, depth: int = 4) -> object:
-    """Return the value of a default, which is data or something of Triton's language."""
+    """Return the value of a default: data, or an object of Triton's language."""
     match node:
         case ast.Constant(value=value) if value is None or isinstance(value, bool | int | float | str):
             return value
@@ -468,11 +468,11 @@ def _default(node: ast.expr, names: _Names, depth: int = 4) -> object:
     raise RefusedFunction(node.lineno, rule, python=False)
 
 
-# -- what runs -------------------------------------------------------------------------------------------------------
+# -- code that runs --------------------------------------------------------------------------------------------------
 
 
 class _Fields(ast.NodeTransformer):
-    """Asks for attributes that no value of Triton's has where they belong: fields of records and named tuples."""
+    """Rewrites attributes that no Triton value has to reads of fields of records and named tuples."""
 
     def __init__(self, found: Checked) -> None:
         self._fields = {id(one) for one in found.fields}
@@ -487,7 +487,7 @@ class _Fields(ast.NodeTransformer):
 
 
 class _Conditions(ast.NodeTransformer):
-    """Asks of branches that hold what Triton refuses whether Triton would leave one of them out."""
+    """Rewrites conditions of branches with refused code to a test whether Triton would leave a branch out."""
 
     def __init__(self, found: Checked) -> None:
         self._conditions = found.conditions
@@ -508,7 +508,7 @@ class _Conditions(ast.NodeTransformer):
 
 
 def _known(condition: Any, refuse: Callable[[], None]) -> Any:
-    """Return a condition that is known when a kernel is compiled. Of any other, both branches are compiled."""
+    """Return a condition that is known at compile time. Any other is refused: both branches would be compiled."""
     if isinstance(condition, tl.tensor):
         refuse()
     return condition
@@ -523,7 +523,7 @@ def _field_of(value: Any, name: str) -> object:
 
 
 class _Pure(ast.NodeTransformer):
-    """Leaves no operator that changes a value in its place, and none that makes a text of more than numbers."""
+    """Rewrites operators that change a value in place, or that make a text of anything but numbers."""
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         assert isinstance(node.target, ast.Name)
@@ -538,7 +538,7 @@ class _Pure(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
         if node.attr == "sort":
-            # Of a tensor's methods the only one that a list has as well, and there it changes the list.
+            # The only method that a tensor shares with a list, where it changes the list.
             node.value = _asked(_SORTED, node.value, node.value)
         return node
 
@@ -555,7 +555,7 @@ def _asked(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
 
 
 def _remainder(left: Any, right: Any) -> Any:
-    """Compute `left % right`, which is no number where a text stands on the left."""
+    """Return `left % right`. Raises TypeError for a text on the left, which % would format."""
     if isinstance(left.value if type(left) is tl.constexpr else left, str | bytes):
         raise TypeError("a kernel formats no text with `%`: write an f-string")
     return left % right
@@ -568,7 +568,7 @@ def _sorted(value: Any) -> Any:
 
 
 class _Maker:
-    """Makes Python functions of one checked tree, without executing what defines them."""
+    """Makes Python functions of one checked tree, without executing its definition."""
 
     def __init__(
         self,
@@ -604,7 +604,7 @@ class _Maker:
         return function
 
     def _look_again(self, code: types.CodeType) -> None:
-        """Hold what was compiled to the list once more, as far as byte code tells."""
+        """Check the compiled byte code against the list once more, as far as it tells."""
         known = self._names | BUILTINS | {_LANGUAGE, _FIELD, _TEXT, _REMAINDER, _SORTED, _CONSTEXPR, _CONDITION}
         known |= {"interpreter_semantic"}
         language = offers()[_LANGUAGE]
@@ -613,7 +613,7 @@ class _Maker:
                 name, what = step.opname, str(step.argval)
                 wrong = any(never in name for never in _NEVER)
                 wrong |= name in ("LOAD_GLOBAL", "LOAD_NAME") and what not in known
-                # Those that change a value in its place, and `%`, which formats texts.
+                # Operators that change a value in place, and `%`, which formats texts.
                 wrong |= name == "BINARY_OP" and (step.argrepr.endswith("=") or step.argrepr == "%")
                 wrong |= name in ("LOAD_ATTR", "LOAD_METHOD") and not (what in self._attributes or what in language)
                 if wrong:
@@ -623,14 +623,14 @@ class _Maker:
 
 
 def _refusing(refused: RefusedFunction) -> Callable[..., Any]:
-    """Stand in for a function that is refused: it may stand behind a condition that never holds."""
+    """Return a stand-in for a refused function, which raises only if it is called."""
 
     def refuse(*_: object, **__: object) -> None:
         raise refused
 
-    # So that the compiler comes to call it, and looks at nothing of it before.
+    # As a builtin, the compiler calls it without reading anything of it before.
     refuse.__triton_builtin__ = True  # type: ignore[attr-defined]
-    # Reductions ask a kernel's function for the Python function in it.
+    # Reductions read the Python function of a kernel's function.
     refuse.fn = refuse  # type: ignore[attr-defined]
     return refuse
 
@@ -643,21 +643,21 @@ def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 class _CheckedRewriter(FunctionRewriter):  # type: ignore[misc]
-    """Gives the interpreter the checked tree, where it would look for a text of its own."""
+    """Gives the interpreter the checked tree instead of a text."""
 
     def __init__(self, fn: types.FunctionType, make: _Maker) -> None:
         super().__init__(fn)
         self._make = make
 
     def rewrite_ast(self) -> types.FunctionType:
-        """Return the function as the interpreter runs it."""
+        """Return the function for the interpreter."""
         self.filename, self.def_file_lineno = self._make.path, 1
-        # What parses a text returns a tree as it is.
+        # ast.parse returns a tree unchanged.
         return self._make.function(self._transform_ast(ast.Module([copy.deepcopy(self._make.tree)], [])))
 
 
 def _with_tree(build: Callable[[], Any], plain: Function, defaults: Mapping[str, object], text: list[str]) -> Any:
-    """Build what reads a function's text; then give it the tree, and a name for the tree in its cache's key."""
+    """Build a kernel, then replace its text by the tree, with a digest of the tree in the key of Triton's cache."""
     with _source(text, plain.lineno):
         built = build()
     tree = copy.deepcopy(plain)
@@ -715,7 +715,7 @@ def _guarded(kernel: Any) -> Any:
 
 
 def _refuse_acting(value: Any) -> None:
-    """Look at the named tuples of an argument again: those that hold tensors were filled late."""
+    """Check the named tuples of an argument again: those that hold tensors were filled late."""
     value = value.value if isinstance(value, tl.constexpr) else value
     for name, one in fields_of(value).items():
         if is_acting(name, one):
@@ -726,7 +726,7 @@ def _refuse_acting(value: Any) -> None:
 
 
 def _is_misplaced(value: Any, *, constant: bool) -> bool:
-    """Tell whether an argument holds a tensor elsewhere than in itself or in a tuple."""
+    """Return whether an argument holds a tensor in anything but itself or a tuple."""
     if value is None or isinstance(value, int | float | str):
         return False
     if isinstance(value, tuple):

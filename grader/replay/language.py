@@ -28,12 +28,12 @@ _MODULES = (
     *("triton.language.extra.cuda", "triton.language.math", "triton.language.random", "triton.language.standard"),
     *("triton.language.target_info", *_LIBDEVICE),
 )
-# Classes that a kernel may name; of these, MADE are those that it may also call.
+# Classes that a kernel may name; it may also call those in MADE.
 _CLASSES = (
     *("block_type", "condition", "const", "constexpr", "dtype", "pointer_type", "range", "static_range", "tensor"),
     *("tensor_descriptor", "tensor_descriptor_base", "tuple"),
 )
-# A block's type is Triton's to make: its class takes anything for the type of its elements.
+# Only Triton may make a block type: its class accepts any object as the type of its elements.
 MADE = frozenset({"condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple"})
 # It links a library of the caller's choice.
 _BARRED = frozenset({"extern_elementwise"})
@@ -42,7 +42,7 @@ _FOLDER = str(Path(triton.__file__).parent)
 
 @dataclass(frozen=True)
 class Offered:
-    """Something that kernels may name. path: where it was found."""
+    """An object that kernels may name. path: its dotted name."""
 
     kind: Literal["module", "function", "class", "enum", "data"]
     path: str
@@ -50,11 +50,11 @@ class Offered:
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """Return the last part of its path."""
         return self.path.rpartition(".")[2]
 
     def member(self, name: str) -> Offered | None:
-        """Return what a module or an enumeration offers under a name."""
+        """Return the member of a module or an enumeration, or None."""
         if self.kind == "module":
             return offers()[self.path].get(name)
         if self.kind == "enum" and name in getattr(self.value, "__members__", ()):
@@ -63,7 +63,7 @@ class Offered:
 
 
 def find(path: str) -> Offered | None:
-    """Return what a dotted name leads to, or None where it is not of the language."""
+    """Return the object of a dotted name, or None if it is not in the language."""
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         home = ".".join(parts[:length])
@@ -77,7 +77,7 @@ def find(path: str) -> Offered | None:
 
 @cache
 def offers() -> Mapping[str, Mapping[str, Offered]]:
-    """Return what each module offers. Asked before the first kernel runs: the interpreter then puts in its own."""
+    """Return the objects of each module. Call it before the interpreter replaces them, at the first kernel."""
     return {name: _offered_by(import_module(name)) for name in _MODULES}
 
 

@@ -1,4 +1,4 @@
-"""The numbered storages of a trace. What a call allocated lies between guard bands, so that a store beyond it shows."""
+"""Holds the numbered storages of a trace. A call's allocations lie between guard bands, so that stray stores show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.exercise.tensors import is_whole
 from grader.protocol.trace import Constant, Window
 
 _MOST_GUARDED_BYTES = 4 << 20
-# Not the 0xFF around the arguments: a lane that reads NaN beyond an input and stores it beyond an output must show.
+# Not the 0xFF around the arguments: NaN that is read beyond an input and stored beyond an output must show.
 _FILL = 0x7F
 # NaN in every floating-point type, -1 in every integer's.
 _POISON = 0xFF
@@ -24,11 +24,11 @@ _MOST_FINDINGS = 8
 
 
 class Unreplayable(Exception):
-    """A trace says something that cannot be: the submission's process told it, and not our recorder."""
+    """A trace says something impossible: the submission's code wrote it, and not the recorder."""
 
 
 class Computed(Exception):
-    """Torch computes with what is no index; the message names the operator."""
+    """Torch computes on values that are no indices; the message names the operator."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class _Place:
 
 
 class Memory:
-    """All storages that were not freed yet, from call to call. guarded: whether allocations get guard bands."""
+    """All storages that were not freed yet, from call to call. guarded: allocations get guard bands."""
 
     def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
         self._device = device
@@ -56,7 +56,7 @@ class Memory:
         self.most_bytes = 0
 
     def begin(self) -> None:
-        """Begin a call: what is allocated from now on is its own."""
+        """Begin a call: allocations from now on are its own."""
         self._own_bytes, self.most_bytes, self._overrun = {}, 0, []
 
     def forget(self) -> None:
@@ -67,19 +67,19 @@ class Memory:
         """Return the numbers of all storages."""
         return frozenset(self._places)
 
-    def drop_but(self, kept: frozenset[int]) -> None:
+    def drop_but(self, spared: frozenset[int]) -> None:
         """Forget all storages but these."""
-        for number in self._places.keys() - kept:
+        for number in self._places.keys() - spared:
             del self._places[number]
             self._own_bytes.pop(number, None)
 
     def poison(self, numbers: Iterable[int]) -> None:
-        """Overwrite storages with NaN: whoever gets that memory next finds no result there."""
+        """Overwrite storages with NaN, so that the next owner of that memory finds no result there."""
         for number in numbers:
             self._places[number].content.fill_(_POISON)
 
     def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype) -> None:
-        """Give an argument's buffer, of bytes, its number."""
+        """Register an argument's buffer, of bytes, under a number."""
         self._places[number] = _Place(buffer, buffer[:0], (), is_whole(dtype))
 
     def place_constant(self, step: Constant) -> None:
@@ -119,16 +119,16 @@ class Memory:
             raise Unreplayable(f"a new storage must have a new number, got {number}")
 
     def knows(self, number: int) -> bool:
-        """Tell whether a storage has this number."""
+        """Return whether a storage has this number."""
         return number in self._places
 
     def is_whole(self, window: Window) -> bool:
-        """Tell whether a window shows whole numbers that are what they say, and no bits of other numbers."""
+        """Return whether a window shows true whole numbers, and no bits of other numbers."""
         place = self._places.get(window.storage)
         return place is not None and place.whole and is_whole(getattr(torch, window.dtype))
 
     def taint(self, number: int) -> None:
-        """Note that a storage may hold something else than whole numbers."""
+        """Note that a storage may hold other values than whole numbers."""
         if number in self._places:
             self._places[number].whole = False
 
@@ -148,7 +148,7 @@ class Memory:
         )
 
     def free(self, numbers: tuple[int, ...]) -> None:
-        """Let go of storages; writes around them are noticed before."""
+        """Release storages, after a check for writes around them."""
         for number in numbers:
             if place := self._places.pop(number, None):
                 self._look_around(place)
@@ -174,6 +174,6 @@ class Memory:
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:
-    """Return a stretch of a buffer as bytes with a storage of their own, which does not keep the buffer alive."""
+    """Return a part of a buffer as bytes, with a storage that does not keep the buffer alive."""
     inside = torch._C._construct_storage_from_data_pointer(buffer.data_ptr() + start, buffer.device, size)
     return torch.empty(0, dtype=torch.uint8, device=buffer.device).set_(inside, 0, (size,), (1,))

@@ -1,4 +1,4 @@
-"""The operators of ATen that a trace may name: each is resolved once, and takes nothing but what its schema says.
+"""Resolves the ATen operators that a trace may name, once each, and checks their arguments against their schemas.
 
 No part of a trace is ever looked up by name in torch.
 """
@@ -47,7 +47,7 @@ class Supporting:
 
 @cache
 def operators() -> Mapping[str, Supporting]:
-    """Return the overloads by their whole names, without those that write into an `out` that they are given."""
+    """Return the overloads by their full names, without those that write into an `out` argument."""
     return {
         f"{name}.{overload}": Supporting(getattr(packet, overload))
         for name in RECORDED
@@ -58,7 +58,7 @@ def operators() -> Mapping[str, Supporting]:
 
 
 def _checked(name: str, kind: str, value: Any) -> Any:
-    """Return an argument that is of its parameter's kind. Raises Unreplayable."""
+    """Return an argument if it fits its parameter. Raises Unreplayable."""
     wanted = _KINDS.get(name)
     right = isinstance(value, wanted) if wanted else all(_is_plain(kind, one) for one in _listed(value))
     if value is None or right:
@@ -73,5 +73,5 @@ def _listed(value: Any) -> list[Any]:
 def _is_plain(kind: str, value: Any) -> bool:
     if value is None:
         return "?" in kind
-    # Torch takes a number for a tensor; and a tensor of one element for a number, and then looks at what it holds.
+    # Torch accepts a number for a tensor, and a tensor of one element for a number, whose value it then reads.
     return "Tensor" in kind if isinstance(value, Tensor) else isinstance(value, bool | int | float)

@@ -1,4 +1,7 @@
-"""Does what a trace says, on the true inputs: its allocations, copies and launches, one after another."""
+"""Replays traces on the true inputs, and answers the grader: replays, precompiles, prepares and samples.
+
+Takes traces, which are claims; gives outputs, findings and times. Never executes the submission's Python.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +47,14 @@ from grader.replay.run import Run, first_that_works
 from grader.replay.timing import TraceTimer
 from grader.replay.values import Elsewhere, RefusedFunction
 
-_KEPT_RESULTS = 64
-_KEPT_KERNELS = 16
+_MOST_RESULTS = 64
+_MOST_KERNELS = 16
 _MOST_CAUSES = 40
 
 
 @dataclasses.dataclass(frozen=True)
 class _Home:
-    """A device on which calls are replayed: their arguments, the storages of all calls, the latest results' ones."""
+    """The memory of replays on one device: arguments, the storages of all calls, and those of the latest results."""
 
     device: torch.device
     arguments: PlacedArguments
@@ -60,7 +63,7 @@ class _Home:
 
     @classmethod
     def on(cls, device: torch.device, *, guarded: bool) -> _Home:
-        """Return an empty one."""
+        """Return an empty home on a device."""
         return cls(device, PlacedArguments(device, guarded=guarded), Memory(device, guarded=guarded))
 
     def forget(self) -> None:
@@ -70,10 +73,10 @@ class _Home:
 
 
 class Replayer:
-    """One process that replays what one submission's process recorded; both keep memory from call to call.
+    """A process that replays the recordings of one submission's process; both keep memory from call to call.
 
-    guarded: whether tensors lie between guard bands, and what nobody wrote is NaN. draws_on_device: whether inputs are
-    drawn where they lie, for large ones. around: makes what the steps of a call run inside.
+    guarded: tensors lie between guard bands, and unwritten memory is NaN. draws_on_device: inputs are drawn on their
+    device, for large ones. around: makes the context that the steps of a call run in.
     """
 
     def __init__(
@@ -94,7 +97,7 @@ class Replayer:
         self._around = around
         self._path = str(Path(scratch, start.submission_name))
         write_atomically(Path(self._path), start.submission)
-        # Where kernels run, and where functions that run on the CPU even beside a GPU find their tensors.
+        # The home of kernels, and the home of functions that run on the CPU even beside a GPU.
         self._home = _Home.on(device, guarded=guarded)
         self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
         self._raising = Raising(self._path)
@@ -103,16 +106,16 @@ class Replayer:
         self._programs = Programs()
         self._device = device
         self._text: Text | None = None
-        # Those of the latest traces, newest last.
+        # The kernels of the latest traces, newest last.
         self._kernels: list[tuple[tuple[KernelText, ...], Kernels]] = []
-        # Which configuration worked the last time, by the launch's line and the number of configurations.
+        # The configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
-        # Those that the call at hand may try (none: all), and the one that its first autotuner took.
+        # The configurations that the current call may try (none: all), and the choice of its first autotuner.
         self._configurations: tuple[int, ...] = ()
         self._taken = -1
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
         if start.target:
-            # It only compiles: nothing is launched, and the tensors' places do not matter.
+            # It only compiles: nothing is launched, and the tensors' devices do not matter.
             driver.set_active(stand_in(ARCHITECTURES[start.target]))
         elif device.type == "cuda":
             announce_compilation(announcer)
@@ -125,11 +128,11 @@ class Replayer:
         fill_uninitialised_memory(on=guarded)
 
     def load(self) -> Loaded:
-        """Say that there is nothing to load: the submission's file is only read."""
+        """Return an empty Loaded: the submission's file is only read."""
         return Loaded("loaded", (), ())
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> Answer:
-        """Do what a message of the grader's asks for."""
+        """Do the job that a message of the grader asks for, and return the answer."""
         try:
             match message.get("op"):
                 case messages.Sample.op:
@@ -151,7 +154,7 @@ class Replayer:
     def _prepared(self, message: dict[str, Any]) -> Answer:
         traces = [decode_trace(one) for one in message["traces"]]
         asked = decode(messages.Prepare, {**message, "traces": []})
-        # What answers were replayed on is not needed any more, and what is timed may need all of the memory.
+        # The memory of earlier replays is not needed any more, and the timed work may need all of it.
         self._home = _Home.on(self._device, guarded=self._guarded)
         self._homes[self._device.type] = self._home
         recipe = asked.call.recipe
@@ -165,17 +168,17 @@ class Replayer:
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.ReplayCall, {**message, "trace": {}})
-        self._home = kept = self._homes["cpu" if replay.call.on_cpu else self._device.type]
+        self._home = regular = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         self._configurations, self._taken = replay.configurations, -1
         if replay.memory == "alone":
-            self._home = dataclasses.replace(kept, memory=Memory(kept.device, guarded=self._guarded), results=[])
+            self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
         try:
             return self._replayed(replay, trace, memory_fd)
         finally:
-            self._home = kept
+            self._home = regular
 
     def _said(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
-        """Return what something comes to, or what it raises."""
+        """Return the answer of `do`, or a description of its exception."""
         try:
             return do()
         except Exception as raised:
@@ -233,11 +236,11 @@ class Replayer:
             tensor, form = None, output.form
             if output.window >= 0:
                 tensor = self._home.memory.tensor(trace.windows[output.window])
-                # Where a tensor lay, only the recorder knows.
+                # Only the recorder knows a tensor's device.
                 form = dataclasses.replace(form_of(tensor), device=form.device)
             outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
             if storage >= 0 and storage not in given:
-                self._home.results[:] = [*self._home.results, storage][-_KEPT_RESULTS:]
+                self._home.results[:] = [*self._home.results, storage][-_MOST_RESULTS:]
         outputs += [(form_of(one), one) for one in map(self._home.arguments.tensor, call.mutates)]
         forms = copied_out(outputs, call.slots, memory_fd, self._home.device.type)
         changed, overrun = self._home.arguments.disturbed(call.mutates)
@@ -255,14 +258,14 @@ class Replayer:
     def _findings(self) -> tuple[messages.GuardFinding, ...]:
         return self._watch.take() if self._watch else ()
 
-    # -- what a run asks for -----------------------------------------------------------------------------------------
+    # -- called by a run -----------------------------------------------------------------------------------------------
 
     def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
-        """Return the kernels of a trace; those of an earlier one where they are the same. Raises Refused."""
+        """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._start.submission, self._path)
         kernels = next((known for texts, known in self._kernels if texts == told), None) or Kernels(self._text, told)
         others = [one for one in self._kernels if one[1] is not kernels]
-        self._kernels = [*others, (told, kernels)][-_KEPT_KERNELS:]
+        self._kernels = [*others, (told, kernels)][-_MOST_KERNELS:]
         return kernels
 
     @property
@@ -272,23 +275,23 @@ class Replayer:
 
     @property
     def device(self) -> torch.device:
-        """Return where tensors lie."""
+        """Return the device of tensors."""
         return self._home.device
 
     def program(self, place: int, trace: Trace) -> Program:
-        """Return a program of a trace, compiled. Raises Refused."""
+        """Return a compiled program of a trace. Raises RefusedFunction."""
         told = trace.programs[place]
         with self._announcer.during(told.name[:80]):
             return self._programs.prepare(told)
 
     def traffic(self) -> messages.Traffic | None:
-        """Return what the latest launch moved, where that is counted."""
+        """Return the traffic of the latest launch, or None if it is not counted."""
         return self._watch.traffic if self._watch else None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Do what the first configuration does that works; the one that worked last is tried first.
+        """Execute the first configuration that works, beginning with the one that worked last.
 
-        Where they are compiled, the lightest comes first.
+        Where kernels are compiled, the lightest comes first.
         """
         count = len(step.alternatives)
         if self._configurations:

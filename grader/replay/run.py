@@ -1,4 +1,4 @@
-"""One run of a trace: its allocations, copies and launches, one after another."""
+"""Runs one trace: its allocations, copies and launches, one after another."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Elsewhere, RefusedFunction
 
-# So many warps has a block of threads at most, on every GPU.
+# The most warps in a block of threads, on every GPU.
 _MOST_WARPS = 32
-# What a launch may ask a compiler for. Others name files, replace the code, or hand options on to other programs.
+# Compiler options that a launch may give. Others name files, replace the code, or pass options to other programs.
 _OPTIONS = frozenset(
     {
         *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims", "enable_fp_fusion", "debug"),
@@ -50,37 +50,37 @@ _OPTIONS = frozenset(
 
 
 class Library(Protocol):
-    """Where the functions come from that a trace launches."""
+    """A source of the functions that a trace launches."""
 
     def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
-        """Return the kernels of a trace. Raises Refused."""
+        """Return the kernels of a trace. Raises RefusedFunction."""
 
     def program(self, place: int, trace: Trace) -> Program:
-        """Return a program of a trace, compiled. Raises Refused."""
+        """Return a compiled program of a trace. Raises RefusedFunction."""
 
 
 class RunContext(Library, Protocol):
-    """Where a trace is run."""
+    """The context that a trace runs in."""
 
     @property
     def device(self) -> torch.device:
-        """Return where tensors lie."""
+        """Return the device of tensors."""
 
     @property
     def memory(self) -> Memory:
         """Return the storages."""
 
     def traffic(self) -> messages.Traffic | None:
-        """Return what the latest launch moved, where that is counted."""
+        """Return the traffic of the latest launch, or None if it is not counted."""
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Do what one of the alternatives says."""
+        """Execute one of the alternatives."""
 
 
 def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
-    """Do what the first alternative says that works, of those at these places, or of all; return its place.
+    """Execute the first alternative that works, of those at `places` or of all; return its place.
 
-    Those that an autotuner would pass over are passed over. Raises what the last one raises.
+    Skips those that an autotuner would skip. Raises the exception of the last one.
     """
     *others, last = places or range(len(step.alternatives))
     for place in others:
@@ -100,9 +100,9 @@ def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
 class Run:
     """The run of one trace.
 
-    launches: whether they are run, or compiled, or left out. notes: whether launches are noted in `launched`, and
-    tensors followed (what holds whole numbers, what an operator computes). cleared: whether what is allocated empty
-    holds zeros. line: of the submission, where it asked for what is running now.
+    launches: run, compile, or leave out launches. notes: note launches in `launched`, and follow tensors (of whole
+    numbers, and those that an operator computes). cleared: empty allocations hold zeros. line: the submission's line
+    of the current step.
     """
 
     def __init__(
@@ -122,16 +122,16 @@ class Run:
         self._values = Values(self._tensor, self._kernel, place.device)
         self.line = 0
         self.launched: list[messages.LaunchInfo] = []
-        # The windows that the step at hand was given.
+        # The windows that the current step got.
         self._met: list[int] = []
 
     def steps(self, steps: Sequence[Step]) -> None:
-        """Do what these steps say."""
+        """Execute these steps."""
         for step in steps:
             self.step(step)
 
     def step(self, step: Step) -> None:
-        """Do what one step says."""
+        """Execute one step."""
         match step:
             case Operator():
                 self._operator(step)
@@ -186,12 +186,12 @@ class Run:
             self._noted(messages.LaunchInfo(launches.name_of(kernel), step.grid, constants))
         warps = options.get("num_warps")
         if isinstance(warps, int) and warps > _MOST_WARPS:
-            # No GPU has so many threads in a block; the interpreter has none at all.
+            # No GPU has so many threads in a block; the interpreter has no threads.
             raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
         try:
             compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:
-                # What outgrows the device is noticed when it is loaded.
+                # Loading it shows whether it exceeds the device.
                 _ = compiled.run
         finally:
             if self._notes:
@@ -223,7 +223,7 @@ class Run:
         raise Unreplayable(f"a program takes tensors, numbers and streams, got {type(value).__name__}")
 
     def _given(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-        """Return what a launch is given: by place, by name, and its options."""
+        """Return the arguments of a launch: by place, by name, and its options."""
         value = self._values.of_launch
         names = list(kernel.arg_names)
         open_names = set(names) - launches.constant_names(kernel)
@@ -231,7 +231,7 @@ class Run:
         try:
             given = {name: value(one) for name, one in named if name in open_names}
         except RefusedFunction as refused:
-            # A compiler knows no type for it.
+            # The compiler has no type for it.
             raise RefusedFunction(refused.line, refused.rule, python=True) from None
         given |= {name: value(one) for name, one in named if name not in open_names}
         args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
@@ -243,7 +243,7 @@ class Run:
     def _noted(self, launch: messages.LaunchInfo) -> None:
         self.launched.append(launch)
         for index in self._met:
-            # It may store there, but not into an argument without being noticed.
+            # It may store there; a store into an argument shows elsewhere.
             storage = self._trace.windows[index].storage
             if storage not in self._trace.arguments.values():
                 self._place.memory.taint(storage)

@@ -1,4 +1,4 @@
-"""The replayer's part in timing: prepares a trace, tunes what it chooses, and takes samples of it."""
+"""Times traces in the replayer: prepares a trace, tunes its autotuned launches, and takes samples of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from grader.replay.run import Library, Run, first_that_works
 _TUNING_SAMPLES = 5
 # A configuration this much slower than the best so far is not timed again.
 _HOPELESS = 2.0
-# Of the inputs that a trace is prepared with.
+# The seed of the inputs that a trace is prepared with.
 _SEED = 0x9E3779B9
 _NO_TIME = -1.0
 _LEFT_OUT = -2.0
@@ -50,7 +50,7 @@ Build = Callable[[int], Sequence[object]]
 
 
 class TraceTimer:
-    """Times the trace that was prepared last. Raises what preparing and running a trace raise."""
+    """Times the trace that was prepared last. Passes on all exceptions of preparing and running a trace."""
 
     def __init__(self, device: torch.device, library: Library) -> None:
         self._device = device
@@ -63,7 +63,7 @@ class TraceTimer:
         self.line = 0
 
     def prepare(self, asked: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
-        """Run traces once each, and tune the last on the way. build: makes the inputs of a seed on the device."""
+        """Run each trace once, and tune the last. build: makes the inputs of a seed on the device."""
         self._work, self._outputs, self._cover_bytes = None, (), asked.cover_bytes
         self._call = asked.call
         memory = Memory(self._device, guarded=False)
@@ -85,14 +85,14 @@ class TraceTimer:
         return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
 
     def precompile(self, trace: Trace, configuration: int) -> int:
-        """Compile what a trace launches; return how many launches that were.
+        """Compile the launches of a trace, and return their number.
 
-        configuration: of every autotuner; -1: every one, and what does not work is passed over.
+        configuration: of every autotuner; -1: all, skipping those that do not work.
         """
         return _CompileOnlyRun(self._device, self._library, trace, configuration).launches()
 
     def sample(self, wanted: Sample) -> Sampled:
-        """Time it once. Raises ValueError where nothing is prepared."""
+        """Take one sample. Raises ValueError if nothing is prepared."""
         if self._work is None:
             raise ValueError("a sample must be of something prepared, got none")
         self._outputs = ()
@@ -127,13 +127,13 @@ class TraceTimer:
         return BytesShown("shown", copied=True)
 
     def time_us(self, work: TimedWork) -> float:
-        """Return how long some work takes, with the caches cold."""
+        """Return the time of some work with cold caches, in microseconds."""
         return self._clock.time_us(work, self._cover_bytes)
 
 
 @dataclass
 class _TimedTrace:
-    """A trace as something to be timed. Every run of it is on new memory; what was there before it is kept."""
+    """A trace as timed work. Every run gets new memory; older memory stays."""
 
     timing: TraceTimer
     memory: Memory
@@ -154,11 +154,11 @@ class _TimedTrace:
 
     @property
     def device(self) -> torch.device:
-        """Return where tensors lie."""
+        """Return the device of tensors."""
         return self.timing._device
 
     def traffic(self) -> messages.Traffic | None:
-        """Return nothing: traffic is counted in the interpreter."""
+        """Return None: only the interpreter counts traffic."""
         return None
 
     def inputs(self, seed: int) -> Sequence[object]:
@@ -183,7 +183,7 @@ class _TimedTrace:
         return self._programs[place]
 
     def place(self, inputs: Sequence[object]) -> None:
-        """Put inputs where the trace finds them; what the run before made is overwritten."""
+        """Put inputs where the trace finds them, and overwrite the memory of the run before."""
         self.memory.poison(self.memory.known() - self._kept - set(self.trace.arguments.values()))
         self._values = dict(zip(self.call.arguments, inputs, strict=True))
 
@@ -192,7 +192,7 @@ class _TimedTrace:
         return tuple(self._values.values())
 
     def first(self) -> Run:
-        """Run it for the first time: what torch computes is noticed, what is autotuned is tuned."""
+        """Run it for the first time: refuse computing by torch, and tune autotuned launches."""
         return self._run(notes=True)
 
     def run(self) -> Sequence[object]:
@@ -219,7 +219,7 @@ class _TimedTrace:
         return self.memory.tensor(self.trace.windows[window]) if window >= 0 else None
 
     def forms(self) -> tuple[Form, ...]:
-        """Return what the outputs look like."""
+        """Return the forms of the outputs."""
         own = [
             form_of(tensor) if (tensor := self._tensor(output.window)) is not None else output.form
             for output in self.trace.outputs
@@ -228,7 +228,7 @@ class _TimedTrace:
         return (*own, *(form_of(one) for one in given))
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Do what the fastest configuration does; the first time, measure all of them."""
+        """Execute the fastest configuration; the first time, measure all of them."""
         if not self.tunes:
             first_that_works(step, run, lightest_first(step))
             return
@@ -261,7 +261,7 @@ class _TimedTrace:
         alternative = _Alternative(self.memory, lambda: run.steps(step.alternatives[place]))
         launched = len(run.launched)
         try:
-            # The first run compiles.
+            # The first run only compiles and warms up.
             alternative.run()
             times = [self.timing.time_us(alternative)]
             while len(times) < _TUNING_SAMPLES and times[0] < _HOPELESS * best_us:
@@ -273,7 +273,7 @@ class _TimedTrace:
 
 
 class _CompileOnlyRun:
-    """A trace whose launches are compiled and not run, on memory that nobody fills."""
+    """A trace whose launches are compiled and not run, on uninitialised memory."""
 
     def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:
         self._configuration = configuration
@@ -283,17 +283,17 @@ class _CompileOnlyRun:
         self._trace = trace
 
     def launches(self) -> int:
-        """Compile all of them; return how many."""
+        """Compile all launches, and return their number."""
         run = Run(self, self._trace, launches="compile")
         run.steps(self._trace.steps)
         return len(run.launched)
 
     def traffic(self) -> messages.Traffic | None:
-        """Return nothing: nothing moves."""
+        """Return None: nothing runs."""
         return None
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Compile one alternative; or every one, and those that do not work are passed over."""
+        """Compile one alternative; or all, skipping those that do not work."""
         if self._configuration >= 0:
             run.steps(step.alternatives[self._configuration % len(step.alternatives)])
             return
@@ -305,7 +305,7 @@ class _CompileOnlyRun:
 
 
 class _Blank(Memory):
-    """Memory in which whatever a trace finds is there, arguments and what earlier calls made, with any content."""
+    """Memory that creates every storage on demand, arguments and results of earlier calls, with any content."""
 
     def __init__(self, device: torch.device, trace: Trace) -> None:
         super().__init__(device, guarded=False)
@@ -314,7 +314,7 @@ class _Blank(Memory):
             self._sizes[window.storage] = max(_end_of(window), self._sizes.get(window.storage, 0))
 
     def tensor(self, window: Window) -> Tensor:
-        """Return a window as a tensor; its storage is made where nothing has made it."""
+        """Return a window as a tensor, and make its storage if it does not exist."""
         if not self.knows(window.storage):
             content = torch.empty(self._sizes[window.storage], dtype=torch.uint8, device=self._device)
             self.place_argument(window.storage, content, torch.uint8)
@@ -329,7 +329,7 @@ def _end_of(window: Window) -> int:
 
 
 class _Alternative:
-    """One configuration, as something to be timed where the trace has come to it."""
+    """One configuration as timed work, at the trace's current step."""
 
     def __init__(self, memory: Memory, steps: Callable[[], None]) -> None:
         self._memory = memory
@@ -337,11 +337,11 @@ class _Alternative:
         self._known = memory.known()
 
     def forget(self) -> None:
-        """Forget what the last run made."""
+        """Forget the memory of the last run."""
         self._memory.drop_but(self._known)
 
     def inputs(self, seed: int) -> Sequence[object]:  # noqa: ARG002
-        """Return nothing: the inputs are what the trace has made so far."""
+        """Return nothing: the inputs are the memory of the trace so far."""
         return ()
 
     def place(self, inputs: Sequence[object]) -> None:
@@ -349,7 +349,7 @@ class _Alternative:
 
     @property
     def mutated(self) -> tuple[int, ...]:
-        """Return nothing: nobody looks at what it leaves."""
+        """Return nothing: its changes are not compared."""
         return ()
 
     def run(self) -> Sequence[object]:

@@ -1,4 +1,4 @@
-"""Values of a trace as Python objects: plain data, kernels and names of Triton's language, and nothing that acts."""
+"""Turns values of a trace into Python objects: plain data, kernels, names of Triton's language; nothing that acts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from grader.protocol.trace import (
 )
 from grader.replay.language import find
 
-# Triton asks whatever it is given for these.
+# Triton reads these attributes of every argument.
 _TAKEN = frozenset({"data_ptr", "fn", "handle", "tma_desc_cpu_ptr", "untyped_storage"})
-# By these it tells one type from another.
+# Triton tells types apart by these attributes.
 _OF_TYPES = frozenset(
     {
         *("cache_key_part", "codegen_name", "element_ty", "exponent_bias", "fp_mantissa_width", "get_block_shapes"),
@@ -48,7 +48,7 @@ _DTYPES: dict[str, dict[str, object]] = {
 
 
 class ConstantTable(dict[object, object]):
-    """A dictionary of a submission's, which cannot be changed: kernels share it, from program to program."""
+    """A dictionary of a submission that cannot be changed, since all programs of a kernel share it."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("a dictionary that a kernel names cannot be changed")
@@ -57,15 +57,15 @@ class ConstantTable(dict[object, object]):
     clear = pop = popitem = setdefault = update = _refuse
 
     def __deepcopy__(self, memo: object) -> ConstantTable:
-        """Stay the same: Triton copies what a kernel names, to see later whether it has changed."""
+        """Return itself: Triton copies a kernel's globals to detect later changes."""
         return self
 
 
 class RefusedFunction(Exception):
-    """A function of the text that is not run.
+    """A refusal to run a function of the text.
 
-    line: where, 0 where that is not known. rule: what is wrong, and what to write instead. python: whether Triton's
-    compiler would refuse it too.
+    line: of the text, 0 if not known. rule: the error, and the code to write instead. python: Triton's compiler would
+    refuse it too.
     """
 
     def __init__(self, line: int, rule: str, *, python: bool) -> None:
@@ -77,14 +77,14 @@ class RefusedFunction(Exception):
 
 
 class Elsewhere(RefusedFunction):
-    """A function of an installed package that does what the file's own kernels should do."""
+    """The refusal of a package's function that does the work of the file's own kernels."""
 
     def __init__(self, line: int, rule: str) -> None:
         super().__init__(line, rule, python=False)
 
 
 class PlainRecord:
-    """A dataclass, class or enumeration of a submission's that holds constants: its fields, and nothing else."""
+    """A dataclass, class or enumeration of constants of a submission, reduced to its fields."""
 
     __slots__ = ("__fields", "__name")
 
@@ -105,7 +105,7 @@ class PlainRecord:
         raise AttributeError(f"{self.__name} cannot be changed")
 
     def __deepcopy__(self, memo: object) -> PlainRecord:
-        """Stay the same, as a table does."""
+        """Return itself, as a table does."""
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -119,7 +119,7 @@ class PlainRecord:
 
 
 def fields_of(value: object) -> dict[str, object]:
-    """Return the fields of a record or a named tuple, none for anything else."""
+    """Return the fields of a record or a named tuple; an empty dictionary for any other value."""
     if type(value) is PlainRecord:
         fields: dict[str, object] = object.__getattribute__(value, "_Record__fields")
         return fields
@@ -129,9 +129,9 @@ def fields_of(value: object) -> dict[str, object]:
 
 
 def text_of(value: object, how: str = "s") -> str:
-    """Return what an f-string shows of a value: of what is neither data nor a type or tensor of Triton's, its kind.
+    """Return the text of a value in an f-string; for anything but data and Triton's types and tensors, its kind.
 
-    Python's own text of an object says where it lies in memory. how: "s", "r" or "a".
+    Python's own text of an object would show its address. how: "s", "r" or "a".
     """
     if value is None or isinstance(value, int | float | str | torch.dtype | tl.tensor | tl.dtype):
         text = str(value) if how == "s" else repr(value)
@@ -160,7 +160,7 @@ def _text_of_parts(value: object) -> str:
 
 
 def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
-    """Return the object that a value tells. kernel_of: the kernel of a number. Raises Refused for all but plain data.
+    """Return the object of a value. kernel_of: gives the kernel of a number. Raises RefusedFunction unless it is plain.
 
     Lists become tuples, as Triton makes them when a kernel is launched.
     """
@@ -188,7 +188,7 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
 
 
 def described(value: Value) -> str:
-    """Say what a value is, in a few words."""
+    """Return a short description of a value."""
     match value:
         case UnknownValue(what) | LanguageValue(what):
             return what
@@ -230,7 +230,7 @@ def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
 
 
 def is_acting(name: str, value: object) -> bool:
-    """Tell whether a field holds a function where Triton, or its interpreter, may call something of its own."""
+    """Return whether a field holds a function under a name that Triton or its interpreter may call."""
     held = value.value if isinstance(value, tl.constexpr) else value
     return callable(held) and name in _called()
 
@@ -242,7 +242,7 @@ def _called() -> frozenset[str]:
     descriptors = (tl.core.tensor_descriptor_base, tl.tensor_descriptor, TensorDescriptor)
     kernels = (JITFunction, ConstexprFunction, interpreter.InterpretedFunction)
     names = {name for one in (*types, *insides, *descriptors, *kernels) for name in dir(one)}
-    # tl.exp(x) calls no exp of x: a record may well have functions under such names.
+    # tl.exp(x) calls no method of x: a record may have functions under such names.
     names |= {name for name in dir(tl.tensor) if name.startswith(_CALLED_ON_TENSORS)}
     computed = frozenset(dir(tl.math)) | {"argmax", "argmin", "max", "min", "sum", "sort"}
     return frozenset(names - computed) | {"cast", "dtype", "numel", "shape", "to", "type"}
@@ -250,5 +250,5 @@ def _called() -> frozenset[str]:
 
 @cache
 def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
-    # One class for one shape: Triton compares the types of tuples. namedtuple checks the names.
+    # Equal fields share a class, since Triton compares the types of tuples. namedtuple checks the names.
     return namedtuple(name, fields)

@@ -79,7 +79,7 @@ class CallClock:
 
 
 class Notice:
-    """Memory in which a process announces a compilation: a number, a space, the kernel; empty between compilations.
+    """Memory in which a process announces a compilation: a number, a space, the kernel; empty while there is none.
 
     The number tells two compilations of one kernel apart.
     """

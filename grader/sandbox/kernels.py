@@ -1,9 +1,9 @@
-"""Compiled kernels, kept from one grading to the next.
+"""Caches compiled kernels from one grading to the next.
 
-Replayers compile into a scratch folder, which ends with them. Triton names what it compiles by a hash of source and
-options, so it fits every submission with that kernel. It is put aside for the owner of the submission (in a batch, the
-student): no submission leaves anything for somebody else's. What comes out of a scratch folder is not trusted: only
-plain files of plain names are taken, and only so much of them; of what a compiler writes, only what a launch needs.
+Replayers compile into a scratch folder, which ends with them. Triton names its output by a hash of source and options,
+so that it fits every submission with that kernel. An entry belongs to one owner (in a batch, a student): no submission
+leaves anything for another owner's. The content of a scratch folder is not trusted: only plain files of plain names
+are taken, within a limit, and only those that a launch needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}")
 _MOST_BYTES = 256 << 20
-# An empty file is not for nothing either.
+# An empty file counts as this much.
 _LEAST_BYTES = 4096
 _MOST_ENTRIES = 100
 # Triton's group files name their members by absolute path.
@@ -29,45 +29,45 @@ _NEEDED = frozenset({".json", ".cubin", ".so"})
 _HERE = b"@scratch@"
 
 
-def shelf_for(owner: str, exercise: str, versions: Sequence[str]) -> Path:
-    """Return the folder of an owner's kernels for an exercise; every version of what compiles them has its own."""
+def cache_entry_for(owner: str, exercise: str, versions: Sequence[str]) -> Path:
+    """Return the folder of an owner's kernels for an exercise; every version of a compiler has a folder of its own."""
     key = hashlib.sha256("\0".join((*versions, exercise, owner)).encode()).hexdigest()[:32]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "grade" / "kernels" / key
 
 
-def bring(shelf: Path, cache: Path, uid: int) -> None:
-    """Put what was kept into a fresh cache folder that belongs to `uid` (0: to us)."""
-    if not shelf.is_dir():
+def restore(entry: Path, cache: Path, uid: int) -> None:
+    """Copy the saved kernels into a fresh cache folder that belongs to `uid` (0: to this user)."""
+    if not entry.is_dir():
         return
     try:
-        shutil.copytree(shelf, cache, dirs_exist_ok=True)
+        shutil.copytree(entry, cache, dirs_exist_ok=True)
         for path in [cache, *cache.rglob("*")]:
             if path.name.startswith(_GROUPS):
                 path.write_bytes(path.read_bytes().replace(_HERE, os.fsencode(cache)))
             if uid:
                 os.chown(path, uid, uid)
     except (OSError, shutil.Error):
-        # Another grading was putting its kernels there: half of them are worse than none.
+        # Another grading was saving its kernels meanwhile: half of them are worse than none.
         shutil.rmtree(cache, ignore_errors=True)
 
 
-def keep(shelf: Path, scratch_fd: int, cache: Path) -> None:
-    """Keep what the folder `cache` of a scratch folder holds now; whoever wrote it must have ended.
+def save(entry: Path, scratch_fd: int, cache: Path) -> None:
+    """Save the kernels in the folder `cache` of a scratch folder, whose writers must have ended.
 
-    The scratch folder is given by a descriptor from the time when it was new: by now its name, and everything in it,
-    may lead anywhere.
+    scratch_fd: a descriptor of the scratch folder from its creation: by now its name, and everything in it, may lead
+    anywhere.
     """
-    unfinished = shelf.with_name(f"{shelf.name}.{os.getpid()}")
+    unfinished = entry.with_name(f"{entry.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         for place, content in _plain_files(scratch_fd, cache.name):
             target = unfinished / place
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_group(content, cache) if target.name.startswith(_GROUPS) else content)
         if unfinished.is_dir():
-            shutil.rmtree(shelf, ignore_errors=True)
-            unfinished.replace(shelf)
-            _thin_out(shelf.parent)
+            shutil.rmtree(entry, ignore_errors=True)
+            unfinished.replace(entry)
+            _drop_oldest(entry.parent)
     shutil.rmtree(unfinished, ignore_errors=True)
 
 
@@ -95,7 +95,7 @@ def _latest_first(folder_fd: int) -> list[str]:
 
 
 def _group(content: bytes, cache: Path) -> bytes:
-    """Return a group file that names only what is kept, wherever it will lie."""
+    """Return a group file that names only saved files, with a placeholder for their folder."""
     with contextlib.suppress(ValueError, AttributeError, TypeError):
         members = json.loads(content).get("child_paths", {})
         needed = {str(name): str(path) for name, path in members.items() if Path(str(name)).suffix in _NEEDED}
@@ -105,7 +105,7 @@ def _group(content: bytes, cache: Path) -> bytes:
 
 @contextlib.contextmanager
 def _folder(parent_fd: int, name: str) -> Iterator[int]:
-    """A descriptor of a plainly named folder that is no link. Raises OSError."""
+    """Yield a descriptor of a plainly named folder that is no link. Raises OSError."""
     if not _PLAIN_NAME.fullmatch(name):
         raise OSError(f"a folder of compiled kernels must have a plain name, got {name!r}")
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_fd)
@@ -116,13 +116,13 @@ def _folder(parent_fd: int, name: str) -> Iterator[int]:
 
 
 def _read_plain(folder_fd: int, name: str, most: int) -> bytes | None:
-    """The content of a plainly named regular file of at most that many bytes; None for anything else."""
+    """Return the content of a plainly named regular file of at most that many bytes; None for anything else."""
     if not _PLAIN_NAME.fullmatch(name):
         return None
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
     except OSError:
-        # A link, or whatever else cannot be read: not one of the compiler's files.
+        # A link, or another unreadable thing: not one of the compiler's files.
         return None
     about = os.fstat(descriptor)
     if not stat.S_ISREG(about.st_mode) or about.st_size > most:
@@ -132,8 +132,8 @@ def _read_plain(folder_fd: int, name: str, most: int) -> bytes | None:
         return file.read(about.st_size)
 
 
-def _thin_out(shelves: Path) -> None:
-    """Drop the entries that were kept longest ago."""
-    entries = sorted((path for path in shelves.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+def _drop_oldest(folder: Path) -> None:
+    """Drop the oldest entries."""
+    entries = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
     for path in entries[:-_MOST_ENTRIES]:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,7 @@
-"""A submission's process, which records, and the clean one that replays; both keep memory from call to call."""
+"""Pairs a submission's process, which records, with clean processes that replay its traces.
+
+Takes calls; gives recorded answers and outcomes. Recorder and replayers keep memory from call to call.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,21 @@ from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 from grader.sandbox.side_by_side import SideBySide
 
-# Where kernels are interpreted. The same on every machine, because seeds follow from what is recorded anew.
+# The replayers with interpreted kernels. The same on every machine, since seeds follow from re-recorded traces.
 _SIDE_BY_SIDE = 2
-# They compile most of the time.
+# Replayers on a GPU; they compile most of the time.
 _MOST_ON_GPU = 8
-# Beside them, and beside what records, judges and counts.
+# Further compiling processes, and the cores that stay free for recording, judging and counting.
 _MOST_COMPILERS, _OTHERS = 6, 2
 
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """What one call on decoys said. message: the trace as it came. afresh: earlier memory is told anew in it.
+    """The answer to one call on decoys.
 
-    storages: what it works with. found: those of them that earlier calls made. digest: of the trace, and of those that
-    made the memory which it finds. untried: configurations of its autotuners that are left out where it is timed.
+    message: the trace as it came. afresh: the trace tells earlier memory anew. storages: all that it works with. found:
+    those of them that earlier calls made. digest: of the trace and of the traces that made the found memory. untried:
+    configurations of its autotuners that timing leaves out.
     """
 
     call: Call
@@ -51,23 +55,23 @@ class RecordedAnswer:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether nothing stands against replaying it."""
+        """Return whether the trace can be replayed."""
         return not (self.deeds or self.untold)
 
     @property
     def configurations(self) -> int:
-        """Return how many configurations the autotuner has that has most; 0 where nothing is autotuned."""
+        """Return the largest number of configurations of an autotuner; 0 where nothing is autotuned."""
         return max((len(step.alternatives) for step in choices_in(self.trace.steps)), default=0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Return the names of what is launched on some program, once each."""
+        """Return the names of the kernels that are launched on at least one program, once each."""
         names = [_launched(self.trace, step) for step in launches_in(self.trace.steps)]
         return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _launched(trace: Trace, step: Launch | CuteCall) -> str:
-    """Return the name of what a step launches; an empty text where that is on no program."""
+    """Return the name of the launched kernel; an empty text for a launch of no program."""
     if isinstance(step, CuteCall):
         return trace.programs[step.program].name
     return trace.kernels[step.kernel].name if prod(step.grid) else ""
@@ -88,22 +92,22 @@ class Pair:
         self._bare = bare
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
-        # Whether one of the first two knows memory that the other one does not.
+        # True if recorder or first replayer knows memory that the other does not.
         self._apart = True
-        # Of each storage, the digest of the trace that touched it last.
+        # The digest of the trace that touched each storage last.
         self._touched: dict[int, bytes] = {}
-        # How often all memory was told anew: numbers of storages from before mean nothing then.
+        # The number of times that all memory was told anew: older storage numbers are invalid then.
         self.told_anew = 0
         # Storages that no replayer kept.
         self._gone: set[int] = set()
 
     @property
     def worked_s(self) -> float:
-        """Return how long all answers of all processes took, in seconds."""
+        """Return the seconds that all answers of all processes took."""
         return self.session.worked_s + sum(replayer.worked_s for replayer in self._replayers)
 
     def record(self, call: Call) -> RecordedAnswer | Raised | Unanswered:
-        """Have a call recorded; its recipe is that of the decoys."""
+        """Record a call; its recipe is that of the decoys."""
         loaded = self.session.load()
         if not isinstance(loaded, Loaded):
             return loaded
@@ -117,15 +121,15 @@ class Pair:
             return answer
         told = self._told(call, *answer, afresh=afresh)
         if told.found & self._gone:
-            # It is recorded once more, with that memory told anew.
+            # Record once more, with that memory told anew.
             self._apart = True
             return self.record(call)
-        # The next call is told anew whatever this one has made.
+        # The next trace then tells all memory of this call anew.
         self._apart = not told.is_replayed
         return told
 
     def _told(self, call: Call, recorded: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
-        """Return what a call said, with the memory that it works with."""
+        """Return the answer of a call, with the memory that it works with."""
         memory = self._memory_of(recorded.trace, afresh=afresh)
         return RecordedAnswer(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, *memory)
 
@@ -144,10 +148,10 @@ class Pair:
         return frozenset(storages), found, made
 
     def record_timed(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
-        """Have a call recorded that will be timed: on inputs without guard bands, twice.
+        """Record a call that will be timed: on inputs without guard bands, twice.
 
-        Return what the first call did and, where that differs, what the second did, which finds what the first made. A
-        process that remembers something of earlier calls is replaced before.
+        Returns the first answer and, where it differs, the second, which finds memory of the first. A process that
+        remembers something of earlier calls is replaced before.
         """
         traced = self._recorded_twice(call)
         if isinstance(traced, tuple) and _remembers(traced[0]):
@@ -170,7 +174,7 @@ class Pair:
         return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
 
     def precompile(self, calls: Sequence[RecordedAnswer]) -> list[RecordedAnswer]:
-        """Compile what calls launch, in all replayers side by side; return them with what was not ready in time."""
+        """Compile the launches of calls in all replayers side by side; return the calls with their `untried` set."""
         tunes = any(told.configurations > 1 for told in calls)
         untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
         return [replace(told, untried=places) for told, places in zip(calls, untried, strict=True)]
@@ -189,18 +193,18 @@ class Pair:
         self.end_all_but_one().restart()
 
     def replay(self, told: RecordedAnswer, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
-        """Replay what was told, on the inputs of the call's recipe. configurations: those that are tried, or all."""
+        """Replay a recorded answer on the inputs of the call's recipe. configurations: those to try; (): all."""
         memory: Literal["afresh", "kept"] = "afresh" if told.afresh else "kept"
         outcome = self._replayers[0].replay(ReplayCall(call, told.message, memory, configurations=configurations))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
     def side_by_side(self, prepare: Callable[[], object] = lambda: None) -> SideBySide:
-        """Return what replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
+        """Return an object that replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
         return SideBySide(self._replayers, prepare)
 
     def replay_alone(self, told: RecordedAnswer, call: Call, configurations: tuple[int, ...]) -> Outcome:
-        """Replay a call that needs no memory of earlier ones; what it makes is not kept either."""
+        """Replay a call that needs no memory of earlier ones; the memory that it makes is dropped."""
         self._gone |= told.storages
         return self._replayers[0].replay(ReplayCall(call, told.message, "alone", configurations=configurations))
 
@@ -212,19 +216,19 @@ class Pair:
         call_of: Callable[[], Call],
         configurations: tuple[int, ...] = (),
     ) -> None:
-        """Begin to replay a call, if it needs no memory of earlier ones; what it makes is not kept either.
+        """Begin to replay a call if it needs no memory of earlier ones; the memory that it makes is dropped.
 
-        call_of: makes the call, with the inputs that it is replayed on. configurations: those that are tried, or all.
+        call_of: makes the call, with the inputs of the replay. configurations: those to try; (): all.
         """
         if told.is_replayed and not told.afresh and not told.found and len(self._replayers) > 1:
             self._gone |= told.storages
             together.begin(place, lambda: ReplayCall(call_of(), told.message, "alone", configurations=configurations))
 
     def depends_on_kernels(self, told: RecordedAnswer, call: Call) -> bool:
-        """Tell whether what a replay returns is something else when no kernel is launched in it.
+        """Return whether the outputs of a replay change if no kernel is launched in it.
 
-        A kernel that computes NaN leaves what empty memory holds; one that computes zeros leaves what cleared memory
-        holds. So both are tried.
+        A kernel that computes NaN leaves the same as empty memory; one that computes zeros, the same as cleared memory.
+        So both are tried.
         """
         self._gone |= told.storages
         return any(self._differs_without_kernels(told, call, cleared=cleared) for cleared in (False, True))
@@ -238,17 +242,17 @@ class Pair:
         return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 
     def skip(self) -> None:
-        """Say that something was recorded that will not be replayed."""
+        """Note that a recorded call will not be replayed."""
         self._apart = True
 
 
 def _remembers(told: RecordedAnswer) -> bool:
-    """Tell whether a first call may have found something that earlier ones made."""
+    """Return whether a first call may have found memory of earlier ones."""
     return bool(told.untold) or _tells_content(told.message["steps"])
 
 
 def _tells_content(row: object) -> bool:
-    """Tell whether something in a message is a constant, or stands for what is too large to be one."""
+    """Return whether a message holds a constant, or a stand-in for one that is too large."""
     if isinstance(row, Mapping):
         return any(map(_tells_content, row.values()))
     return isinstance(row, list) and (row[:1] in (["constant"], ["unknown"]) or any(map(_tells_content, row)))
@@ -256,16 +260,16 @@ def _tells_content(row: object) -> bool:
 
 @contextmanager
 def paired(
-    server: Spawner, start: Start, limits: Limits, session: Session, shelf: Path | None = None, *, bare: bool = False
+    server: Spawner, start: Start, limits: Limits, session: Session, entry: Path | None = None, *, bare: bool = False
 ) -> Iterator[Pair]:
     """Put processes that replay beside a submission's session; they share a folder and a user.
 
-    shelf: where compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere. bare: calls are
-    recorded on inputs without guard bands, for a server whose processes have none.
+    entry: the cache entry of compiled kernels (grader.sandbox.kernels), None for no cache. bare: calls are recorded on
+    inputs without guard bands, for a server whose processes have none.
     """
     role = replace(start, role="replay")
     with ExitStack() as stack:
-        scratch = stack.enter_context(Scratch(shelf))
+        scratch = stack.enter_context(Scratch(entry))
         cores = len(os.sched_getaffinity(0))
         on_gpu = server.mode == "gpu"
         replayers = max(1, min(_MOST_ON_GPU, cores // 2)) if on_gpu else _SIDE_BY_SIDE
@@ -277,10 +281,10 @@ def paired(
 
 
 def seeds_after(tolds: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
-    """Return what makes a planned seed into the one that counts: nobody knows it before the traces are fixed.
+    """Return a function from a planned seed to the true one, which is unknown before the traces are fixed.
 
-    It depends on what the traces do and on `salt`, so the same file always meets the same inputs. draw: a number, for
-    others.
+    The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. draw: a number
+    for a different set of seeds.
     """
     digest = hashlib.sha256(f"{salt}/{draw}".encode())
     for told in tolds:

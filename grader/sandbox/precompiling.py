@@ -1,7 +1,7 @@
-"""Compiles what will be timed, in several processes at once.
+"""Compiles the launches that will be timed, in several processes at once.
 
-What must run is compiled however long that takes. The other configurations of autotuners are compiled for as long as
-there is time: what is not ready then is not tried, and the scorecard says so.
+The configuration that must run is compiled without a limit on the total time. The other configurations of autotuners
+are compiled while there is time: the rest are not tried, and the scorecard says so. Runs no kernel.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from grader.protocol.trace import Trace, choices_in
 from grader.sandbox.joining import Joining
 from grader.sandbox.outcome import Unanswered
 
-# What must run, at one size; compiling itself is not counted.
+# The limit for the needed configuration of one call, without compiling itself.
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
 # A step of this share of a list stays away from its earlier steps for longest.
 _GOLDEN = 0.618
-# So many processes begin together.
+# The number of processes that begin together.
 _AT_ONCE = 2
 
 T = TypeVar("T")
-# A call's place among the calls, and that of a configuration of its autotuners.
+# A call's place among the calls, and the place of a configuration of its autotuners.
 Unit = tuple[int, int]
 
 
@@ -40,12 +40,12 @@ class CompilerProcess(Protocol):
     """A process that compiles."""
 
     def wake(self) -> None:
-        """Start it, if it does not run."""
+        """Start it if it does not run."""
 
     def precompile(
         self, wanted: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
-        """Have compiled what a trace launches. counted: compiling counts for the limit."""
+        """Compile the launches of a trace. counted: compiling counts towards the limit."""
 
 
 class PrecompileJob(Protocol):
@@ -57,7 +57,7 @@ class PrecompileJob(Protocol):
 
     @property
     def trace(self) -> Trace:
-        """Return what it does."""
+        """Return its trace, decoded."""
 
     @property
     def message(self) -> Any:
@@ -66,7 +66,7 @@ class PrecompileJob(Protocol):
 
 @dataclass
 class _Work:
-    """What is left to compile. groups: units that probably compile to the same, which are compiled in turn."""
+    """The units left to compile. groups: units that probably compile to the same code, which one process compiles."""
 
     calls: Sequence[PrecompileJob]
     needed: SimpleQueue[Unit] = field(default_factory=SimpleQueue)
@@ -77,11 +77,11 @@ class _Work:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to take."""
+        """Return whether nothing is left to take."""
         return self.needed.empty() and self.groups.empty()
 
     def begin_tuning(self, tuning_s: float) -> None:
-        """Start the clock of what need not be compiled, once."""
+        """Start the clock of the other configurations, once."""
         with self._lock:
             self.ends_at = self.ends_at or monotonic() + tuning_s
 
@@ -89,9 +89,9 @@ class _Work:
 def precompile(
     processes: Sequence[CompilerProcess], calls: Sequence[PrecompileJob], tuning_s: float = TUNING_S
 ) -> tuple[frozenset[int], ...]:
-    """Compile what calls launch; return, call by call, the configurations that were not ready in time.
+    """Compile the launches of calls; return, call by call, the configurations that were not ready in time.
 
-    What fails to compile fails again where it is timed.
+    A failure is not reported here: the kernel fails again where it is timed.
     """
     work = _Work(calls)
     for unit in _needed(calls):
@@ -102,7 +102,7 @@ def precompile(
     ended: list[Future[None]] = []
     with ThreadPoolExecutor(len(processes)) as pool:
         for done in [pool.submit(_compile, one, work, joining, tuning_s) for one in processes]:
-            # Where one has found nothing left to do, the others have nothing to wait for.
+            # Once one process finds no work left, the others need not wait.
             done.add_done_callback(lambda _: joining.open(len(processes)))
             ended.append(done)
     for done in ended:
@@ -126,7 +126,7 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: 
             told, left_s = work.calls[place], work.ends_at - monotonic()
             wanted = Precompile(told.call, told.message, configuration)
             compiled = partial(process.precompile, wanted, left_s, counted=True)
-            # What cannot be compiled is known as soon as what can.
+            # A Raised counts as ready: a failure is known as well.
             if left_s <= 0 or not isinstance(joining.step(compiled), Precompiled | Raised):
                 work.untried += group[done:]
                 break

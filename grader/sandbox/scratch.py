@@ -30,25 +30,25 @@ _LEAST_ROOM_BYTES = 4 << 20
 class Scratch:
     """The folder and the user of one submission's processes. Use as a context manager.
 
-    `shelf` is where its compiled kernels come from and go to (grader.sandbox.kernels), None for nowhere.
+    entry: the cache entry of its compiled kernels (grader.sandbox.kernels), None for no cache.
     """
 
-    def __init__(self, shelf: Path | None = None) -> None:
+    def __init__(self, entry: Path | None = None) -> None:
         self.uid = _some_uid()
         self._make()
         # True once a line of the submission may have run here.
         self.is_used = False
-        self._shelf = shelf
-        self.has_kernels = shelf is not None and shelf.is_dir()
-        if shelf is not None:
-            kernels.bring(shelf, self.folder / TRITON_CACHE, self.uid)
+        self._entry = entry
+        self.has_kernels = entry is not None and entry.is_dir()
+        if entry is not None:
+            kernels.restore(entry, self.folder / TRITON_CACHE, self.uid)
 
     def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shelf is not None:
-            kernels.keep(self._shelf, self._descriptor, self.folder / TRITON_CACHE)
+        if self._entry is not None:
+            kernels.save(self._entry, self._descriptor, self.folder / TRITON_CACHE)
         self._remove()
 
     def _make(self) -> None:

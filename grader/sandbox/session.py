@@ -1,4 +1,7 @@
-"""One submission's processes during one grading: loads it, calls it, watches it, and replaces it when it dies."""
+"""Runs one submission's processes during one grading: loads it, calls it, watches it, and replaces it when it dies.
+
+Takes messages of grader.protocol; gives outcomes. Believes no report: limits are checked from outside.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +70,11 @@ from grader.sandbox.server import Spawned, Spawner
 from grader.timeline import spent
 
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
-# How often what all processes of a submission take up together is looked at.
+# The interval at which all processes of a submission are measured together.
 _LOOK_S = 0.5
-# However busy the machine is, an answer is waited for so many times as long as it may take.
+# The longest wait for an answer on a busy machine, as a multiple of the time limit.
 _MOST_PATIENCE = 10.0
-# Of the time of a call, the share after which the interpreter gives up one of many programs.
+# The share of a call's time limit after which the interpreter gives up one of many programs.
 _PATIENCE = 0.75
 
 
@@ -81,7 +84,7 @@ Question = Call | RecordCall | ReplayCall | Precompile | Prepare | Sample | Show
 
 
 class Printed:
-    """What the submission's processes print: drained all the time, both ends kept, the middle counted."""
+    """The output of the submission's processes: drained all the time, both ends stored, the middle counted."""
 
     _KEPT = 4096
 
@@ -98,7 +101,7 @@ class Printed:
 
     def _read(self, log_fd: int) -> None:
         with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
-            # A user's pipes may take up no more than so much; a small one does, and must be drained all the same.
+            # The kernel limits a user's pipes: where this one stays small, it is drained all the same.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
             while chunk := log.read(1 << 20):
@@ -109,18 +112,18 @@ class Printed:
 
     @property
     def cut_bytes(self) -> int:
-        """How many bytes between the two ends were not kept."""
+        """Return the number of bytes between the two ends that were dropped."""
         return self.total_bytes - len(self._head) - len(self._tail)
 
     @property
     def text(self) -> str:
-        """Both ends, joined by a line that says what is missing."""
+        """Return both ends, joined by a line that counts the missing bytes."""
         middle = f"\n… {self.cut_bytes} bytes cut …\n".encode() if self.cut_bytes else b""
         return bytes(self._head + middle + self._tail).decode(errors="replace")
 
 
 class _Exceeded(Exception):
-    """The submission was beyond a limit, and its processes have ended."""
+    """The submission exceeded a limit, and its processes have ended."""
 
     def __init__(self, limit: OutOfMemory | OutOfSpace) -> None:
         super().__init__(limit)
@@ -136,10 +139,10 @@ class _Child:
 
 
 class Session:
-    """Use as a context manager; on exit every process of the submission is gone, and its scratch with them.
+    """The processes of one submission. Use as a context manager: on exit, all of them and their scratch are gone.
 
-    A session beside another one of the same submission gets that one's `scratch`; when it ends a process it leaves
-    alone what else runs as their user.
+    A session beside another one of the same submission gets that one's `scratch`; when it ends a process, it spares
+    the other processes of their user.
     """
 
     def __init__(
@@ -155,9 +158,9 @@ class Session:
         self.printed = Printed()
         self.ready: Ready | None = None
         self.loaded: Loaded | None = None
-        # How long all answers took; not the time in which the process waited for a core or compiled.
+        # The seconds that all answers took, without waits for a core and without compiling.
         self.worked_s = 0.0
-        # How many processes there were so far.
+        # The number of processes so far.
         self.starts = 0
         self._compile_budget = CompileBudget()
         self._counts_compiling = False
@@ -173,12 +176,12 @@ class Session:
 
     @property
     def pid(self) -> int | None:
-        """The process that calls run in, if there is one at the moment."""
+        """Return the id of the process that calls run in, or None."""
         return self._child.spawned.pid if self._child else None
 
     @property
     def runs_on_gpu(self) -> bool:
-        """Whether kernels are compiled and run on a GPU rather than interpreted."""
+        """Return whether kernels are compiled and run on a GPU rather than interpreted."""
         return self._server.mode == "gpu"
 
     def load(self) -> Loaded | Raised | Unanswered:
@@ -190,7 +193,7 @@ class Session:
             return self.loaded
         ready = self._begun()
         if not isinstance(ready, Ready) and self._scratch.is_used:
-            # An earlier process of the submission may have left something in the way. In a new place nothing is.
+            # An earlier process of the submission may have left an obstacle. A new folder has none.
             self._scratch.replace()
             ready = self._begun()
         if not isinstance(ready, Ready):
@@ -211,7 +214,7 @@ class Session:
         return answer
 
     def _begun(self) -> Answer | Unanswered:
-        """Start a process and tell it what it is to load; return Ready, or what it said instead and has ended."""
+        """Start a process and send it Start; return Ready, or its other answer, after which it has ended."""
         notice_fd = _sealed_memory(NOTICE_BYTES)
         try:
             with spent("start a process"):
@@ -236,7 +239,7 @@ class Session:
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
     def record(self, wanted: RecordCall) -> tuple[Recorded, Trace] | Raised | Unanswered:
-        """Load if needed, and have one call on decoys recorded."""
+        """Load if needed, and record one call on decoys."""
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
@@ -258,13 +261,13 @@ class Session:
         return self._garbled(f"Record must be answered by Recorded, got {type(answer).__name__}")
 
     def wake(self) -> None:
-        """Start a process to replay in, if there is none; without waiting for a replay that is being made."""
+        """Start a process to replay in, if there is none. Does not wait for a running replay."""
         if self.pid is None:
             with self._turn:
                 self.load()
 
     def replay(self, wanted: ReplayCall) -> Outcome:
-        """Have one call replayed, and copy its outputs at the instant of the answer. Threads take turns."""
+        """Replay one call, and copy its outputs at the instant of the answer. Threads take turns."""
         with self._turn:
             return self._replay(wanted)
 
@@ -292,7 +295,7 @@ class Session:
     def precompile(
         self, wanted: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
-        """Have compiled what a trace launches. Threads take turns. counted: compiling counts for the limit."""
+        """Compile the launches of a trace. Threads take turns. counted: compiling counts towards the limit."""
         with self._turn, spent("compile what will be timed"):
             loaded = self.load()
             if not isinstance(loaded, Loaded):
@@ -304,19 +307,19 @@ class Session:
                 self._counts_compiling = False
 
     def prepare(self, wanted: Prepare, limit_s: float) -> Prepared | Raised | Unanswered:
-        """Have a trace made ready to be timed."""
+        """Prepare traces for timing."""
         with spent("prepare what is timed"):
             loaded = self.load()
             return self._exchange(wanted, Prepared, limit_s) if isinstance(loaded, Loaded) else loaded
 
     def sample(self, wanted: Sample, limit_s: float) -> Sampled | Raised | Unanswered:
-        """Have what was prepared timed once."""
+        """Take one sample of the prepared work."""
         if self._child is None:
             return Died("ended before it was timed")
         return self._exchange(wanted, Sampled, limit_s)
 
     def show(self, wanted: Show) -> bytes | None:
-        """Return bytes of an output of the latest sample; None where they are not shown."""
+        """Return bytes of an output of the latest sample; None if the process shows none."""
         if self._child is None:
             return None
         memory_fd = _sealed_memory(max(wanted.count, 1))
@@ -330,8 +333,9 @@ class Session:
             os.close(memory_fd)
 
     def compile(self, wanted: Compile, limit_s: float) -> tuple[Compiled | Raised | Unanswered, str]:
-        """Compile what a function launches, in a process that only compiles; and the kernel that was in the works when
-        the process ended, as it says.
+        """Compile the launches of a function, in a process that only compiles.
+
+        Returns the answer, and the kernel that the process announced last: the one that it ended in.
         """
         loaded = self.load()
         if not isinstance(loaded, Loaded):
@@ -343,7 +347,7 @@ class Session:
 
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next call gets a fresh one."""
-        # First taken, then looked at: another thread may end it as well.
+        # Take it first, then look at it: another thread may end it as well.
         child, self._child = self._child, None
         if child is None:
             return -1
@@ -359,7 +363,7 @@ class Session:
         self.starts += 1
         self._scratch.renew()
         if self._scratch.is_filling(self._limits.scratch_bytes):
-            # What an earlier process left there is not this one's fault.
+            # This process is not to blame for the leftovers of an earlier one.
             self._scratch.clear()
         address_space = 0 if self.runs_on_gpu else self._limits.memory_bytes
         limits: dict[str, float] = {
@@ -380,21 +384,22 @@ class Session:
         return refused or self._checked(self._receive(limit_s), wanted, type(message).__name__)
 
     def _ask(self, message: Question, limit_s: float, memory_fd: int | None = None) -> Unanswered | None:
-        """Send one message; why it could not be sent, or None. What earlier ones left behind is looked at first: they
-        may have been over sooner than anybody looked.
+        """Send one message. Returns the reason if it could not be sent, or None.
+
+        The limits are checked first: earlier calls may have ended before a check.
         """
         assert self._child is not None
         if not isinstance(message, Sample | Show):
             filling = self._scratch.is_filling(self._limits.scratch_bytes)
             if exceeded := self._exceeded(thoroughly=filling):
                 return exceeded
-        # Answers are told apart by their order alone: one too many would pass for that to the next question.
+        # Answers are matched by order alone: an extra one would pass as the answer to the next question.
         if has_more(self._child.spawned.channel):
             return self._garbled(_TOO_EARLY)
         return self._send(_plain(message), () if memory_fd is None else (memory_fd,), limit_s)
 
     def _send(self, message: dict[str, Any], descriptors: tuple[int, ...], limit_s: float) -> Unanswered | None:
-        """Send one message within the time that its answer has; why it could not be sent, or None."""
+        """Send one message within the time limit of its answer. Returns the reason if it could not be sent, or None."""
         assert self._child is not None
         try:
             send(self._child.spawned.channel, message, descriptors, time.monotonic() + limit_s)
@@ -406,7 +411,7 @@ class Session:
         return None
 
     def _checked(self, answer: Answer | Unanswered, wanted: type[T], question: str) -> T | Raised | Unanswered:
-        """The answer, if it is one to the question."""
+        """Return the answer if it fits the question, else Garbled."""
         if isinstance(answer, Raised) and answer.fatal:
             self.restart()
         if isinstance(answer, Raised | Unanswered | wanted):
@@ -414,7 +419,7 @@ class Session:
         return self._garbled(f"{question} must be answered by {wanted.__name__}, got {type(answer).__name__}")
 
     def _receive(self, limit_s: float) -> Answer | Unanswered:
-        """The child's next answer."""
+        """Return the child's next answer."""
         assert self._child is not None
         channel = self._child.spawned.channel
 
@@ -424,14 +429,14 @@ class Session:
         return self._read(read, limit_s)
 
     def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
-        """Return what `read` finds on the channel, within the time and the memory that the child has."""
+        """Return the result of `read` on the channel, within the child's limits of time and memory."""
         child = self._child
         assert child is not None
-        # Where kernels are interpreted nothing is compiled, and where they are only compiled that is what is timed.
+        # Interpreted kernels are not compiled, and in a process that only compiles, compiling is the timed work.
         notice = child.notice if self.runs_on_gpu and not self._counts_compiling else None
         clock = CallClock(child.spawned.pid, notice, self._compile_budget)
         looked = time.monotonic()
-        # The clock below ends the wait; this only bounds it.
+        # The clock below ends the wait; this is an upper bound.
         deadline = looked + _MOST_PATIENCE * limit_s + max(0.0, self._compile_budget.left_s)
 
         def watch() -> None:
@@ -442,7 +447,7 @@ class Session:
             thoroughly = time.monotonic() - looked > _LOOK_S
             if exceeded := self._exceeded(thoroughly=thoroughly):
                 raise _Exceeded(exceeded)
-            # Looking at many processes takes time, which is not to become all of it.
+            # Measuring many processes takes time: wait again afterwards.
             looked = time.monotonic() if thoroughly else looked
 
         try:
@@ -465,9 +470,9 @@ class Session:
         return found
 
     def _exceeded(self, *, thoroughly: bool) -> OutOfMemory | OutOfSpace | None:
-        """Which limit the submission is beyond, and then its processes have ended; None while it is within all.
+        """End the submission's processes if it exceeds a limit, and return that limit, else None.
 
-        Looked at thoroughly: what all of its processes hold together, and what lies in its folder.
+        thoroughly: measure the memory of all of its processes together, and its folder.
         """
         assert self._child is not None
         pid, limit = self._child.spawned.pid, self._limits.memory_bytes
@@ -486,7 +491,7 @@ class Session:
 
     def _used_disk_bytes(self, pid: int, limit: int) -> int:
         used = self._scratch.used_bytes(limit, self._limits.scratch_files)
-        # A file that was deleted and is still open has no name to be found by.
+        # A deleted file that is still open has no name to find it by.
         filling = used <= limit and self._scratch.is_filling(limit)
         return used + (usage.deleted_bytes(usage.family(pid, self._scratch.uid)) if filling else 0)
 
@@ -505,7 +510,7 @@ class Session:
 
 
 def _plain(message: Question) -> dict[str, Any]:
-    """Return a message as it travels. A trace is data already, and large."""
+    """Return a message as plain data. A trace is plain already, and large."""
     if isinstance(message, ReplayCall | Precompile):
         return {**dataclasses.asdict(replace(message, trace={})), "trace": message.trace}
     if isinstance(message, Prepare):
@@ -514,7 +519,7 @@ def _plain(message: Question) -> dict[str, Any]:
 
 
 def _sealed_memory(size: int) -> int:
-    """A memory file of that size which nobody can shrink or grow: reading it can then never fault."""
+    """Return a memory file of that size, sealed against shrinking and growing, so that reading it never faults."""
     descriptor = os.memfd_create("grade-outputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
@@ -537,5 +542,5 @@ def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        # Real-time signals but the first and the last have no name.
+        # Real-time signals have no name, except the first and the last.
         return f"signal {number}"

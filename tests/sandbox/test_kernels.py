@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.sandbox import kernels
-from grader.sandbox.kernels import bring, keep, shelf_for
+from grader.sandbox.kernels import cache_entry_for, restore, save
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ def scratch(tmp_path: Path) -> Path:
     return folder
 
 
-def kept(scratch: Path, shelf: Path) -> set[str]:
-    """What the shelf holds after keeping a scratch folder whose descriptor is as old as the folder."""
+def saved(scratch: Path, entry: Path) -> set[str]:
+    """What the entry holds after saving a scratch folder whose descriptor is as old as the folder."""
     descriptor = os.open(scratch, os.O_RDONLY)
     try:
-        keep(shelf, descriptor, scratch / "triton")
+        save(entry, descriptor, scratch / "triton")
     finally:
         os.close(descriptor)
-    return {str(path.relative_to(shelf)) for path in shelf.rglob("*") if path.is_file()}
+    return {str(path.relative_to(entry)) for path in entry.rglob("*") if path.is_file()}
 
 
 def members(group: Path) -> dict[str, str]:
@@ -39,10 +39,10 @@ def members(group: Path) -> dict[str, str]:
 
 
 def test_what_was_compiled_comes_back_with_the_paths_of_its_new_place(scratch: Path, tmp_path: Path) -> None:
-    shelf = tmp_path / "shelves" / "key"
-    assert kept(scratch, shelf) == {"HASH/k.cubin", "HASH/__grp__k.json"}
+    entry = tmp_path / "cache" / "key"
+    assert saved(scratch, entry) == {"HASH/k.cubin", "HASH/__grp__k.json"}
     elsewhere = tmp_path / "elsewhere" / "triton"
-    bring(shelf, elsewhere, 0)
+    restore(entry, elsewhere, 0)
     assert (elsewhere / "HASH" / "k.cubin").read_bytes() == b"machine code"
     assert members(elsewhere / "HASH" / "__grp__k.json") == {"k.cubin": f"{elsewhere}/HASH/k.cubin"}
 
@@ -56,11 +56,11 @@ def test_of_what_a_compiler_writes_only_what_a_launch_needs_is_kept(scratch: Pat
     (scratch / "triton" / "LAUNCHER").mkdir()
     for name in ("__triton_launcher.so", "main.c"):
         (scratch / "triton" / "LAUNCHER" / name).write_bytes(b"written")
-    shelf = tmp_path / "shelf"
+    entry = tmp_path / "entry"
     needed = {"HASH/k.cubin", "HASH/k.json", "HASH/__grp__k.json", "LAUNCHER/__triton_launcher.so"}
-    assert kept(scratch, shelf) == needed
+    assert saved(scratch, entry) == needed
     elsewhere = tmp_path / "elsewhere" / "triton"
-    bring(shelf, elsewhere, 0)
+    restore(entry, elsewhere, 0)
     # A member that is named and not there makes Triton fail.
     assert members(elsewhere / "HASH" / "__grp__k.json") == {
         name: f"{elsewhere}/HASH/{name}" for name in ("k.cubin", "k.json")
@@ -71,7 +71,7 @@ def test_of_what_a_compiler_writes_only_what_a_launch_needs_is_kept(scratch: Pat
 def test_a_group_file_that_is_none_is_no_trouble(scratch: Path, tmp_path: Path, content: str) -> None:
     group = scratch / "triton" / "HASH" / "__grp__k.json"
     group.write_bytes(content.encode(errors="surrogatepass"))
-    assert kept(scratch, tmp_path / "shelf") == {"HASH/k.cubin", "HASH/__grp__k.json"}
+    assert saved(scratch, tmp_path / "entry") == {"HASH/k.cubin", "HASH/__grp__k.json"}
 
 
 def test_where_there_is_no_room_for_all_the_latest_are_kept(
@@ -83,7 +83,7 @@ def test_where_there_is_no_room_for_all_the_latest_are_kept(
         folder.mkdir()
         (folder / "k.cubin").touch()
         os.utime(folder, times=(2e9, {"OLDEST": 1e8, "NEWER": 2e9, "NEWEST": 3e9}[name] + number))
-    assert kept(scratch, tmp_path / "shelf") == {"NEWEST/k.cubin", "NEWER/k.cubin"}
+    assert saved(scratch, tmp_path / "entry") == {"NEWEST/k.cubin", "NEWER/k.cubin"}
 
 
 def test_links_pipes_and_odd_names_are_left_behind(scratch: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_links_pipes_and_odd_names_are_left_behind(scratch: Path, tmp_path: Path
     os.mkfifo(scratch / "triton" / "HASH" / "pipe.cubin")
     (scratch / "triton" / "HASH" / "folder.cubin").mkdir()
     (scratch / "triton" / "HASH" / "..odd.cubin").write_text("odd")
-    assert kept(scratch, tmp_path / "shelf") == {"HASH/k.cubin", "HASH/__grp__k.json"}
+    assert saved(scratch, tmp_path / "entry") == {"HASH/k.cubin", "HASH/__grp__k.json"}
 
 
 def test_empty_files_without_end_are_not_all_kept(
@@ -104,7 +104,7 @@ def test_empty_files_without_end_are_not_all_kept(
     monkeypatch.setattr(kernels, "_MOST_BYTES", 7 * 4096)
     for number in range(63):
         (scratch / "triton" / "HASH" / f"empty{number}.cubin").touch()
-    assert len(kept(scratch, tmp_path / "shelf")) == 7
+    assert len(saved(scratch, tmp_path / "entry")) == 7
 
 
 @pytest.mark.parametrize("replaced", ["triton", "scratch"])
@@ -121,32 +121,32 @@ def test_a_folder_replaced_by_a_link_is_not_followed(scratch: Path, tmp_path: Pa
     else:
         scratch.rename(tmp_path / "gone")
         scratch.symlink_to(secret)
-    keep(tmp_path / "shelf", descriptor, scratch / "triton")
+    save(tmp_path / "entry", descriptor, scratch / "triton")
     os.close(descriptor)
-    assert not [path for path in (tmp_path / "shelf").rglob("*") if path.name == "solution.so"]
+    assert not [path for path in (tmp_path / "entry").rglob("*") if path.name == "solution.so"]
 
 
 def test_nothing_is_kept_of_a_submission_that_compiled_nothing(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
-    assert kept(tmp_path / "scratch", tmp_path / "shelf") == set()
-    assert not (tmp_path / "shelf").exists()
+    assert saved(tmp_path / "scratch", tmp_path / "entry") == set()
+    assert not (tmp_path / "entry").exists()
 
 
-def test_every_owner_exercise_and_compiler_has_a_shelf_of_its_own() -> None:
+def test_every_owner_exercise_and_compiler_has_a_cache_entry_of_its_own() -> None:
     versions = "3.6", "2.11"
-    assert shelf_for("a", "ex_1", versions) == shelf_for("a", "ex_1", versions)
+    assert cache_entry_for("a", "ex_1", versions) == cache_entry_for("a", "ex_1", versions)
     shelves = {
-        shelf_for("a", "ex_1", versions),
-        shelf_for("b", "ex_1", versions),
-        shelf_for("a", "ex_2", versions),
-        shelf_for("a", "ex_1", ("3.7", "2.11")),
-        shelf_for("a", "ex_1", ("3.6", "2.12")),
+        cache_entry_for("a", "ex_1", versions),
+        cache_entry_for("b", "ex_1", versions),
+        cache_entry_for("a", "ex_2", versions),
+        cache_entry_for("a", "ex_1", ("3.7", "2.11")),
+        cache_entry_for("a", "ex_1", ("3.6", "2.12")),
     }
     assert len(shelves) == 5
 
 
 def test_what_one_submission_left_is_there_for_its_owners_next_one_and_for_nobody_else(scratch: Path) -> None:
-    own = shelf_for("anna", "ex_1", ("3.6",))
-    kept(scratch, own)
-    assert shelf_for("anna", "ex_1", ("3.6",)).is_dir()
-    assert not shelf_for("ben", "ex_1", ("3.6",)).exists()
+    own = cache_entry_for("anna", "ex_1", ("3.6",))
+    saved(scratch, own)
+    assert cache_entry_for("anna", "ex_1", ("3.6",)).is_dir()
+    assert not cache_entry_for("ben", "ex_1", ("3.6",)).exists()

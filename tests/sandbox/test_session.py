@@ -83,10 +83,10 @@ def test_no_two_scratch_folders_share_a_place_or_a_user() -> None:
 
 
 def test_what_was_compiled_in_one_scratch_folder_is_there_in_the_next(tmp_path: Path) -> None:
-    with Scratch(tmp_path / "shelf") as scratch:
+    with Scratch(tmp_path / "entry") as scratch:
         (scratch.folder / "triton" / "HASH").mkdir(parents=True)
         (scratch.folder / "triton" / "HASH" / "k.cubin").write_bytes(b"machine code")
-    with Scratch(tmp_path / "shelf") as scratch:
+    with Scratch(tmp_path / "entry") as scratch:
         assert (scratch.folder / "triton" / "HASH" / "k.cubin").read_bytes() == b"machine code"
     with Scratch(tmp_path / "other") as scratch:
         assert not list((scratch.folder / "triton").glob("*"))

@@ -117,7 +117,7 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, 
 
 
 def _end(pid: int, uid: int, living: set[int]) -> int:
-    """Kill a child and all its descendants; the child's wait status, or -1 if it was gone already."""
+    """Kill a child and all its descendants. Returns the child's wait status, or -1 if it was gone already."""
     status = -1
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
@@ -128,7 +128,7 @@ def _end(pid: int, uid: int, living: set[int]) -> int:
     if uid:
         _kill_all_of(uid)
     deadline = time.monotonic() + 5
-    # What the child started and left behind is ours now (subreaper), and what that started follows when it dies.
+    # The child's orphans now belong to this process (subreaper), and theirs follow when they die.
     while (orphans := _children() - living) and time.monotonic() < deadline:
         for orphan in orphans:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
