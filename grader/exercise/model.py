@@ -86,12 +86,12 @@ class Rule:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the check is on speed, which needs a GPU."""
+        """True for a check on speed, which needs a GPU."""
         return self.band is not None
 
     @property
     def needs_interpreter(self) -> bool:
-        """Whether calls are interpreted even where there is a GPU."""
+        """True where calls are interpreted even on a machine with a GPU."""
         return self.counts_bytes
 
     @property
@@ -140,7 +140,7 @@ class Agrees(RunsCases):
 
     @property
     def needs_interpreter(self) -> bool:
-        """Whether some case is run in every configuration."""
+        """True where some case is run in every configuration."""
         return self.every_configuration
 
 
