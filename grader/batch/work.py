@@ -202,7 +202,7 @@ class _Desk:
             owner=task.owner,
         )
         with self._borrowed(entry) as (server, anchor):
-            return to_json(grade(job, server, anchor=anchor, truth=self._truth(entry)))
+            return to_json(grade(job, server, baseline_process=anchor, truth=self._truth(entry)))
 
     @contextmanager
     def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, BaselineProcess | None]]:

@@ -36,10 +36,10 @@ _Waiting = tuple[PlannedCheck, dict[Case, Traced]]
 class SpeedResult:
     """The checks on speed of one grading."""
 
-    def __init__(self, job: Job, pair: Pair, stadium: TimingSetup, answers: Answers) -> None:
+    def __init__(self, job: Job, pair: Pair, setup: TimingSetup, answers: Answers) -> None:
         self._job = job
         self._pair = pair
-        self._setup = stadium
+        self._setup = setup
         self._answers = answers
 
     def is_timed(self, planned: PlannedCheck) -> bool:

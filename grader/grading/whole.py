@@ -61,12 +61,12 @@ def grade(
     job: Job,
     server: Server,
     on_result: Callable[[CheckResult], None] = lambda result: None,
-    anchor: BaselineProcess | None = None,
+    baseline_process: BaselineProcess | None = None,
     truth: Truth | None = None,
 ) -> Record:
     """Grade the job's submission in children of `server`, and return its record.
 
-    on_result: called with every check as it is decided. anchor: a baseline process that was started early; without it,
+    on_result: called with every check as it is decided. baseline_process: one that was started early; without it,
     one is started where something is timed. truth: shared with other gradings of the exercise.
     """
     started, earlier_s = monotonic(), age_s()
@@ -85,7 +85,7 @@ def grade(
         paired(server, start, limits, session, shelf) as pair,
         _counting(job, server, start, pair) as counting,
         refusals(lambda: server.beside("compile"), start, limits) as refusal,
-        opened(entry, gpu.uuid if gpu else "", anchor, timed=job.timed and _has_speed(job.plan)) as setup,
+        opened(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
         Compiling(
             start,
             limits,
@@ -129,9 +129,9 @@ def grade(
             counting.end()
         tell(speed.results())
         isolation = session.ready.isolation if session.ready else ()
-    if anchor and any(result.status == "grader_error" for result in results.values()):
+    if baseline_process and any(result.status == "grader_error" for result in results.values()):
         # The error may be in this process: the next grading gets another one.
-        anchor.stop()
+        baseline_process.stop()
     checks = tuple(diagnosis.explained(one, speed.predicted(one, results, gpu)) for one in job.plan.checks)
     return _record(
         job,

@@ -247,7 +247,7 @@ def speed_check(server: ForkServer, entry: Entry, anchor: BaselineProcess, path:
     plan = draw(entry.exercise, default_seed(entry.id), gpu=True, parts=frozenset({"vector_add"}))
     text = path.read_text(encoding="utf-8")
     job = Job(entry, f"/learner/{path.name}", text, plan, "grade ex_15", "", shrink=False, compiled=False)
-    return next(check for check in grade(job, server, anchor=anchor).checks if check.id == "vector_add.speed")
+    return next(check for check in grade(job, server, baseline_process=anchor).checks if check.id == "vector_add.speed")
 
 
 @pytest.fixture(scope="module")
