@@ -1,0 +1,119 @@
+"""`python -m tests.architecture`: writes docs/architecture.md from the rooms of grader/ as they are.
+
+A room is a folder right below grader/, or a file there. What it is for is the first line of its docstring; what it
+imports is read from the syntax tree. The way of a case is told here, with the module of every step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+
+# (module, what it does there)
+WAY = (
+    ("grader/exercise/catalogue.py", "Finds the exercise and reads its `spec.py`. Only this module knows the folders."),
+    (
+        "grader/exercise/plan.py",
+        "Draws a frozen list of cases from a seed, by Hypothesis. The submission is not loaded yet.",
+    ),
+    ("grader/grading/answers.py", "Goes through the plan, part by part and check by check."),
+    ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
+    ("grader/judge/bench.py", "Has a call recorded and replayed, examines it, and keeps the evidence."),
+    ("grader/sandbox/pair.py", "Sends the case to two child processes, one after the other. Trusts neither."),
+    (
+        "grader/recorder/recorder.py",
+        "In the submission's process: calls the function on decoys and writes down every allocation, copy and launch. "
+        "No kernel runs. The trace goes back as data.",
+    ),
+    (
+        "grader/replay/replayer.py",
+        "In a clean process, without a line of the submission's Python: builds the true inputs from a seed that "
+        "follows from text and trace, takes kernels out of the text by an allow-list, and does what the trace says.",
+    ),
+    ("grader/interpreter/guard.py", "Without a GPU: sees every access of every lane; finds stores outside and races."),
+    ("grader/judge/truth.py", "Asks the exercise's `oracle.py` for float64 values and for how far honest code errs."),
+    ("grader/judge/compare.py", "Compares every element: |got − expected| ≤ allowed."),
+    ("grader/judge/failures.py", "Gives a failed call its status and its cause in words."),
+    ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
+    ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
+    ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
+    ("grader/report/terminal.py", "Renders the record as text; its neighbours render HTML and JUnit. All are pure."),
+    ("grader/cli/main.py", "Prints, and writes the files that were asked for. No other room does."),
+)
+
+INTRODUCTION = """\
+# Architecture
+
+Made by `python -m tests.architecture`; do not edit. `tests/docs/test_architecture.py` fails when this page is stale.
+
+## The way of a case, from the specification to the verdict
+
+"""
+
+BETWEEN = """
+Grader and children share frames on a socket and a sealed memory file, and nothing else
+([messages.py](../grader/protocol/messages.py), [the trace](trace.md), [trust model](trust-model.md)).
+
+## The rooms
+
+From the top floor down: a room imports only from rooms below it. `tests/test_rooms.py` reads the imports of every
+module and refuses a circle; it also says which room may open which door, that only `cli` prints, and that no module
+knows an exercise by name. `calls`, `interpreter`, `recorder`, `replay` and `sandbox/inside` run in child processes, and
+so does `compile` but for its two readers of reports (`cache`, `findings`).
+
+"""
+
+
+def page() -> str:
+    """Return the text of docs/architecture.md."""
+    steps = [f"{number}. [`{place}`](../{place}): {words}" for number, (place, words) in enumerate(WAY, 1)]
+    return INTRODUCTION + "\n".join(steps) + "\n" + BETWEEN + _table(rooms())
+
+
+def rooms() -> dict[str, set[str]]:
+    """Return every room with the rooms that it imports, from the top floor down."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "grader").rglob("*.py")):
+        found.setdefault(_room(path.relative_to(ROOT)), set()).update(_imported(path))
+    for name, below in found.items():
+        below -= {name, ""}
+    order = tuple(TopologicalSorter(found).static_order())
+    return {name: found[name] for name in reversed(order)}
+
+
+def _room(path: Path) -> str:
+    name = path.parts[1].removesuffix(".py")
+    return "" if name in ("__init__", "__main__") else name
+
+
+def _imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "grader":
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name.split(".")[1] for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("grader.")}
+    return {name for name in found if (ROOT / "grader" / name).is_dir() or (ROOT / "grader" / f"{name}.py").is_file()}
+
+
+def _table(found: Mapping[str, set[str]]) -> str:
+    rows = ["| room | what lives there | imports |", "| --- | --- | --- |"]
+    for name, below in found.items():
+        if name:
+            folder = ROOT / "grader" / name
+            place, text = (f"{name}/", folder / "__init__.py") if folder.is_dir() else (name, folder.with_suffix(".py"))
+            summary = (ast.get_docstring(ast.parse(text.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+            listed = ", ".join(f"`{one}`" for one in sorted(below)) or "none"
+            rows.append(f"| `{place}` | {summary} | {listed} |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
