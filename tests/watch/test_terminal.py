@@ -117,7 +117,7 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
     terminal.press("p")
     terminal.until("of 1 checks passed")
     terminal.press("x")
-    terminal.until("A backup of it is kept")
+    terminal.until("A backup is kept")
     terminal.press("y")
     terminal.until(".bak")
     terminal.until("run again")
