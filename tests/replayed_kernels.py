@@ -35,7 +35,7 @@ from grader.protocol.trace import (
     UnknownValue,
     Value,
 )
-from grader.replay.kernels import Kernels, Refused, Text
+from grader.replay.kernels import Kernels, RefusedFunction, Text
 from grader.replay.values import Elsewhere, plain_value
 from tests.claimed import claims_of, defines_kernels
 from tests.conftest import ROOT
@@ -71,8 +71,8 @@ def body(*lines: str, arguments: str = "x, n, f") -> str:
 
 def refusal(
     *lines: str, names: Mapping[str, Value] | None = None, kind: str = "jit", arguments: str = "x, n, f"
-) -> Refused:
-    with pytest.raises(Refused) as caught:
+) -> RefusedFunction:
+    with pytest.raises(RefusedFunction) as caught:
         built(body(*lines, arguments=arguments), {"helper": KernelValue(1), **(names or {})}, kind)
     return caught.value
 
@@ -347,7 +347,7 @@ def test_numpy_is_told_with_what_to_write() -> None:
 
 
 def test_an_import_says_what_a_name_means_where_the_trace_does_not() -> None:
-    with pytest.raises(Refused, match=r"np\.sum is Python's"):
+    with pytest.raises(RefusedFunction, match=r"np\.sum is Python's"):
         built("import numpy as np\n" + body("y = np.sum(x)"))
     built("from triton.language import load as fetch\n" + body("y = fetch(x)"))
 
@@ -402,7 +402,7 @@ def test_nothing_that_stands_around_a_function_is_executed(capsys: pytest.Captur
 def test_a_function_that_a_kernel_calls_passes_the_same_list() -> None:
     source = "@triton.jit\ndef helper(x):\n    return open(x)\n\n\n@triton.jit\ndef kernel(x):\n    return helper(x)\n"
     kernel = built(source, {"helper": KernelValue(1)})
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedFunction) as caught:
         kernel.fn.__globals__["helper"](1)
     assert caught.value.line == 3
 
@@ -412,9 +412,9 @@ def test_of_functions_that_call_each_other_the_refused_one_is_not_run() -> None:
     told = [KernelText("a", 1, "jit", {"b": KernelValue(1)}), KernelText("b", 4, "jit", {"a": KernelValue(0)})]
     kernels = Kernels(Text(source, PATH), told)
     for _ in range(2):
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedFunction):
             kernels.kernel(0).fn.__globals__["b"](1)
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedFunction):
             kernels.kernel(1)
 
 
@@ -489,7 +489,7 @@ def test_what_triton_refuses_may_stand_in_a_branch_that_is_left_out() -> None:
     for new, words, line in OF_BRANCHES:
         with pytest.raises(Exception, match=words) as caught:
             kernel[(1,)](x, 1, NEW=new)
-        assert isinstance(caught.value.__cause__, Refused)
+        assert isinstance(caught.value.__cause__, RefusedFunction)
         assert caught.value.__cause__.line == line
 
 
@@ -530,7 +530,7 @@ def test_a_refused_function_behind_a_condition_that_does_not_hold_is_in_nobodys_
     assert x.item() == 2
     with pytest.raises(Exception, match="libdevice") as caught:
         built_with_what_is_gone()[(1,)](x, 1, ACTIVATION="gelu")
-    assert isinstance(caught.value.__cause__, Refused)
+    assert isinstance(caught.value.__cause__, RefusedFunction)
 
 
 @compiled_only
@@ -554,18 +554,18 @@ def test_functions_may_call_each_other() -> None:
 
 @pytest.mark.parametrize(("name", "line"), [("kernel", 1), ("other", 6), ("kernel", 0), ("open", 6), ("kernel", 10**9)])
 def test_a_place_where_no_function_begins_is_refused(name: str, line: int) -> None:
-    with pytest.raises(Refused, match="begins here"):
+    with pytest.raises(RefusedFunction, match="begins here"):
         Kernels(Text(body("pass"), PATH), [KernelText(name, line, "jit", TL)]).kernel(0)
 
 
 @pytest.mark.parametrize("source", ["def f(:", "\0", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1", "\ud800 = 1"])
 def test_a_text_that_is_not_python_is_refused(source: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFunction):
         Kernels(Text(source, PATH), [])
 
 
 def test_a_function_too_deep_to_check_is_refused() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFunction):
         Kernels(Text(body("y = " + "+".join(["x"] * 20_000)), PATH), [KernelText("kernel", 6, "jit", TL)]).kernel(0)
 
 
@@ -721,7 +721,7 @@ def test_a_default_that_the_text_computes_is_what_the_trace_says(told: Value, va
 
 @pytest.mark.parametrize("told", [KernelValue(0), UnknownValue("a socket"), TensorValue(0), LanguageValue("builtins")])
 def test_a_default_that_is_no_plain_data_is_refused_whatever_the_trace_says(told: Value) -> None:
-    with pytest.raises(Refused, match="the default `open` is not known") as caught:
+    with pytest.raises(RefusedFunction, match="the default `open` is not known") as caught:
         defaulted("open", told)
     assert caught.value.line == 2
 
@@ -877,7 +877,7 @@ def test_a_kernel_that_it_was_given_cannot_be_launched(line: str) -> None:
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: (x,), lambda x: {"a": x}, tl.constexpr])
 def test_a_constant_holds_no_tensor(wrap: Any) -> None:
     kernel = built(body("y = C.sum()", arguments="C: tl.constexpr"))
-    with pytest.raises(Refused, match="holds a tensor"):
+    with pytest.raises(RefusedFunction, match="holds a tensor"):
         kernel[(1,)](wrap(torch.ones(1)))
 
 
@@ -1058,7 +1058,7 @@ def test_a_record_is_no_descriptor(name: str) -> None:
     given = "r, (0,)" + (", 1" if "store" in name else "")
     names: dict[str, Value] = {"R": NamedValue("record", "R", ("rows",), (1,))}
     kernel = built(body(f"f = tl.{name}", f"f({given})", arguments="x, r: tl.constexpr = R"), names)
-    with pytest.raises(Exception, match="takes a tensor descriptor, not a Record"):
+    with pytest.raises(Exception, match="takes a tensor descriptor, not a PlainRecord"):
         kernel[(1,)](torch.zeros(1))
 
 
@@ -1074,7 +1074,7 @@ def test_a_descriptor_is_loaded_and_stored_by_functions() -> None:
 def test_a_tuple_that_holds_a_tensor_holds_no_function_that_triton_would_call() -> None:
     pair: Any = plain_value(NamedValue("tuple", "Pair", ("store", "x"), (None, None)), lambda _: None)
     kernel = built(body("pass", arguments="x"))
-    with pytest.raises(Refused, match="a field called store"):
+    with pytest.raises(RefusedFunction, match="a field called store"):
         kernel[(1,)](type(pair)(kernel, torch.zeros(1)))
 
 
@@ -1191,7 +1191,7 @@ def test_a_variable_hides_a_module_of_the_same_name() -> None:
 
 
 def test_a_function_of_a_package_is_held_to_the_list() -> None:
-    with pytest.raises(Refused, match=f"^in set_driver_to_cpu of {PACKAGE}, line [0-9]+: "):
+    with pytest.raises(RefusedFunction, match=f"^in set_driver_to_cpu of {PACKAGE}, line [0-9]+: "):
         with_package(of_package("set_driver_to_cpu"), "pass", {}).kernel(1)
 
 
@@ -1205,5 +1205,5 @@ def test_a_helper_of_a_package_may_not_work_on_memory() -> None:
 @pytest.mark.parametrize("home", ["os", "no.such.package", "..torch", "/etc/passwd", "torch/_inductor", "a" * 300, " "])
 def test_what_no_installed_package_has_is_not_looked_for(home: str) -> None:
     assert file_of(home) is None
-    with pytest.raises(Refused, match="no installed package has it"):
+    with pytest.raises(RefusedFunction, match="no installed package has it"):
         with_package(of_package("promote_to_tensor", home), "pass", {}).kernel(1)

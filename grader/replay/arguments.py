@@ -54,7 +54,7 @@ class ArgumentBuilder:
                 return plain_value(value, self.kernel)
 
     def of_launch(self, value: Value) -> Any:
-        """Return the argument of a launch. Raises Refused, Unreplayable."""
+        """Return the argument of a launch. Raises RefusedFunction, Unreplayable."""
         match value:
             case TensorValue(index):
                 return self.tensor(index)

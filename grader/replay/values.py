@@ -89,8 +89,8 @@ class PlainRecord:
     __slots__ = ("__fields", "__name")
 
     def __init__(self, name: str, fields: dict[str, object]) -> None:
-        object.__setattr__(self, "_Record__name", name)
-        object.__setattr__(self, "_Record__fields", fields)
+        object.__setattr__(self, "_PlainRecord__name", name)
+        object.__setattr__(self, "_PlainRecord__fields", fields)
 
     def __getattr__(self, name: str) -> object:
         fields = fields_of(self)
@@ -121,7 +121,7 @@ class PlainRecord:
 def fields_of(value: object) -> dict[str, object]:
     """Return the fields of a record or a named tuple; an empty dictionary for any other value."""
     if type(value) is PlainRecord:
-        fields: dict[str, object] = object.__getattribute__(value, "_Record__fields")
+        fields: dict[str, object] = object.__getattribute__(value, "_PlainRecord__fields")
         return fields
     if isinstance(value, tuple):
         return dict(zip(getattr(type(value), "_fields", ()), value, strict=False))
@@ -146,7 +146,9 @@ def _text_of_parts(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{text_of(key, 'r')}: {text_of(one, 'r')}" for key, one in value.items()) + "}"
     if type(value) is PlainRecord or fields_of(value):
-        called = object.__getattribute__(value, "_Record__name") if type(value) is PlainRecord else type(value).__name__
+        called = (
+            object.__getattribute__(value, "_PlainRecord__name") if type(value) is PlainRecord else type(value).__name__
+        )
         parts = [f"{name}={text_of(one, 'r')}" for name, one in fields_of(value).items()]
         return f"{called}({', '.join(parts)})"
     if isinstance(value, tuple | list | set | tl.tuple):
