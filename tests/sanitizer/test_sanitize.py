@@ -542,19 +542,19 @@ print("========= ERROR SUMMARY: 1 error")
 SEES = '''
 import os
 os.environ["UNDER_A_TOOL"] = "1"
-from grader.calls.arguments import Arguments
-from grader.sandbox.inside.traced import Traced
+from grader.calls.arguments import PlacedArguments
+from grader.sandbox.inside.traced import WatchedWorker
 from grader.replay.replayer import Replayer
 
 def accusing(process, called, told):
     def call(self, *args):
         placed = []
-        place = Arguments.place
-        Arguments.place = lambda *given: placed.append(place(*given)) or placed[-1]
+        place = PlacedArguments.place
+        PlacedArguments.place = lambda *given: placed.append(place(*given)) or placed[-1]
         try:
             answer = called(self, *args)
         finally:
-            Arguments.place = place
+            PlacedArguments.place = place
         if placed[0][0].numel() % 2:
             with open("report.txt", "a") as report:
                 report.write(f"""\\
@@ -568,7 +568,7 @@ def accusing(process, called, told):
     return call
 
 Replayer._replayed = accusing(Replayer, Replayer._replayed, 6)
-Traced.call = accusing(Traced, Traced.call, 9)
+WatchedWorker.call = accusing(WatchedWorker, WatchedWorker.call, 9)
 '''
 TOUCHES = """
 import triton, triton.language as tl

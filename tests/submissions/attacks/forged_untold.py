@@ -17,7 +17,7 @@ def _first(x_ptr, z_ptr):
 
 
 recorder = sys.modules["grader.recorder.recorder"]
-told = recorder.Call.told
+told = recorder.RecordedCall.told
 
 
 def forged(call, outputs):
@@ -26,7 +26,7 @@ def forged(call, outputs):
     return dataclasses.replace(honest, deeds=(), untold=(nameless,))
 
 
-recorder.Call.told = forged
+recorder.RecordedCall.told = forged
 
 
 def vector_add(x, y):
