@@ -31,7 +31,7 @@ class SpecError(GradeError):
 
 
 class MissingEnvironment(GradeError):
-    """This machine lacks something that the command needs (a GPU, a library)."""
+    """A need of the command that this machine lacks: a GPU, a library."""
 
     exit_code = 4
 

@@ -41,7 +41,7 @@ class Override:
 
 @dataclass(frozen=True)
 class Mark:
-    """What one student has for one exercise.
+    """The mark of one student for one exercise.
 
     status: the record's verdict, or "missing" where nothing was handed in. earned: the record's points; judged: of how
     many points a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
@@ -77,7 +77,7 @@ class Gradebook:
     marks: tuple[Mark, ...]
 
     def mark(self, student: str, exercise: str) -> Mark:
-        """The mark of one student for one exercise. Raises KeyError."""
+        """Return the mark of one student for one exercise. Raises KeyError."""
         for mark in self.marks:
             if (mark.student, mark.exercise) == (student, exercise):
                 return mark

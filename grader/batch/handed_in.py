@@ -1,4 +1,4 @@
-"""What lies in a folder or an archive of submissions, looked at and never unpacked: whoever made it may be hostile.
+"""List and read a folder or an archive of submissions. Never unpacks it, since its maker may be hostile.
 
 Nothing is read but files that are asked for, and of those no more than a submission may hold. No link is followed. What
 breaks a rule is trouble of the one who handed it in, in words, and of nobody else.
@@ -32,8 +32,10 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 
 @dataclass(frozen=True)
 class Member:
-    """A file: its path from where it was handed in. trouble: why it cannot be read. read(n): its first n bytes; raises
-    UsageError.
+    """A file that was handed in.
+
+    path: from the folder or archive of its owner. trouble: why it cannot be read. read(n): returns its first n bytes;
+    raises UsageError.
     """
 
     path: tuple[str, ...]
@@ -64,13 +66,13 @@ class Item:
 
 
 def printable(name: str) -> str:
-    """A name as text: what is no character of UTF-8, or steers a terminal, is replaced."""
+    """Return a name as text: what is no character of UTF-8, or steers a terminal, is replaced."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(one if one.isprintable() else "\ufffd" for one in text)
 
 
 def items_in(place: Path) -> tuple[Item, ...]:
-    """The things in a folder, or in an archive, sorted by name. Raises UsageError."""
+    """Return the things in a folder, or in an archive, sorted by name. Raises UsageError."""
     if place.is_file() and zipfile.is_zipfile(place):
         try:
             return _grouped(_archived(place, trusted=True))
@@ -82,7 +84,7 @@ def items_in(place: Path) -> tuple[Item, ...]:
 
 
 def opened(item: Item) -> Item:
-    """An archive as the folder that it holds; anything else as it is."""
+    """Return an archive as the folder that it holds; anything else as it is."""
     if item.is_folder or item.trouble or not item.name.lower().endswith(".zip"):
         return item
     try:
@@ -134,7 +136,7 @@ def _member(entry: os.DirEntry[str], folder: tuple[str, ...]) -> Member:
 
 
 def _read_file(path: Path, most: int) -> bytes:
-    """The first bytes of a regular file; a link or a pipe that takes its place meanwhile is not followed."""
+    """Return the first bytes of a regular file; a link or a pipe that takes its place meanwhile is not followed."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -153,7 +155,7 @@ def _unreadable(_: int) -> bytes:
 
 
 def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member]:
-    """The files of an archive. An instructor's own may be as large as a class is."""
+    """Return the files of an archive. An instructor's own may be as large as a class is."""
     if isinstance(source, bytes) and len(source) > MOST_ARCHIVE_BYTES:
         raise UsageError(f"an archive must hold at most {MOST_ARCHIVE_BYTES} bytes, got more")
     try:
@@ -174,7 +176,7 @@ def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member
 
 
 def _path(entry: zipfile.ZipInfo) -> tuple[str, ...]:
-    """The parts of an entry's path. Raises UsageError for one that leads out of the archive."""
+    """Return the parts of an entry's path. Raises UsageError for one that leads out of the archive."""
     name = entry.filename.replace("\\", "/")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts or not parts or (len(parts[0]) == 2 and parts[0][1] == ":"):
@@ -203,7 +205,7 @@ def _archive_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tupl
 
 
 def _grouped(members: Iterator[Member]) -> tuple[Item, ...]:
-    """The members of an instructor's archive by what they lie in."""
+    """Return the members of an instructor's archive by what they lie in."""
     folders: dict[str, list[Member]] = {}
     files: list[Item] = []
     for member in members:
@@ -216,13 +218,13 @@ def _grouped(members: Iterator[Member]) -> tuple[Item, ...]:
 
 
 def text_bytes(member: Member) -> bytes:
-    """What a submission's file holds, one byte more than is allowed at most. Raises UsageError."""
+    """Return the bytes of a submission's file; one more than allowed shows that it is too large. Raises UsageError."""
     if member.trouble:
         raise UsageError(f"a submission must be a regular file, got {member.trouble} ({member})")
     return member.read(MOST_BYTES + 1)
 
 
 def listed(members: Sequence[Member], most: int = 5) -> str:
-    """The first of some files, in words."""
+    """Return the first of some files, in words."""
     names = ", ".join(str(member) for member in members[:most])
     return f"{names} and {len(members) - most} more" if len(members) > most else names or "nothing"

@@ -1,4 +1,4 @@
-"""What a result depends on, as one key: a result is used again wherever its key is the same, and nowhere else."""
+"""The key of a result: a hash over all that the result depends on. A result is used again only for the same key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITHOUT = ("batch", "cli", "export", "report", "release", "similarity", "saniti
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What a class is graded by: the same for everybody, or marks cannot be compared.
+    """The grader, exercises and environment of a class: the same for all, or marks cannot be compared.
 
     grader: its version and a hash of its code. exercises: their hashes by name. environment: what the machine has, as
     one text (`environment`).
@@ -33,7 +33,7 @@ class Terms:
 
 @cache
 def grader() -> str:
-    """The grader's version, and a hash of all of its code that decides results."""
+    """Return the grader's version, and a hash of all of its code that decides results."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         place = path.relative_to(_PACKAGE)
@@ -59,7 +59,7 @@ def environment_of(text: str) -> Environment:
 
 
 def content_key(text: str, exercise: str, terms: Terms, seed: int, manner: str = "") -> str:
-    """The key of grading this text against the exercise of that name. manner: options that change a result."""
+    """Return the key of grading this text against the exercise of that name. manner: options that change a result."""
     parts = (text, exercise, terms.exercises[exercise], terms.grader, terms.environment, f"{seed:#x}", manner)
     digest = hashlib.sha256()
     for part in parts:

@@ -46,7 +46,7 @@ class Extension:
 
 @dataclass(frozen=True)
 class LatePolicy:
-    """When what was due, and what lateness costs. due: moments by exercise, in UTC; the key "" is for every other."""
+    """Deadlines, and the cost of lateness. due: moments by exercise, in UTC; the key "" is for every other."""
 
     due: dict[str, str] = field(default_factory=dict)
     grace_days: float = 0.0
@@ -55,7 +55,7 @@ class LatePolicy:
     extensions: tuple[Extension, ...] = ()
 
     def deadline(self, student: str, exercise: str) -> datetime | None:
-        """When the student's submission was due, extensions included; None where nothing is due."""
+        """Return the student's deadline, extensions included; None if there is none."""
         due = self.due.get(exercise, self.due.get("", ""))
         if not due:
             return None
@@ -67,7 +67,7 @@ class LatePolicy:
         return deadline
 
     def days_late(self, student: str, exercise: str, submitted_at: str, *, said_late: bool = False) -> int:
-        """The days begun after the deadline and the days of grace.
+        """Return the days begun after the deadline and the days of grace.
 
         Where nobody knows when it was handed in, what the platform calls late is a day late, and nothing else is.
         """
@@ -81,12 +81,12 @@ class LatePolicy:
         return max(0, ceil(over / _DAY - self.grace_days))
 
     def penalty(self, days_late: int, earned: float) -> float:
-        """The points that lateness costs."""
+        """Return the points that lateness costs."""
         return round(earned * min(self.cap_percent, self.percent_per_day * days_late) / 100, 2)
 
 
 def parse_policy(text: str, path: object = "late policy") -> LatePolicy:
-    """The policy of a TOML file. Raises UsageError."""
+    """Return the policy of a TOML file. Raises UsageError."""
     try:
         told = tomllib.loads(text)
     # Of a number of thousands of digits Python says ValueError, and nothing nests without end.

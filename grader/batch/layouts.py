@@ -1,4 +1,4 @@
-"""Who handed in what: the folder layouts of the platforms that submissions are downloaded from.
+"""Find the owner of every submission, by the folder layouts of the platforms that submissions come from.
 
 | platform | layout |
 | --- | --- |
@@ -42,7 +42,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What somebody, or a group, handed in at once.
+    """The files that a student or a group handed in together.
 
     exercise: the one that the bundle's name speaks of, by id; empty where it speaks of none. late: the platform says so
     (it need not say by how much). trouble: why nothing of it can be graded.
@@ -66,7 +66,7 @@ class BundleListing:
 
 
 def recognise(items: Sequence[Item], exercises: Mapping[str, str]) -> BundleListing:
-    """The bundles among the items. exercises: names by id. Raises UsageError for unreadable metadata."""
+    """Return the bundles among the items. exercises: names by id. Raises UsageError for unreadable metadata."""
     inner = _inside_one_folder(items)
     metadata = next((item for item in inner if item.name in _METADATA), None)
     if metadata is not None:
@@ -102,7 +102,7 @@ def _bundle(item: Item, exercises: Mapping[str, str]) -> Bundle | None:
 
 
 def _made(owner: Owner, item: Item, file: str = "") -> Bundle:
-    """The bundle of one item; `file` is what its owner called it, where the platform put more before that."""
+    """Return the bundle of one item; `file` is what its owner called it, where the platform put more before that."""
     if file and not item.is_folder:
         item = replace(item, name=file, members=tuple(replace(one, path=(file,)) for one in item.members))
     inside = opened(item)
@@ -123,7 +123,7 @@ def _repository(name: str, exercises: Mapping[str, str]) -> tuple[str, str] | No
 
 
 def _inside_one_folder(items: Sequence[Item]) -> Sequence[Item]:
-    """What an export of Gradescope holds, which is packed as one folder."""
+    """Return the items of an export of Gradescope, which is packed as one folder; others as they are."""
     folders = [item for item in items if item.is_folder]
     if len(folders) != 1 or not any(member.path == (name,) for member in folders[0].members for name in _METADATA):
         return items

@@ -25,7 +25,9 @@ from grader.report.audience import for_student
 
 @dataclass(frozen=True)
 class GradingRules:
-    """How a class is graded. seed: one for all exercises, or None for each one's own; is_hidden: nobody may learn it.
+    """Settings that a class is graded by.
+
+    seed: one for all exercises, or None for each one's own. is_hidden: the seed stays secret.
 
     manner: what of the command line changes results, as keys hold it.
     """
@@ -42,21 +44,21 @@ class GradingRules:
 
     @property
     def environment(self) -> Environment:
-        """Where the class is graded, as records have it."""
+        """Return the environment of the gradings, as records have it."""
         return environment_of(self.terms.environment)
 
     @property
     def manner(self) -> str:
-        """What keys hold of the options."""
+        """Return the options that change results, as keys hold them."""
         return ",".join([*sorted(self.parts), *(["compiled"] if self.compiled else [])])
 
     def seed_of(self, exercise: str) -> int:
-        """The seed of an exercise, by id."""
+        """Return the seed of an exercise, by id."""
         return default_seed(exercise) if self.seed is None else self.seed
 
 
 def assignments(rules: GradingRules) -> tuple[Assignment, ...]:
-    """A column for each of the exercises, with the points of the parts that are graded."""
+    """Return a column for each of the exercises, with the points of the parts that are graded."""
     return tuple(
         Assignment(
             name,
@@ -68,7 +70,7 @@ def assignments(rules: GradingRules) -> tuple[Assignment, ...]:
 
 
 def handed_in(submissions: Sequence[Submission], rules: GradingRules) -> tuple[HandedIn, ...]:
-    """The submissions as batch.json has them, with the keys of their results."""
+    """Return the submissions as batch.json has them, with the keys of their results."""
     return tuple(_handed_in(one, rules) for one in submissions)
 
 
@@ -120,8 +122,10 @@ class Ledger:
                 yield _line(one, result, result.graded_at, 0.0)
 
     def tasks(self, only: str = "") -> list[Task]:
-        """What is to be graded: every text once, those that took longest the last time first; then by exercise, since
-        a worker keeps what belongs to the last one, from the last exercise on, which is most often the longest.
+        """Return the gradings to do, each text once.
+
+        Those that took longest the last time come first. Then by exercise, the last one first: a worker keeps what
+        belongs to its latest exercise, and the last is most often the longest.
         """
         lasted = {line.key: line.seconds for line in self._kept.journal()}
         students = {one.student for one in self._batch.submissions}
@@ -173,7 +177,7 @@ class Ledger:
         return lines
 
     def _result(self, ended: TaskEnded) -> tuple[Record | None, str]:
-        """The record of what was asked for, and nothing else; or why there is none."""
+        """Return the record of what was asked for, and nothing else; or why there is none."""
         if ended.outcome.trouble:
             return None, ended.outcome.trouble
         try:
@@ -197,7 +201,7 @@ class Ledger:
         return sum(result is not None for _, result in found)
 
     def marks(self) -> tuple[Mark, ...]:
-        """The marks of the class as the records are now."""
+        """Return the marks of the class as the records are now."""
         return read(self._kept.folder).marks
 
     # -- records ------------------------------------------------------------------------------------------------------
@@ -214,7 +218,7 @@ class Ledger:
         write(path, text)
 
     def _stamped(self, one: HandedIn, result: Record) -> Record:
-        """A result as the student's own: whose it is, what the file was called, when it was handed in."""
+        """Return a result as the student's own: whose it is, what the file was called, when it was handed in."""
         seed = f" --seed {result.seed}" if self._rules.seed is not None else ""
         record = replace(
             result,
@@ -225,13 +229,13 @@ class Ledger:
         return for_student(record, secret=True, file=one.path) if self._rules.is_hidden else record
 
     def _before(self, one: HandedIn) -> Record | None:
-        """The record that this text has already, to be kept where the grader fails at a new one."""
+        """Return the record that this text has already, to be kept where the grader fails at a new one."""
         record = record_of(self._kept.folder, one.student, one.exercise)
         same = record is not None and record.submission.sha256 == one.sha256 and record.verdict != "grader_error"
         return record if same else None
 
     def _graded_before(self, one: HandedIn, record: Record) -> str:
-        """When an unreadable submission was first found to be so: a run that changes nothing changes no record."""
+        """Return the time at which a submission was first found unreadable: a run without changes changes no record."""
         before = record_of(self._kept.folder, one.student, one.exercise)
         unchanged = before is not None and before.verdict == "invalid_submission" and before.checks == record.checks
         return before.graded_at if before and unchanged else record.graded_at

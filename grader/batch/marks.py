@@ -10,7 +10,7 @@ from grader.record import Record, parts_left_out
 
 
 def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
-    """The marks that these records make; a class's records are gone through once and not kept."""
+    """Return the marks that these records make; a class's records are gone through once and not kept."""
     handed_in = batch.handed_in()
     columns = {column.id: column for column in batch.assignments}
     marks = {
@@ -30,8 +30,9 @@ def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
 def mark(
     batch: Batch, student: str, column: Assignment, submission: HandedIn | None, record: Record | None, path: str = ""
 ) -> Mark:
-    """One mark. record: None where there is none, or none that can be read; path: where it lies in OUT_DIR, empty where
-    it does not.
+    """Return one mark.
+
+    record: None if there is none, or none that can be read. path: its place in OUT_DIR; empty if it has none.
     """
     override = next(
         (one.override for one in batch.overrides if (one.student, one.exercise) == (student, column.id)), None

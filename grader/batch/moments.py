@@ -1,4 +1,4 @@
-"""When something happened, as records have it."""
+"""Moments as text, in UTC, as records have them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 2999
 
 
 def utc(moment: datetime) -> str:
-    """A moment in UTC, to the second; one without a zone is taken as UTC. Raises UsageError for one in a year with
-    which nothing can be reckoned.
+    """Return a moment in UTC, to the second. A moment without a zone counts as UTC.
+
+    Raises UsageError for a year that dates cannot be computed with.
     """
     if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         raise UsageError(f"a moment must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}, got {moment.isoformat()}")

@@ -25,7 +25,7 @@ _BATCHES = msgspec.json.Decoder(Batch)
 
 
 def read(out_dir: Path, visit: Callable[[StoredRecord], None] = lambda found: None) -> Gradebook:
-    """The gradebook of an OUT_DIR. `visit` is given every record on the way, so that each is read once.
+    """Return the gradebook of an OUT_DIR. `visit` is given every record on the way, so that each is read once.
 
     Raises UsageError when the folder is no OUT_DIR.
     """
@@ -49,12 +49,12 @@ def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord
 
 
 def record_of(out_dir: Path, student: str, exercise: str) -> Record | None:
-    """A student's record; None where there is none, or what is there is none of theirs."""
+    """Return a student's record; None where there is none, or what is there is none of theirs."""
     return _found(student, exercise, Kept(out_dir).record_path(student, exercise), "").record
 
 
 def read_record(path: Path) -> Record:
-    """A single record's file. Raises UsageError."""
+    """Return a single record's file. Raises UsageError."""
     found = _found("", "", path, str(path))
     if found.record is None:
         raise UsageError(f"a record must be a grade/result/v1 document, got {path}: {found.problem}")

@@ -32,13 +32,13 @@ _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault."
 
 
 def invalid(entry: Entry, why: str, graded_at: str, where: Environment, parts: Collection[str] = ()) -> Record:
-    """The record of a submission that could not be read; what could not have been judged there stays open."""
+    """Return the record of a submission that could not be read; what could not have been judged there stays open."""
     cause = replace(_INVALID, rationale=clean(why, 400))
     return _record(entry, "", "invalid_submission", cause, graded_at, where, parts)
 
 
 def lost(entry: Entry, task: Task, why: str, where: Environment) -> Record:
-    """The record of a grading that ended without a result, twice."""
+    """Return the record of a grading that ended without a result, twice."""
     cause = replace(_LOST, rationale=clean(why, 400))
     return _record(entry, task.text, "grader_error", cause, task.graded_at, where, task.parts)
 

@@ -35,8 +35,10 @@ _MOST_ID = 80
 
 
 def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
-    """The students of a roster: our own columns (id, name, email, section, canvas, sis, github, moodle, gradescope), or
-    those of an export of Canvas, Moodle, Gradescope or GitHub Classroom. Raises UsageError.
+    """Return the students of a roster. Raises UsageError.
+
+    Its columns are our own (id, name, email, section, canvas, sis, github, moodle, gradescope), or those of an export
+    of Canvas, Moodle, Gradescope or GitHub Classroom.
     """
     table = sheet.read(text, path)
     columns = [_column(name) for name in table.columns]
@@ -73,7 +75,7 @@ def _student(values: Mapping[str, str]) -> Student | None:
 
 
 def as_id(label: str) -> str:
-    """A label as a name for files, the same for the same label and another for every other."""
+    """Return a label as a name for files, the same for the same label and another for every other."""
     plain = unicodedata.normalize("NFC", label)
     fit = _UNFIT.sub("_", plain).strip("._")[:_MOST_ID]
     if fit and fit == label:
@@ -84,8 +86,10 @@ def as_id(label: str) -> str:
 
 
 def strangers_ids(owners: Iterable[Owner], taken: Collection[str]) -> dict[tuple[str, str], str]:
-    """Names for the files of those whom no roster names, by `person`: different ones for different people, also where
-    upper and lower case are the same, and none that is `taken`. Who alone has a label is called by it.
+    """Return names for the files of owners that no roster names, by `person`.
+
+    Different people get different names, also on file systems that ignore case, and none that is `taken`. An owner
+    whose label is unique keeps it as the name.
     """
     people = sorted({person(owner) for owner in owners})
     alike: dict[str, set[tuple[str, str]]] = {}
@@ -111,15 +115,15 @@ def strangers_ids(owners: Iterable[Owner], taken: Collection[str]) -> dict[tuple
 
 
 def person(owner: Owner) -> tuple[str, str]:
-    """What tells one owner from another: the label, and what the platform counts people by."""
+    """Return a key that tells owners apart: the label, and the platform's own numbers."""
     return owner.label, " ".join(sorted(owner.ids.values())) or owner.email.lower()
 
 
 def owner_on(roster: Sequence[Student], owner: Owner) -> Student | None:
-    """The student that an owner is, None where the roster has no such one. Raises UsageError where what the platform
-    says speaks of several.
+    """Return the student that an owner is; None if the roster has no such student.
 
-    The platform's number and the e-mail address decide; a name is taken only where the roster knows neither.
+    The platform's number and the e-mail address decide. A name decides only if the roster knows neither. Raises
+    UsageError if the platform's data fit several students.
     """
     for matches in (_same_number_or_address, _same_label, _same_name):
         found = [student for student in roster if matches(student, owner)]
@@ -143,8 +147,9 @@ def _same_label(student: Student, owner: Owner) -> bool:
 
 
 def _is_another(student: Student, owner: Owner) -> bool:
-    """Whether the platform's number or the e-mail address, where both sides have one, says that it is somebody else.
-    What people are called they may choose themselves, and choose to be called like another.
+    """Return whether the platform's number or the e-mail address shows that the owner is another person.
+
+    It counts only if both sides have one. Names do not count: people choose them, and may choose another's.
     """
     if owner.email and student.email and owner.email.lower() != student.email.lower():
         return True

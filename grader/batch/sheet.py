@@ -18,7 +18,7 @@ class Sheet:
 
 
 def read(text: str, path: object) -> Sheet:
-    """The rows of a CSV file, whatever ends its lines. Raises UsageError."""
+    """Return the rows of a CSV file, whatever ends its lines. Raises UsageError."""
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None))
     try:
         rows = [(reader.line_num, tuple(row)) for row in reader if row]

@@ -1,4 +1,4 @@
-"""What OUT_DIR holds, read and written. Every file is replaced in one step, so that a run may be killed at any moment.
+"""Read and write the files of OUT_DIR. Every file is replaced in one step: a run may be killed at any moment.
 
 OUT_DIR/
   batch.json                            what was graded by what: exercises, students, submissions, policy, overrides
@@ -39,8 +39,9 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 @dataclass(frozen=True)
 class HandedIn:
-    """One submission of the class: whose, for which exercise, and the key of its result (empty: it could not be
-    graded, and trouble says why).
+    """One submission of the class, as batch.json keeps it.
+
+    key: names its result; empty if it could not be graded, and `trouble` says why.
     """
 
     student: str
@@ -78,11 +79,11 @@ class Batch:
 
     @property
     def title(self) -> str:
-        """What the class is called: the folder that its submissions came in."""
+        """Return the name of the class: the folder that its submissions came in."""
         return Path(self.source).name or "Class"
 
     def handed_in(self) -> dict[tuple[str, str], HandedIn]:
-        """The submissions, by student and exercise."""
+        """Return the submissions, by student and exercise."""
         return {(one.student, one.exercise): one for one in self.submissions}
 
 
@@ -127,21 +128,21 @@ class Kept:
     folder: Path
 
     def record_path(self, student: str, exercise: str) -> Path:
-        """Where a student's record lies."""
+        """Return the path of a student's record."""
         return self.folder / "records" / student / f"{exercise}.json"
 
     def card_path(self, student: str, exercise: str) -> Path:
-        """Where a student's scorecard lies."""
+        """Return the path of a student's scorecard."""
         return self.folder / "cards" / student / f"{exercise}.html"
 
     def submission_path(self, student: str, name: str) -> Path:
-        """Where the text lies that was graded for a student, against the exercise of that name."""
+        """Return the path of the graded text of a student, for the exercise of that name."""
         return self.folder / "submissions" / student / f"{name}.py"
 
     # -- what was graded ----------------------------------------------------------------------------------------------
 
     def has_batch(self) -> bool:
-        """Whether something was graded into this folder before."""
+        """Return whether this folder holds an earlier batch."""
         return (self.folder / "batch.json").is_file()
 
     def write_batch(self, batch: Batch) -> None:
@@ -151,7 +152,7 @@ class Kept:
     # -- results ------------------------------------------------------------------------------------------------------
 
     def result(self, one: HandedIn) -> Record | None:
-        """The result of a submission; None where there is none, or what is there is no record of that text."""
+        """Return the result of a submission; None where there is none, or what is there is no record of that text."""
         with contextlib.suppress(OSError, DecodeError, ValueError):
             record = from_json(self._result_path(one.key).read_text(encoding="utf-8"))
             if (record.exercise.id, record.submission.sha256) == (one.exercise, one.sha256):
@@ -188,7 +189,7 @@ class Kept:
     # -- the hidden seed ----------------------------------------------------------------------------------------------
 
     def hidden_seed(self, now: str) -> int:
-        """The seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
+        """Return the seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
         path = self.folder / "secret.json"
         if not path.exists():
             write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
@@ -223,8 +224,9 @@ class Kept:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nobody else grades into this folder meanwhile. Raises UsageError, also where a link lies in it: what is
-        written or removed here would be somewhere else.
+        """Hold the folder alone: nobody else grades into it meanwhile.
+
+        Raises UsageError if somebody does, or if a link lies in the folder: writes and removals would go elsewhere.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self._refuse_links()
@@ -249,7 +251,7 @@ class Kept:
                         waiting.append(entry.path)
 
     def _sweep(self) -> None:
-        """What a killed run left half written."""
+        """Remove what a killed run left half written."""
         for left in self.folder.glob(".dropped-*"):
             shutil.rmtree(left, ignore_errors=True)
         for left in self.folder.rglob(".grade-*"):

@@ -18,8 +18,10 @@ _ROOM_OF_STUBS = "exercises"
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student handed in for one exercise, by id. path: what its owner called it. trouble: why it cannot be
-    graded; otherwise text is what runs. late: the platform called it late.
+    """A student's submission for one exercise, both by id.
+
+    path: the owner's name for the file. text: what is graded. trouble: why it cannot be graded, or empty. late: the
+    platform called it late.
     """
 
     student: str
@@ -33,8 +35,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class Class:
-    """Everybody, and all that was handed in. strangers: the ids of those that no roster names. ignored: the names of
-    what belongs to nobody.
+    """All students of a class, and all submissions.
+
+    strangers: ids of owners that no roster names. ignored: names of files and folders that belong to nobody.
     """
 
     students: tuple[Student, ...]
@@ -44,7 +47,7 @@ class Class:
 
 
 def exercises_in(found: BundleListing, exercises: Mapping[str, str]) -> tuple[str, ...]:
-    """The ids of the exercises for which somebody handed something in."""
+    """Return the ids of the exercises for which somebody handed something in."""
     named = {bundle.exercise for bundle in found.bundles}
     members = [member for bundle in found.bundles for member in bundle.members]
     return tuple(one for one in exercises if one in named or any(_is_for(member, one) for member in members))
@@ -53,7 +56,7 @@ def exercises_in(found: BundleListing, exercises: Mapping[str, str]) -> tuple[st
 def collect(
     found: BundleListing, exercises: Mapping[str, str], roster: Sequence[Student], times: Mapping[tuple[str, str], str]
 ) -> Class:
-    """The submissions of everybody for these exercises (names by id), sorted by student.
+    """Return the submissions of everybody for these exercises (names by id), sorted by student.
 
     times: when who handed in what, for (student, exercise), where the layout does not say.
     """
@@ -84,7 +87,7 @@ def collect(
 
 
 def _of(student: str, bundles: Sequence[Bundle], exercises: Mapping[str, str]) -> Iterator[Submission]:
-    """What one student handed in. Somebody who handed in something else altogether did so for every exercise."""
+    """Yield one student's submissions; a bundle without any known file counts for every exercise."""
     found = {
         exercise: [(bundle, one) for bundle in bundles for one in bundle.members if _is_for(one, exercise)]
         for exercise in exercises
@@ -106,14 +109,14 @@ def _of(student: str, bundles: Sequence[Bundle], exercises: Mapping[str, str]) -
 
 
 def _is_for(member: Member, exercise: str) -> bool:
-    """Whether a file's name says that it is for the exercise: ex_15_triton_basics.py, ex-15.py, ex15_final (2).py."""
+    """Return whether a file is one of the exercise by its name: ex_15_triton_basics.py, ex-15.py, ex15 (2).py."""
     word, _, number = exercise.partition("_")
     pattern = rf"{re.escape(word)}[_-]?0*{re.escape(number)}(?!\d).*\.py" if number else rf"{re.escape(exercise)}.*\.py"
     return re.fullmatch(pattern, member.name, re.IGNORECASE | re.DOTALL) is not None
 
 
 def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[Bundle, Member]]) -> Submission:
-    """The one file of several for one exercise: the one in the folder of stubs, or the only text among them."""
+    """Return the one file of several for one exercise: the one in the folder of stubs, or the only text among them."""
     own = [(bundle, one) for bundle, one in candidates if one.path[-2:] == (_ROOM_OF_STUBS, f"{name}.py")]
     if len(own) == 1:
         candidates = own

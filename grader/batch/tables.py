@@ -1,4 +1,4 @@
-"""What an instructor says in CSV files: points given by hand, and when something was handed in."""
+"""Read an instructor's CSV files: points given by hand, and times of handing in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Given:
 def parse_overrides(
     text: str, students: Collection[str], exercises: Collection[str], path: object = "overrides"
 ) -> tuple[Given, ...]:
-    """The rows of a table of overrides; of two for the same mark the later line counts. Raises UsageError."""
+    """Return the rows of a table of overrides; of two for the same mark the later line counts. Raises UsageError."""
     found: dict[tuple[str, str], Given] = {}
     for place, row in _rows(text, _OVERRIDE, path):
         _known(place, "student", row["student"], students)
@@ -44,7 +44,7 @@ def parse_overrides(
 
 
 def parse_times(text: str, path: object = "times") -> dict[tuple[str, str], str]:
-    """When who handed in what, in UTC, for (student, exercise). Raises UsageError."""
+    """Return the times of handing in, in UTC, by (student, exercise). Raises UsageError."""
     return {
         (row["student"], row["exercise"]): _moment(place, "submitted_at", row["submitted_at"])
         for place, row in _rows(text, _TIME, path)

@@ -78,7 +78,7 @@ class _Run:
 
 
 def local_workers(gpus: Sequence[str], wanted: int | None = None) -> tuple[dict[str, str], ...]:
-    """The environments of this machine's workers: one per GPU, or one per core where there is none.
+    """Return the environments of this machine's workers: one per GPU, or one per core where there is none.
 
     Workers with GPUs share the cores out among them: what one compiles is not to disturb what another one times.
     """
@@ -92,12 +92,12 @@ def local_workers(gpus: Sequence[str], wanted: int | None = None) -> tuple[dict[
 
 
 def is_installed() -> bool:
-    """Whether Dask distributed is there."""
+    """Return whether Dask distributed is installed."""
     return importlib.util.find_spec("distributed") is not None
 
 
 def is_private() -> bool:
-    """Whether the ports of a local cluster can be closed to other users of this machine."""
+    """Return whether the ports of a local cluster can be closed to other users of this machine."""
     return importlib.util.find_spec("cryptography") is not None
 
 
@@ -165,7 +165,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def at(address: str) -> Iterator[Team]:
-    """The workers of a cluster that runs already; they stay when the block ends. Raises MissingEnvironment."""
+    """Return the workers of a cluster that runs already; they stay when the block ends. Raises MissingEnvironment."""
     from distributed import Client
 
     try:
@@ -184,7 +184,7 @@ class Team:
         self._news: queue.Queue[Future[str]] = queue.Queue()
 
     def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-        """What each worker says of itself, by address. Raises MissingEnvironment where there is none."""
+        """Return every worker's introduction, by address. Raises MissingEnvironment if there is no worker."""
         from distributed import TimeoutError as TooLate
 
         try:
@@ -263,7 +263,7 @@ class Team:
         return future
 
     def _over(self, running: Mapping[Future[str], _Run], limit_s: float) -> Iterator[tuple[Future[str], TaskOutcome]]:
-        """The tasks that ended since the last time, or must."""
+        """Return the tasks that ended since the last time, or must."""
         with contextlib.suppress(queue.Empty):
             future = self._news.get(timeout=_POLL_S)
             if future in running:
@@ -287,7 +287,7 @@ class Team:
         return info
 
     def _places(self) -> int:
-        """How many tasks the workers do at a time. No more are given out: a lost worker takes but its own along."""
+        """Return the number of tasks at a time. No more are given out, so that a lost worker loses only its own."""
         return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in self._workers().values())
 
 
@@ -308,7 +308,7 @@ def _outcome(future: Future[str]) -> TaskOutcome:
 
 
 def is_open(outcome: TaskOutcome) -> bool:
-    """Whether a task ended without a verdict for a reason that is not the submission's: worth another try."""
+    """Return whether a task ended without a verdict for a reason outside the submission: worth another try."""
     if outcome.trouble:
         return True
     try:

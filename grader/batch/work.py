@@ -1,4 +1,4 @@
-"""What a worker does: it grades one submission after another in children of fork servers that live as long as it does.
+"""A worker of a batch: it grades one submission after another, with fork servers that live as long as it does.
 
 A task comes as text and a result goes as text, both JSON of our own types. No submission is imported here, and nothing
 that one said is unpickled.
@@ -42,10 +42,10 @@ _KNOWN_CASES = 256
 
 @dataclass(frozen=True)
 class Task:
-    """One grading. `path` is what the owner called the file. key: names the result. owner: whose kernels are kept
-    together.
+    """One grading, as a worker gets it.
 
-    parts: none named means all. unconfined: graded even where this machine cannot confine it.
+    path: the owner's name for the file. key: names the result. owner: whose compiled kernels are shared. parts: none
+    named means all. unconfined: graded even where this machine cannot confine it.
     """
 
     key: str
@@ -65,7 +65,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What came of a task: a record as JSON text; or trouble that is not the submission's, and no record.
+    """The outcome of a task: a record as JSON text; or trouble that is not the submission's, and no record.
 
     lost: the trouble is that workers ended with it, time and again.
     """
@@ -79,7 +79,7 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a worker says of itself before it gets any work. layers: those that confine a submission there."""
+    """A worker's data on its machine, sent before its first task. layers: those that confine a submission there."""
 
     terms: Terms
     layers: tuple[str, ...]
@@ -92,7 +92,7 @@ def encode(value: Task | TaskOutcome | Introduction) -> str:
 
 
 def introduce(cpu: bool) -> str:
-    """A worker's Introduction: its fork server has started when this returns. Raises nothing."""
+    """Return a worker's Introduction: its fork server has started when this returns. Raises nothing."""
     try:
         return encode(_desk(cpu).introduction())
     except Exception as fault:
@@ -113,7 +113,7 @@ def work(task_text: str) -> str:
 
 
 def _address() -> str:
-    """Which worker this is."""
+    """Return the address of this worker."""
     from distributed import get_worker
 
     try:
@@ -144,7 +144,7 @@ def _opened(cpu: bool) -> _Desk:
 
 
 class _Desk:
-    """What a worker keeps from one submission to the next: its processes, plans, and the oracle's answers."""
+    """A worker's state between submissions: its processes, plans, and the oracle's answers."""
 
     def __init__(self, cpu: bool) -> None:
         from grader.processes import Processes
@@ -170,7 +170,7 @@ class _Desk:
         self._anchoring = threading.Lock()
 
     def introduction(self) -> Introduction:
-        """What this worker has, found out by starting a child as a submission's is started."""
+        """Return what this worker has: it starts a child as it starts a submission's."""
         from grader.sandbox.session import Session
 
         self._processes.check()
@@ -182,7 +182,7 @@ class _Desk:
         return Introduction(self.terms, self.layers)
 
     def grade(self, task: Task) -> str:
-        """The record, as text. Raises GradeError where this worker is not what the class is graded by."""
+        """Return the record, as text. Raises GradeError where this worker is not what the class is graded by."""
         from grader.grading import Job, grade
         from grader.record import to_json
 
@@ -206,7 +206,7 @@ class _Desk:
 
     @contextmanager
     def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, BaselineProcess | None]]:
-        """The fork server, and the anchor where nobody has it: another thread of this worker gets one of its own."""
+        """Lend the fork server and the baseline process; a second thread gets a baseline process of its own."""
         if not self._anchoring.acquire(blocking=False):
             yield self._processes.settled(), None
             return
@@ -216,7 +216,7 @@ class _Desk:
             self._anchoring.release()
 
     def _agree(self, task: Task) -> None:
-        """A worker that joined later, or whose checkout was changed, may be another one than the class began with."""
+        """Refuse a worker that joined later, or whose checkout was changed, where it differs from the others."""
         mine, asked = self.terms, task.terms
         pairs = (
             ("grader", mine.grader, asked.grader),

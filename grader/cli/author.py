@@ -29,8 +29,10 @@ _MOST_JOBS = 4
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How exercises are checked. jobs: files at a time, None for one per core; json: where a document goes;
-    write_wrong: a folder for the planted mistakes, instead of a check.
+    """Options of `grade check`.
+
+    jobs: files at a time; None for one per core. json: target of the document. write_wrong: a folder for the planted
+    mistakes, instead of a check.
     """
 
     seed: str | None = None
@@ -108,7 +110,7 @@ def _document(gates: Mapping[Entry, Gate], mode: str) -> str:
 
 
 def _jobs(server: ForkServer, wanted: int | None) -> int:
-    """How many files are graded at a time: one per core in the interpreter, and one on a GPU, which times them."""
+    """Return how many files to grade at a time: one per core in the interpreter, one on a GPU, which times them."""
     if server.mode == "gpu":
         return 1
     return wanted or min(len(os.sched_getaffinity(0)), _MOST_JOBS)

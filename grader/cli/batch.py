@@ -115,7 +115,7 @@ def _terms_here(asked: Asked, entries: Mapping[str, Entry]) -> Terms:
 
 
 def _terms_of(workers: Team, asked: Asked) -> Terms:
-    """What all workers have; refuses those that differ, and those that cannot confine a submission."""
+    """Return what all workers have in common. Refuse workers that differ, or that cannot confine a submission."""
     found = workers.introductions(cpu=asked.cpu)
     for address, introduction in found.items():
         open_to = missing(introduction.layers)
@@ -151,7 +151,7 @@ def _difference(one: Terms, other: Terms) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """How much was done."""
+    """Counts of what a batch did."""
 
     graded: int
     as_before: int

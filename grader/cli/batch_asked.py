@@ -1,6 +1,6 @@
-"""What `grade batch` was asked, made of its command line, the tables that it names and what an earlier run left.
+"""Build the options of `grade batch` from its command line, the tables that it names, and an earlier run.
 
-Whatever can be refused is refused here, before anything is started.
+Bad options are refused here, before anything starts.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """What is to be graded: who handed in what, against which exercises, and how. seed: None where each exercise has
-    its own, or it is hidden.
+    """The gradings of a batch: all submissions, the exercises, and the settings.
+
+    seed: None if every exercise has its own, or if it is hidden.
     """
 
     klass: submissions.Class
@@ -59,8 +60,9 @@ class BatchRequest:
 
 
 def completed(asked: Asked, before: Batch | None) -> Asked:
-    """The command line with what a run that is gone on with was told. Raises UsageError for options that contradict
-    each other, or what is there.
+    """Return the options, completed by those of the run that is resumed.
+
+    Raises UsageError for options that contradict each other, or that run.
     """
     _check(asked, before)
     if before is None or not (asked.resume or asked.source is None):
@@ -74,7 +76,7 @@ def completed(asked: Asked, before: Batch | None) -> Asked:
 
 
 def requested(asked: Asked, before: Batch | None) -> BatchRequest:
-    """The request of a command line that was completed. Raises UsageError."""
+    """Return the request of a command line that was completed. Raises UsageError."""
     entries = _entries(asked, before)
     source = Path(asked.source or (before.source if before else "")).resolve()
     found = layouts.recognise(handed_in.items_in(source), {entry.id: entry.name for entry in entries.values()})
@@ -130,7 +132,7 @@ def _entries(asked: Asked, before: Batch | None) -> dict[str, Entry]:
 def _wanted(
     asked: Asked, before: Batch | None, found: layouts.BundleListing, entries: Mapping[str, Entry]
 ) -> tuple[str, ...]:
-    """The exercises that are graded: those named, or all that somebody handed in; and those graded before."""
+    """Return the exercises that are graded: those named, or all that somebody handed in; and those graded before."""
     named = {resolve(find_root(), one)[0].id for one in asked.exercises}
     handed = submissions.exercises_in(found, {name: entry.name for name, entry in entries.items()})
     columns = (named or set(handed)) | {one.id for one in (before.assignments if before else ())}
@@ -172,7 +174,7 @@ def _overrides(
 
 
 def _table(path: str) -> str:
-    """The text of a table. Raises UsageError."""
+    """Return the text of a table. Raises UsageError."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(_MOST_TABLE_BYTES + 1)
@@ -186,7 +188,7 @@ def _table(path: str) -> str:
 
 
 def _seed(text: str, before: Batch | None) -> int | None:
-    """The seed of all exercises, None where each has its own. Raises UsageError."""
+    """Return the seed of all exercises, None where each has its own. Raises UsageError."""
     if text == HIDDEN:
         if before and before.seed not in ("", HIDDEN):
             raise UsageError(f"a hidden seed must not be known, got {before.seed}, which is published in this folder")

@@ -23,7 +23,7 @@ _MOST_RUNNING = 12
 
 
 class Board(Protocol):
-    """Where progress is shown. Use as a context manager."""
+    """A display of progress. Use as a context manager."""
 
     def __enter__(self) -> Board: ...
 
@@ -39,14 +39,14 @@ class Board(Protocol):
 
 
 def board(total: int, as_before: int, *, quiet: bool) -> Board:
-    """The board that fits stderr."""
+    """Return the board that fits stderr."""
     if quiet:
         return Silent()
     return LiveTable(total, as_before) if sys.stderr.isatty() else PlainLines(total, as_before)
 
 
 def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
-    """The seconds that are left, if the rest goes like what is done; None as long as nothing is done."""
+    """Return the seconds that are left, if the rest goes like what is done; None as long as nothing is done."""
     return elapsed_s / done * (total - done) if done else None
 
 
@@ -89,7 +89,7 @@ class PlainLines(Silent):
         return self
 
     def heard(self, event: Event) -> None:
-        """The clock starts with the first grading, not with the workers."""
+        """Start the clock at the first grading: workers take a while to start."""
         if isinstance(event, Started):
             self._since = self._since or monotonic()
 
@@ -105,7 +105,7 @@ class PlainLines(Silent):
 
 
 def told(lines: Sequence[JournalLine]) -> str:
-    """What came of one grading, in a line."""
+    """Return the result of one grading as a line."""
     first = lines[0]
     others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
     points = f"{first.score:g}/{first.judged:g}"

@@ -62,7 +62,7 @@ def appeal(out: str, student: str) -> int:
 
 
 def _reading(kept: Kept, whole: Batch, seed: int) -> Ledger:
-    """A ledger that grades nothing."""
+    """Return a ledger that grades nothing."""
     from grader.batch.ledger import Ledger
 
     return Ledger(kept, whole, GradingRules({}, Terms("", {}, ""), seed, False, now), ())

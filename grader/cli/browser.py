@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def show_in_browser(address: str, patience_s: float = 5.0) -> str:
-    """Open it in the user's browser, and say so; where there is none to be seen, the address to copy. Some browsers
-    return when they are closed: that is not waited for longer than `patience_s`.
+    """Open a page in the user's browser, and return a sentence that says so, or the address to copy.
 
-    A browser that draws on the terminal would take it from whoever is using it.
+    Some browsers return only when they are closed: nobody waits longer than `patience_s` seconds. Text browsers are
+    not opened, since they would take the terminal.
     """
     if not _has_screen():
         return f"no screen here to open a page on: {address}"

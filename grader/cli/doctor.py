@@ -22,8 +22,10 @@ _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", 
 
 @dataclass(frozen=True)
 class DoctorLine:
-    """One thing that was looked at. mark: ok, MISSING, WRONG, BROKEN, no GPU, absent for an extra that some parts
-    need, or empty for what belongs to the line above.
+    """One line of `grade doctor`.
+
+    mark: ok, MISSING, WRONG, BROKEN, no GPU; absent for an extra that some parts need; empty if the line continues the
+    one above.
     """
 
     mark: str
@@ -59,7 +61,7 @@ def doctor(*, as_json: bool = False) -> int:
 
 
 def _examined(found: _Findings) -> bool:
-    """Whether kernels can be judged in some mode of this machine."""
+    """Return whether this machine can judge kernels in some mode."""
     for package in _NEEDED:
         version = machine.version(package)
         found.add("ok" if version else "MISSING", f"{package} {version or '(pip install -c constraints.txt -e .)'}")
@@ -81,7 +83,7 @@ def _examined(found: _Findings) -> bool:
 
 
 def _about(capability: str) -> tuple[str, ...]:
-    """What there is to know of a GPU's architecture before something is graded on it."""
+    """Return remarks on a GPU's architecture: its name, and its restrictions."""
     architecture = known(capability)
     if architecture is None:
         return (why_unknown(capability),)

@@ -26,7 +26,7 @@ _WORST = (5, 2, 1, 3, 0, 4)
 
 @dataclass(frozen=True)
 class ExerciseEnd:
-    """How the grading of one exercise ended: its record, or why there is none."""
+    """The end of one exercise's grading: its record, or why there is none."""
 
     entry: Entry
     record: Record | None = None
@@ -39,7 +39,7 @@ class ExerciseEnd:
 
 
 def worst(codes: Sequence[int]) -> int:
-    """The one exit code for several gradings; 4 where there was none at all."""
+    """Return the one exit code for several gradings; 4 where there was none at all."""
     return min(codes, key=_WORST.index, default=4)
 
 

@@ -11,7 +11,7 @@ from grader.files import MOST_BYTES, as_text, write_atomically
 
 
 def read_submission(path: Path) -> str:
-    """The text of a submission. Raises UsageError for what cannot be one."""
+    """Return the text of a submission. Raises UsageError for what cannot be one."""
     if path.is_dir():
         raise UsageError(f"a submission must be a file, got the directory {path}")
     try:
@@ -27,7 +27,7 @@ def read_submission(path: Path) -> str:
 
 
 def parse_seed(text: str) -> int:
-    """A seed from the command line: 0 … 2^64-1, decimal or 0x…. Raises UsageError."""
+    """Return a seed from the command line: 0 … 2^64-1, decimal or 0x…. Raises UsageError."""
     try:
         seed = int(text, 0)
     except ValueError:
@@ -53,7 +53,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_target(target: str | None) -> None:
-    """The same for what an option names: None for nothing and "-" for stdout can always be written."""
+    """Raise UsageError unless an option's target can be written; None (nothing) and "-" (stdout) always can."""
     if target not in (None, "-"):
         check_writable(Path(str(target)))
 

@@ -23,7 +23,7 @@ class Commands(TyperGroup):
     """Whatever is no command is what to grade; what is close to a command is asked about instead."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments with the command that they are short of."""
+        """Return the arguments with the command that they are short of."""
         return super().parse_args(ctx, self._spelled_out(args, asking=not ctx.resilient_parsing))
 
     def _spelled_out(self, args: list[str], *, asking: bool) -> list[str]:
@@ -38,13 +38,13 @@ class Commands(TyperGroup):
         return [_MAIN, *args]
 
     def _meant(self, word: str) -> str:
-        """The command that a word is close to; none where it may name an exercise or a file."""
+        """Return the command that a word is close to; none where it may name an exercise or a file."""
         if word.startswith("-") or os.sep in word or any(sign.isdigit() for sign in word):
             return ""
         return next(iter(difflib.get_close_matches(word, self.commands, n=1, cutoff=0.7)), "")
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The commands, and what may stand in place of one: the exercises."""
+        """Return the commands, and what may stand in place of one: the exercises."""
         found = super().shell_complete(ctx, incomplete)
         exercise = self.commands[_MAIN].params[0]
         return found if incomplete.startswith("-") else [*found, *exercise.shell_complete(ctx, incomplete)]
@@ -63,7 +63,7 @@ class ExportCommand(TyperCommand):
 
 
 def exercise_ids(incomplete: str) -> list[tuple[str, str]]:
-    """The exercises that a word may become, with their titles; by their full names where it is longer than an id."""
+    """Return the exercises that complete a word, with their titles; by full names if the word is longer than an id."""
     from grader.exercise.catalogue import discover, find_root
 
     try:
@@ -77,7 +77,7 @@ def exercise_ids(incomplete: str) -> list[tuple[str, str]]:
 
 
 def part_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The parts of the exercise that was named before."""
+    """Return the parts of the exercise that was named before."""
     from grader.exercise.catalogue import find_root, resolve
 
     try:
@@ -90,7 +90,7 @@ def part_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 def completion_script(shell: str) -> str:
-    """The script that makes a shell complete `grade`. Raises UsageError."""
+    """Return the script that makes a shell complete `grade`. Raises UsageError."""
     if shell not in SHELLS:
         raise UsageError(f"the shell must be one of {', '.join(SHELLS)}, got {shell!r}")
     return f"{get_completion_script(prog_name='grade', complete_var=VARIABLE, shell=shell)}\n"

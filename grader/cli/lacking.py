@@ -1,4 +1,4 @@
-"""Which parts of which exercises nobody can judge on this machine, because a package is not installed."""
+"""Name the parts that this machine cannot judge, because a package is not installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`grade profile`: what a submission's kernels are on a GPU, section by section: what they are compiled to, what they
-move, and how long that should take.
-"""
+"""`grade profile`: print what a submission's kernels compile to, what they move, and how long that should take."""
 
 from __future__ import annotations
 
@@ -32,8 +30,10 @@ _CALL_S = 900.0
 
 @dataclass(frozen=True)
 class Profile:
-    """What `--json` writes. parts: the kernels of each, as in a record (docs/record.md), in all configurations.
-    rooflines: what each moves, and how long that should take.
+    """The document of `--json`.
+
+    parts: the kernels of each, as in a record (docs/record.md), in all configurations. rooflines: what each part moves,
+    and how long that should take.
     """
 
     tool: Tool
@@ -47,8 +47,9 @@ class Profile:
 
 
 def profile(wanted: str, submission: str | None, parts: tuple[str, ...], target: str | None, *, quiet: bool) -> int:
-    """Profile a submission's parts (none named: all); the exit code: 0 if some kernel was compiled, 1 if none, 3 if
-    there is nothing to compile yet.
+    """Profile a submission's parts (none named: all), and return the exit code.
+
+    0: some kernel was compiled. 1: none was. 3: there is nothing to compile yet.
     """
     entry, path = resolve(find_root(), wanted)
     path = Path(submission) if submission is not None else path
@@ -91,7 +92,7 @@ def _chosen(entry: Entry, names: tuple[str, ...]) -> list[Part]:
 def _compiled(
     entry: Entry, source: str, parts: list[Part], *, quiet: bool
 ) -> tuple[tuple[PartInfo, ...], dict[str, str]]:
-    """The parts with their kernels, and why there is nothing to compile in some of them."""
+    """Return the parts with their kernels, and why there is nothing to compile in some of them."""
     from grader.compile.cache import CompileOutcome
     from grader.judge.compiler import Compiling
 

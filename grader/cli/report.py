@@ -79,7 +79,7 @@ def _check_similarity(audience: str, threshold: float) -> None:
 
 
 def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: float) -> str:
-    """The page of similar sources: the files that were graded, where they still are what they were."""
+    """Return the page of similar sources: the files that were graded, where they still are what they were."""
     from grader.classes import alike, similarity
 
     shelf = {entry.id: entry for entry in discover(find_root())}
@@ -96,7 +96,7 @@ def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: flo
 
 
 def _text(info: SubmissionInfo, kept: Path) -> str | None:
-    """The graded text, as OUT_DIR keeps it or from where it was; None where the file is gone or another by now."""
+    """Return the graded text, from OUT_DIR or from its first place; None if the file is gone or has changed."""
     for path in (kept, Path(info.path)):
         with contextlib.suppress(UsageError):
             text = read_submission(path)

@@ -1,5 +1,7 @@
-"""The roofline section of `grade profile`: bytes counted in the interpreter, the times that follow from them on GPUs
-known by name, and, where Nsight Compute can count, what this machine's GPU moved in one call.
+"""The roofline section of `grade profile`.
+
+It shows bytes counted in the interpreter, and the times that follow from them on GPUs known by name. Where Nsight
+Compute can count, it also shows the bytes that this machine's GPU moved in one call.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Roofline:
-    """One part. work, predictions: as in a record (docs/record.md). why: why nothing was counted, or empty. counters:
-    of the GPU, for the longest of the predicted sizes; None where nobody could ask.
+    """The roofline of one part.
+
+    work, predictions: as in a record (docs/record.md). why: why nothing was counted, or empty. counters: of the GPU,
+    for the longest of the predicted sizes; None if there are none.
     """
 
     part: str
@@ -110,7 +114,7 @@ def show(found: Sequence[Roofline], stream: object, look: tuple[bool, bool, int]
 
 
 def section(one: Roofline) -> Section:
-    """What is shown of one part."""
+    """Return the section of one part."""
     check = CheckResult(one.part, one.part, "", "", "pass", 0, 0, work=one.work, predictions=one.predictions)
     view = efficiency_view(check)
     notes = [one.why] if one.why else []
@@ -155,7 +159,7 @@ _COUNTED: dict[str, Callable[[LaunchCounters], str]] = {
 
 
 def _beside_prediction(one: Roofline, told: Counters) -> str:
-    """How the DRAM bytes that were counted compare with those that the prediction takes."""
+    """Return a sentence that compares the counted DRAM bytes with those of the prediction."""
     known = [launch.dram_bytes for launch in told.launches if launch.dram_bytes is not None]
     predicted = next((each.bytes for each in one.predictions if each.words == told.words), 0)
     if len(known) < len(told.launches) or predicted <= 0:
@@ -165,7 +169,7 @@ def _beside_prediction(one: Roofline, told: Counters) -> str:
 
 
 def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> EfficiencyView:
-    """The view with a mark at times whose bytes all fit into that GPU's L2 cache."""
+    """Return the view with a mark at times whose bytes all fit into that GPU's L2 cache."""
     l2 = {gpu.name: gpu.l2_bytes for row in ARCHITECTURES.values() for gpu in row.gpus}
     fits = {(one.words, one.gpu) for one in predictions if one.bytes <= l2.get(one.gpu, 0)}
     sizes = dict.fromkeys(one.words for one in predictions)

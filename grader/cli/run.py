@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a record goes beside the terminal and scorecards/: files, or "-" for stdout."""
+    """Targets of a record beside the terminal and scorecards/: files, or "-" for stdout."""
 
     json: str | None = None
     html: str | None = None
@@ -50,7 +50,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to grade: which parts (none named: all), the seed as it was typed, and the switches of the command line."""
+    """Options of a grading: parts (none named: all), the seed as typed, and the switches of the command line."""
 
     parts: tuple[str, ...] = ()
     seed: str | None = None
@@ -185,7 +185,7 @@ def _leaving_at_once() -> Iterator[None]:
 
 
 def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: RunOptions, *, gpu: bool) -> Job:
-    """What is graded, with the plan of that seed (None: the exercise's own), and the command that repeats it."""
+    """Return the job: a submission, the plan of a seed (None: the exercise's own), and the command that repeats it."""
     with _leaving_at_once():
         # Hypothesis and torch load here, while the fork server loads them as well.
         from grader.exercise import plan
@@ -230,7 +230,7 @@ def terminal_of(stream: object) -> tuple[bool, bool, int]:
 
 
 def progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
-    """Shows every check as it is decided, on stderr: lines that vanish on a terminal, lines that stay elsewhere."""
+    """Show every check on stderr when it is decided: lines that vanish on a terminal, lines that stay elsewhere."""
     if quiet:
         return nullcontext(lambda result: None)
     from grader.cli.progress import LineProgress, LiveProgress

@@ -29,7 +29,7 @@ _INSTEAD = "The guard looked instead, in Triton's interpreter."
 
 @dataclass(frozen=True)
 class SanitizeOptions:
-    """What to look at, and how: parts (none named: all), the seed and the tool as typed, where the JSON goes."""
+    """Options of `grade sanitize`: parts (none named: all), the seed and the tool as typed, the target of the JSON."""
 
     parts: tuple[str, ...] = ()
     seed: str | None = None

@@ -1,4 +1,4 @@
-"""What `grade` keeps in scorecards/ of a learner's work: the latest record of each exercise, and its attempts.
+"""Read and write a learner's results in scorecards/: the latest record of each exercise, and its attempts.
 
 The record that stands for an exercise is of all parts of the learner's own file. Any other has a name of its own.
 """
@@ -54,19 +54,19 @@ def record_beside(card: Path) -> Record | None:
 
 
 def standing(entry: Entry) -> Standing:
-    """How far the learner is with an exercise."""
+    """Return the learner's progress with an exercise."""
     return standing_in(entry, record_of(entry))
 
 
 def standing_in(entry: Entry, record: Record | None) -> Standing:
-    """The same, with a record that was read before."""
+    """Return the progress, with a record that was read before."""
     names = [check_id(part, check) for part, check in entry.exercise.checks()]
     file = File(str(entry.stub.resolve()), text_of(entry.stub), text_of(entry.pristine_stub))
     return standing_of(file, record, names, entry.sha256())
 
 
 def text_of(path: Path) -> str | None:
-    """A file's text as it is graded; None where there is none."""
+    """Return a file's text as it is graded; None where there is none."""
     try:
         return path.read_bytes().decode("utf-8-sig", "replace")
     except OSError:
@@ -74,7 +74,7 @@ def text_of(path: Path) -> str | None:
 
 
 def attempts(entry: Entry) -> int:
-    """How many different texts of the learner's file were tried so far."""
+    """Return the number of different texts of the learner's file so far."""
     try:
         return len(_journal(entry).read_text(encoding="utf-8").splitlines())
     except (OSError, ValueError):

@@ -14,5 +14,5 @@ def say(text: str, stream: TextIO) -> None:
 
 
 def knows_unicode(stream: object) -> bool:
-    """Whether a stream takes every letter. One without an encoding is a text in memory."""
+    """Return whether a stream takes every letter. A stream without an encoding is a text in memory."""
     return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")

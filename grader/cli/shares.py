@@ -17,7 +17,7 @@ _MOST = 8
 
 
 def in_shares(work: Callable[[int, int], Any], jobs: int) -> list[Any]:
-    """What `work(share, of)` gives for every share, as JSON values; in this process where there are few jobs.
+    """Return the results of `work(share, of)` for every share, as JSON values; few jobs are done in this process.
 
     Raises GradeError with what a share ended with.
     """

@@ -54,7 +54,7 @@ def _row(entry: Entry) -> dict[str, object]:
 
 
 def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
-    """The list as text: a line of three for each exercise, and how much of the course is done."""
+    """Return the list as text: a line of three for each exercise, and how much of the course is done."""
     standings = [saved.standing(entry) for entry in entries]
     lines = []
     for entry, standing in zip(entries, standings, strict=True):
@@ -67,7 +67,7 @@ def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
 
 
 def said(entry: Entry, standing: Standing) -> str:
-    """How far the learner is, in words."""
+    """Return the learner's progress in words."""
     after = f"; grade reset {entry.id} brings the stub back" if standing.state == "no file" else ""
     return words(standing) + after
 
@@ -172,7 +172,7 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
 
 
 def _handed(entry: Entry, *, copy: bool) -> Path:
-    """Where the solution lies: its own place, or a copy of it."""
+    """Return the path of the solution: its own place, or a copy of it."""
     if not copy:
         return entry.solution
     target = entry.root / "solutions" / f"{entry.name}.py"

@@ -84,7 +84,7 @@ def _served(title: str) -> Live:
 
 
 def _first_open(root: Path) -> tuple[Entry, Path]:
-    """The first exercise that is not done; the first one where all are."""
+    """Return the first exercise that is not done; the first one where all are."""
     entries = discover(root)
     entry = next((one for one in entries if not saved.standing(one).is_done), entries[0] if entries else None)
     return (entry, entry.stub) if entry is not None else resolve(root, "")
@@ -127,7 +127,7 @@ class _Loop:
         self._lane.__exit__()
 
     def run(self) -> int:
-        """The loop; 0 when the user leaves it, 128 and the signal's number when it is told to end."""
+        """Return the loop; 0 when the user leaves it, 128 and the signal's number when it is told to end."""
         with self._told_to_end(), self._terminal():
             self._greet()
             self._follow()
@@ -305,7 +305,7 @@ class _Loop:
         return order.in_order(record, entry.exercise)
 
     def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
-        """The plan is drawn once: it does not depend on the file."""
+        """Return the job of a text; its plan is drawn once, since it does not depend on the file."""
         key = entry.name, gpu
         if key not in self._jobs:
             self._jobs[key] = job_for(entry, path, source, None, self._how, gpu=gpu)

@@ -112,7 +112,7 @@ def update(book: Gradebook, exported: str, rules: MarkRules) -> ImportSheet:
 
 
 class _Notes:
-    """What is left out, by reason."""
+    """Scores that are left out, by reason."""
 
     def __init__(self) -> None:
         self._by_reason: dict[str, list[str]] = {}

@@ -141,7 +141,7 @@ def tile_of_block(mC: cute.Tensor):
 
 @cute.jit
 def predicate_like(copied: cute.Tensor):
-    """A predicate for every copy of 16 bytes in a thread's part of a tile."""
+    """Return a predicate for every copy of 16 bytes in a thread's part of a tile."""
     (_, vectors), rows, columns = copied.shape[0], copied.shape[1], copied.shape[2]
     return cute.make_rmem_tensor(cute.make_layout((vectors, rows, columns)), cutlass.Boolean)
 
@@ -157,7 +157,7 @@ def inside(predicate: cute.Tensor, coordinates: cute.Tensor, shape: cute.Shape):
 
 @cute.jit
 def rows_inside(predicate: cute.Tensor, coordinates: cute.Tensor, rows: cutlass.Int32):
-    """The same for the first coordinate alone."""
+    """Return the same for the first coordinate alone."""
     for v in cutlass.range_constexpr(predicate.shape[0]):
         for i in cutlass.range_constexpr(predicate.shape[1]):
             for j in cutlass.range_constexpr(predicate.shape[2]):
@@ -218,6 +218,6 @@ def gemm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _matrix(tensor: torch.Tensor, contiguous: int) -> cute.Tensor:
-    """A matrix of any size whose rows start at multiples of 16 bytes, as CuTe sees it."""
+    """Return, as CuTe sees it, a matrix of any size whose rows start at multiples of 16 bytes."""
     matrix = from_dlpack(tensor, assumed_align=16).mark_layout_dynamic(leading_dim=contiguous)
     return matrix.mark_compact_shape_dynamic(mode=contiguous, stride_order=tensor.dim_order(), divisibility=VECTOR)

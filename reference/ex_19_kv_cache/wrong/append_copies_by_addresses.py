@@ -1,5 +1,4 @@
-"""append_kv.kernels policy: lengths are read by their address, torch copies rows to where they say, and a kernel is for
-show.
+"""append_kv.kernels policy: lengths are read by address, torch copies rows there, and a kernel is for show.
 
 Cause: work_outside_kernels
 
