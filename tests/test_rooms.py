@@ -368,6 +368,8 @@ def documentation(tree: ast.AST) -> set[int]:
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 found.add(id(first.value))
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HELP":
+            found |= {id(inner) for inner in ast.walk(node.value)}
         if isinstance(node, ast.keyword) and node.arg == "help":
             found |= {id(inner) for inner in ast.walk(node.value)}
     return found

@@ -17,7 +17,7 @@ from grader.batch import key, team
 from grader.batch.key import Terms
 from grader.batch.reading import read_batch
 from grader.batch.store import Batch, JournalLine, Kept
-from grader.cli.batch_asked import Asked, BatchRequest, completed, requested
+from grader.cli.batch_options import BatchOptions, BatchRequest, completed, requested
 from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from grader.batch.team import Team
 
 
-def batch(asked: Asked) -> int:
+def batch(options: BatchOptions) -> int:
     """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
-    kept = Kept(Path(asked.out).resolve())
+    kept = Kept(Path(options.out).resolve())
     before = read_batch(kept.folder) if kept.has_batch() else None
-    asked = completed(asked, before)
+    options = completed(options, before)
     if not team.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
-    request = requested(asked, before)
+    request = requested(options, before)
     try:
         with kept.alone():
-            if not asked.quiet:
-                _announce(request, asked)
-            return _grade(asked, request, kept)
+            if not options.quiet:
+                _announce(request, options)
+            return _grade(options, request, kept)
     except KeyboardInterrupt:
-        print(f"grade: interrupted; to go on: grade batch --out {asked.out} --resume", file=sys.stderr)
+        print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
     # What Dask holds is given back before the process ends without ceremony.
     gc.collect()
     return 130
@@ -53,42 +53,42 @@ def batch(asked: Asked) -> int:
 # -- grading ---------------------------------------------------------------------------------------------------------
 
 
-def _grade(asked: Asked, request: BatchRequest, kept: Kept) -> int:
+def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
     from grader.batch.ledger import GradingRules, Ledger, assignments
     from grader.batch.ledger import handed_in as with_keys
 
     started = monotonic()
     settings, submitted = request.settings, request.klass.submissions
     with contextlib.ExitStack() as stack:
-        away = stack.enter_context(team.at(asked.scheduler)) if asked.scheduler else None
+        away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
         rules = GradingRules(
             entries=request.entries,
-            terms=_terms_of(away, asked) if away else _terms_here(asked, request.entries),
+            terms=_terms_of(away, options) if away else _terms_here(options, request.entries),
             seed=kept.hidden_seed(now()) if settings.seed == HIDDEN else request.seed,
             is_hidden=settings.seed == HIDDEN,
             now=now,
-            parts=asked.parts,
-            compiled=asked.kernels,
-            cpu=asked.cpu,
-            unconfined=asked.allow_unconfined,
+            parts=options.parts,
+            compiled=options.kernels,
+            cpu=options.cpu,
+            unconfined=options.allow_unconfined,
         )
         whole = replace(settings, assignments=assignments(rules), submissions=with_keys(submitted, rules))
         kept.write_batch(whole)
-        if asked.fresh:
+        if options.fresh:
             kept.forget_results()
         ledger = Ledger(kept, whole, rules, submitted)
-        only = asked.only or ""
+        only = options.only or ""
         as_before = list(ledger.open(only))
         tasks = ledger.tasks(only)
         lines: list[JournalLine] = []
         if tasks:
             from grader.cli.batch_progress import board
 
-            with board(len(tasks), len(as_before), quiet=asked.quiet) as shown:
-                workers = away or stack.enter_context(_workers_here(asked))
+            with board(len(tasks), len(as_before), quiet=options.quiet) as shown:
+                workers = away or stack.enter_context(_workers_here(options))
                 if away is None:
-                    _terms_of(workers, asked)
-                for event in workers.run(tasks, asked.limit_minutes * 60):
+                    _terms_of(workers, options)
+                for event in workers.run(tasks, options.limit_minutes * 60):
                     shown.heard(event)
                     if isinstance(event, team.TaskEnded):
                         ended = ledger.close(event)
@@ -99,27 +99,27 @@ def _grade(asked: Asked, request: BatchRequest, kept: Kept) -> int:
 
 
 @contextlib.contextmanager
-def _workers_here(asked: Asked) -> Iterator[Team]:
-    if not team.is_private() and not asked.quiet:
+def _workers_here(options: BatchOptions) -> Iterator[Team]:
+    if not team.is_private() and not options.quiet:
         said = "other users of this machine can reach the workers' ports; pip install cryptography closes them"
         print(f"grade: {said}", file=sys.stderr)
-    gpus = () if asked.cpu else machine.visible_gpus()
-    with team.here(team.local_workers(gpus, asked.workers)) as workers:
+    gpus = () if options.cpu else machine.visible_gpus()
+    with team.here(team.local_workers(gpus, options.workers)) as workers:
         yield workers
 
 
-def _terms_here(asked: Asked, entries: Mapping[str, Entry]) -> Terms:
-    uses_gpu = not asked.cpu and machine.has_gpu()
+def _terms_here(options: BatchOptions, entries: Mapping[str, Entry]) -> Terms:
+    uses_gpu = not options.cpu and machine.has_gpu()
     hashes = {entry.name: entry.sha256() for entry in entries.values()}
     return Terms(key.grader(), hashes, key.environment(gpu=uses_gpu))
 
 
-def _terms_of(workers: Team, asked: Asked) -> Terms:
+def _terms_of(workers: Team, options: BatchOptions) -> Terms:
     """Return what all workers have in common. Refuse workers that differ, or that cannot confine a submission."""
-    found = workers.introductions(cpu=asked.cpu)
+    found = workers.introductions(cpu=options.cpu)
     for address, introduction in found.items():
         open_to = missing(introduction.layers)
-        if open_to and not asked.allow_unconfined:
+        if open_to and not options.allow_unconfined:
             raise MissingEnvironment(
                 f"a machine that runs strangers' code must confine it (grade doctor), but at {address} nothing guards "
                 f"{'; '.join(open_to)}; --allow-unconfined grades all the same"
@@ -158,7 +158,7 @@ class Summary:
     seconds: float
 
 
-def _announce(request: BatchRequest, asked: Asked) -> None:
+def _announce(request: BatchRequest, options: BatchOptions) -> None:
     klass, count = request.klass, len(request.klass.submissions)
     students = len({one.student for one in klass.submissions})
     said = f"{count} submissions of {students} students for {', '.join(request.entries)} in {request.settings.source}"
@@ -169,7 +169,7 @@ def _announce(request: BatchRequest, asked: Asked) -> None:
         some = ", ".join(klass.strangers[:8]) + (" …" if len(klass.strangers) > 8 else "")
         print(f"  not on the roster: {some}", file=sys.stderr)
     # What the workers of a cluster lack is not this machine's to say.
-    for said in lacking(request.entries.values(), asked.parts) if asked.scheduler is None else ():
+    for said in lacking(request.entries.values(), options.parts) if options.scheduler is None else ():
         print(f"  {said}", file=sys.stderr)
 
 

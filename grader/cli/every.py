@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import __version__
-from grader.cli import saved, shelf
+from grader.cli import listing, saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
 from grader.cli.run import RunOptions, can_keep, job_for, keep, progress, terminal_of
@@ -138,7 +138,7 @@ def write_index(entries: Sequence[Entry]) -> Path:
                 id=entry.id,
                 title=entry.exercise.title,
                 state=standing.state,
-                words=shelf.said(entry, standing),
+                words=listing.said(entry, standing),
                 file=str(entry.stub),
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),

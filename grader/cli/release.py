@@ -31,7 +31,7 @@ def release(target: str, exercises: tuple[str, ...]) -> int:
 
 
 def _entries(root: Path, exercises: tuple[str, ...]) -> tuple[Entry, ...]:
-    """Return the named exercises ("ex_15,ex_18", or one by one), or all, in the order of the shelf."""
+    """Return the named exercises ("ex_15,ex_18", or one by one), or all, in the order of `grade list`."""
     names = [name.strip() for text in exercises for name in text.split(",") if name.strip()]
     if not names:
         return discover(root)

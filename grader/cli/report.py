@@ -82,13 +82,13 @@ def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: flo
     """Return the page of similar sources: the files that were graded, where they still are what they were."""
     from grader.classes import alike, similarity
 
-    shelf = {entry.id: entry for entry in discover(find_root())}
+    entries = {entry.id: entry for entry in discover(find_root())}
     exercises = []
     for assignment in batch.assignments:
         read_files = [(student, _text(info, kept)) for student, info, kept in submissions.get(assignment.id, [])]
         sources = [similarity.Source(student, text) for student, text in read_files if text is not None]
         absent = [student for student, text in read_files if text is None]
-        stub = shelf[assignment.id].source("stub.py") if assignment.id in shelf else ""
+        stub = entries[assignment.id].source("stub.py") if assignment.id in entries else ""
         found = similarity.pairs(sources, stub, threshold=threshold)
         exercises.append(alike.ComparedExercise(assignment.id, assignment.title, found, len(sources), absent))
     names = {one.id: f"{one.name} ({one.id})" if one.name else one.id for one in batch.students}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.cli import saved, shelf
+from grader.cli import listing, saved, stubs
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.moment import now
@@ -214,9 +214,9 @@ class _Loop:
             case Do("quit"):
                 self._left = True
             case Do("list"):
-                self._post(TextShown(self._state.run, shelf.table(self._entries, self._paper().ascii_only)))
+                self._post(TextShown(self._state.run, listing.table(self._entries, self._paper().ascii_only)))
             case Do("reset"):
-                backup = shelf.restore(self._entry)
+                backup = stubs.restore(self._entry)
                 self._post(StatusLine(f"Your file: {backup}" if backup else "It is the untouched stub already."))
             case Do("open"):
                 address = self._live.address if self._live else self._card.resolve().as_uri()
@@ -253,7 +253,7 @@ class _Loop:
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
-        self._state = State(subject, self._shelf(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry))
+        self._state = State(subject, self._course(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry))
         self._shown = None
         if self._live is not None:
             self._live.turn_to(entry.exercise.title)
@@ -265,7 +265,7 @@ class _Loop:
             self._events.get()
         self._follower.enter_context(Follower(self._path, read_submission, self._post))
 
-    def _shelf(self) -> tuple[Standing, ...]:
+    def _course(self) -> tuple[Standing, ...]:
         return tuple(saved.standing(entry) for entry in self._entries)
 
     # -- what takes time, on the lane's thread -----------------------------------------------------------------------
@@ -276,7 +276,7 @@ class _Loop:
         def run(consent: CancelToken) -> None:
             record = self._graded(consent, entry, path, wanted.source, wanted.run, wanted.first)
             attempts = self._kept(entry, path, record)
-            self._post(Graded(wanted.run, record, attempts, self._shelf()))
+            self._post(Graded(wanted.run, record, attempts, self._course()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
             self._processes.ready(entry)[0].beside("compile")
 
@@ -368,8 +368,8 @@ class _Loop:
 
             if self._keeps:
                 write_index(self._entries)
-            table = shelf.table(self._entries, self._paper().ascii_only)
-            self._post(TextShown(wanted.run, table, self._shelf()))
+            table = listing.table(self._entries, self._paper().ascii_only)
+            self._post(TextShown(wanted.run, table, self._course()))
 
         return run
 

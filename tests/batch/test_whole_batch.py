@@ -23,7 +23,7 @@ from grader.batch.reading import read, read_batch
 from grader.batch.store import Kept
 from grader.batch.work import Introduction
 from grader.cli import batch as command
-from grader.cli.batch_asked import Asked
+from grader.cli.batch_options import BatchOptions
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import discover, resolve
@@ -256,7 +256,7 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
         (tmp_path / "in" / "ada" / f"{number}.py").write_text("x = 1\n")
 
     def told(**more: Any) -> str:
-        asked = Asked(str(tmp_path / "in"), "out", **more)
+        asked = BatchOptions(str(tmp_path / "in"), "out", **more)
         command._announce(command.requested(asked, None), asked)
         return capsys.readouterr().err
 
@@ -269,7 +269,7 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 
 
 def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
-    asked = Asked(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
+    asked = BatchOptions(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
     request = command.requested(asked, None)
     terms = command._terms_here(asked, request.entries)
     rules = GradingRules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
@@ -286,8 +286,8 @@ def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise() -> None:
-    terms = command._terms_here(Asked(None, "out", cpu=True), {ENTRY.id: ENTRY})
-    asked = Asked(None, "out", cpu=True)
+    terms = command._terms_here(BatchOptions(None, "out", cpu=True), {ENTRY.id: ENTRY})
+    asked = BatchOptions(None, "out", cpu=True)
     every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
 
     class Open:
@@ -298,12 +298,12 @@ def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_oth
         command._terms_of(Open(), asked)
     assert FILES in str(refused.value)
     assert "--allow-unconfined" in str(refused.value)
-    trusting = Asked(None, "out", cpu=True, allow_unconfined=True)
+    trusting = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
     assert command._terms_of(Open(), trusting).environment == terms.environment
 
 
 def test_workers_that_differ_are_refused() -> None:
-    asked = Asked(None, "out", cpu=True, allow_unconfined=True)
+    asked = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
     every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
 
     class Mixed:

@@ -22,7 +22,7 @@ _MOST_TABLE_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Asked:
+class BatchOptions:
     """The command line. Files as they were typed; None and empty: not given."""
 
     source: str | None
@@ -59,117 +59,119 @@ class BatchRequest:
     seed: int | None
 
 
-def completed(asked: Asked, before: Batch | None) -> Asked:
+def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
     """Return the options, completed by those of the run that is resumed.
 
     Raises UsageError for options that contradict each other, or that run.
     """
-    _check(asked, before)
-    if before is None or not (asked.resume or asked.source is None):
-        return asked
+    _check(options, before)
+    if before is None or not (options.resume or options.source is None):
+        return options
     return replace(
-        asked,
-        parts=asked.parts or before.parts,
-        kernels=asked.kernels or before.compiled,
-        cpu=asked.cpu or before.cpu,
+        options,
+        parts=options.parts or before.parts,
+        kernels=options.kernels or before.compiled,
+        cpu=options.cpu or before.cpu,
     )
 
 
-def requested(asked: Asked, before: Batch | None) -> BatchRequest:
+def requested(options: BatchOptions, before: Batch | None) -> BatchRequest:
     """Return the request of a command line that was completed. Raises UsageError."""
-    entries = _entries(asked, before)
-    source = Path(asked.source or (before.source if before else "")).resolve()
+    entries = _entries(options, before)
+    source = Path(options.source or (before.source if before else "")).resolve()
     found = layouts.recognise(handed_in.items_in(source), {entry.id: entry.name for entry in entries.values()})
-    wanted = {name: entries[name] for name in _wanted(asked, before, found, entries)}
-    people = _roster(asked, before)
-    times = _times(asked, before)
+    wanted = {name: entries[name] for name in _wanted(options, before, found, entries)}
+    people = _roster(options, before)
+    times = _times(options, before)
     klass = submissions.collect(found, {name: entry.name for name, entry in wanted.items()}, people, times)
     if not klass.submissions:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
-    if asked.only not in (None, "failed", "changed") and asked.only not in {one.student for one in klass.submissions}:
-        raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {asked.only!r}")
+    if options.only not in (None, "failed", "changed") and options.only not in {
+        one.student for one in klass.submissions
+    }:
+        raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
     settings = Batch(
         assignments=(),
         students=klass.students,
         submissions=(),
         roster=people,
         times={f"{student}/{exercise}": moment for (student, exercise), moment in times.items()},
-        policy=_policy(asked, before),
-        overrides=_overrides(asked, before, klass.students, wanted),
-        seed=asked.seed if asked.seed is not None else before.seed if before else "",
+        policy=_policy(options, before),
+        overrides=_overrides(options, before, klass.students, wanted),
+        seed=options.seed if options.seed is not None else before.seed if before else "",
         source=str(source),
-        parts=asked.parts,
-        compiled=asked.kernels,
-        cpu=asked.cpu,
+        parts=options.parts,
+        compiled=options.kernels,
+        cpu=options.cpu,
     )
     return BatchRequest(klass, wanted, settings, _seed(settings.seed, before))
 
 
-def _check(asked: Asked, before: Batch | None) -> None:
-    if asked.resume and asked.fresh:
+def _check(options: BatchOptions, before: Batch | None) -> None:
+    if options.resume and options.fresh:
         raise UsageError("at most one of --resume and --fresh must be given")
-    if asked.resume and before is None:
-        raise UsageError(f"--resume must find what an earlier run left, got none in {asked.out}")
-    if asked.source is None and before is None:
+    if options.resume and before is None:
+        raise UsageError(f"--resume must find what an earlier run left, got none in {options.out}")
+    if options.source is None and before is None:
         raise UsageError("a folder or a zip file of submissions must be given: grade batch DIR --out OUT_DIR")
-    if asked.workers is not None and asked.workers < 1:
-        raise UsageError(f"--workers must be at least 1, got {asked.workers}")
-    if asked.workers is not None and asked.scheduler:
+    if options.workers is not None and options.workers < 1:
+        raise UsageError(f"--workers must be at least 1, got {options.workers}")
+    if options.workers is not None and options.scheduler:
         raise UsageError("at most one of --workers and --scheduler must be given: a cluster has the workers it has")
-    if asked.limit_minutes <= 0:
-        raise UsageError(f"--limit-minutes must be above 0, got {asked.limit_minutes:g}")
+    if options.limit_minutes <= 0:
+        raise UsageError(f"--limit-minutes must be above 0, got {options.limit_minutes:g}")
 
 
-def _entries(asked: Asked, before: Batch | None) -> dict[str, Entry]:
+def _entries(options: BatchOptions, before: Batch | None) -> dict[str, Entry]:
     """Every exercise by id; those that are named must be among them. Raises UsageError."""
     root = find_root()
     entries = {entry.id: entry for entry in discover(root)}
-    for wanted in (*asked.exercises, *(one.id for one in (before.assignments if before else ()))):
+    for wanted in (*options.exercises, *(one.id for one in (before.assignments if before else ()))):
         resolve(root, wanted)
     return entries
 
 
 def _wanted(
-    asked: Asked, before: Batch | None, found: layouts.BundleListing, entries: Mapping[str, Entry]
+    options: BatchOptions, before: Batch | None, found: layouts.BundleListing, entries: Mapping[str, Entry]
 ) -> tuple[str, ...]:
     """Return the exercises that are graded: those named, or all that somebody handed in; and those graded before."""
-    named = {resolve(find_root(), one)[0].id for one in asked.exercises}
+    named = {resolve(find_root(), one)[0].id for one in options.exercises}
     handed = submissions.exercises_in(found, {name: entry.name for name, entry in entries.items()})
     columns = (named or set(handed)) | {one.id for one in (before.assignments if before else ())}
     if not columns:
         raise UsageError(f"somebody must have handed in an exercise ({', '.join(entries)}), got none")
     parts = {part.name for name in columns for part in entries[name].exercise.parts}
-    for part in asked.parts:
+    for part in options.parts:
         if part not in parts:
             raise UsageError(f"a part must be one of {', '.join(sorted(parts))}, got {part!r}")
     return tuple(name for name in entries if name in columns)
 
 
-def _roster(asked: Asked, before: Batch | None) -> tuple[Student, ...]:
-    if asked.roster is not None:
-        return parse_roster(_table(asked.roster), asked.roster)
+def _roster(options: BatchOptions, before: Batch | None) -> tuple[Student, ...]:
+    if options.roster is not None:
+        return parse_roster(_table(options.roster), options.roster)
     return before.roster if before else ()
 
 
-def _times(asked: Asked, before: Batch | None) -> dict[tuple[str, str], str]:
-    if asked.times is not None:
-        return tables.parse_times(_table(asked.times), asked.times)
+def _times(options: BatchOptions, before: Batch | None) -> dict[tuple[str, str], str]:
+    if options.times is not None:
+        return tables.parse_times(_table(options.times), options.times)
     kept = before.times if before else {}
     return {(name.rpartition("/")[0], name.rpartition("/")[2]): moment for name, moment in kept.items()}
 
 
-def _policy(asked: Asked, before: Batch | None) -> late.LatePolicy:
-    if asked.late is not None:
-        return late.parse_policy(_table(asked.late), asked.late)
+def _policy(options: BatchOptions, before: Batch | None) -> late.LatePolicy:
+    if options.late is not None:
+        return late.parse_policy(_table(options.late), options.late)
     return before.policy if before else late.LatePolicy()
 
 
 def _overrides(
-    asked: Asked, before: Batch | None, students: tuple[Student, ...], wanted: Mapping[str, Entry]
+    options: BatchOptions, before: Batch | None, students: tuple[Student, ...], wanted: Mapping[str, Entry]
 ) -> tuple[tables.Given, ...]:
-    if asked.overrides is not None:
+    if options.overrides is not None:
         known = {student.id for student in students}
-        return tables.parse_overrides(_table(asked.overrides), known, wanted, asked.overrides)
+        return tables.parse_overrides(_table(options.overrides), known, wanted, options.overrides)
     return before.overrides if before else ()
 
 

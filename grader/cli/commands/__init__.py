@@ -1,0 +1,20 @@
+"""The commands, one file each: `command` is the function that typer reads, HELP its help, ORDER its place in `--help`.
+
+A command is added by its file alone: the folder is scanned. A file imports what does the work inside `command`, so that
+`grade list` stays instant. `CLASS`, where a file has one, replaces typer's class of commands.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command of this folder, in their order."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    for name, module in sorted(modules.items(), key=lambda item: (item[1].ORDER, item[0])):
+        app.command(name, cls=getattr(module, "CLASS", None), help=module.HELP)(module.command)

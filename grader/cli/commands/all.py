@@ -1,0 +1,28 @@
+"""`grade all`: grade every exercise, and write one page over all of them."""
+
+from __future__ import annotations
+
+import typer
+
+from grader.cli.arguments import AllBaselines, Cpu, ExitZero, OpenCard, Output, Quiet, Seed
+
+ORDER = 30
+HELP = "Grade every exercise, and write one page over all of them."
+
+
+def command(
+    seed: Seed = None,
+    cpu: Cpu = False,
+    json: Output = None,
+    open_card: OpenCard = False,
+    all_baselines: AllBaselines = False,
+    exit_zero: ExitZero = False,
+    quiet: Quiet = False,
+) -> None:
+    """Grade every exercise."""
+    from grader.cli.every import grade_all
+    from grader.cli.run import RunOptions
+
+    how = RunOptions((), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    code = grade_all(how, json, open_card=open_card)
+    raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)

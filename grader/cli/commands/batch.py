@@ -1,0 +1,95 @@
+"""`grade batch`: grade a folder of submissions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from grader.cli.arguments import Cpu, ExitZero, Quiet
+
+ORDER = 130
+HELP = "Grade a folder of submissions: a whole class, in parallel, resumable."
+
+
+def command(
+    source: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(
+            metavar="DIR",
+            help="one folder or zip per student, or what Canvas, Gradescope, Moodle or GitHub Classroom gives; "
+            "the one of the last run unless said",
+        ),
+    ] = None,
+    out: Annotated[str, typer.Option(help="where records, scorecards and the gradebook go")] = "graded",
+    exercise: Annotated[
+        list[str] | None, typer.Option(help="grade this one (repeatable); all that are handed in unless said")
+    ] = None,
+    part: Annotated[Optional[list[str]], typer.Option(help="grade only this part (repeatable)")] = None,  # noqa: UP045
+    roster: Annotated[Optional[str], typer.Option(help="CSV: id, name, email, section, canvas, sis, github, …")] = None,  # noqa: UP045
+    late: Annotated[
+        str | None, typer.Option(help="TOML: due dates, grace days, percentage per day, extensions")
+    ] = None,
+    overrides: Annotated[str | None, typer.Option(help="CSV: student, exercise, points, reason, author, time")] = None,
+    times: Annotated[
+        str | None, typer.Option(help="CSV: student, exercise, submitted_at, where the layout does not say")
+    ] = None,
+    seed: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="a number for everybody, or hidden: a random one that no student's file shows"),
+    ] = None,
+    only: Annotated[Optional[str], typer.Option(help="failed (again), changed, or a student's id (again)")] = None,  # noqa: UP045
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with a run that was stopped; nothing else is asked for")
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="grade everything again")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="gradings at a time; one per GPU, or per core, unless said")
+    ] = None,
+    scheduler: Annotated[Optional[str], typer.Option(help="a Dask cluster that runs already: tcp://HOST:8786")] = None,  # noqa: UP045
+    limit_minutes: Annotated[
+        float, typer.Option(help="a grading that takes longer is given up, and its worker restarted")
+    ] = 30.0,
+    cpu: Cpu = False,
+    kernels: Annotated[bool, typer.Option("--kernels", help="also show what kernels compile to; takes longer")] = False,
+    allow_unconfined: Annotated[
+        bool, typer.Option("--allow-unconfined", help="run strangers' code even where this machine cannot confine it")
+    ] = False,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="write the hidden seed into all records and scorecards")
+    ] = False,
+    appeal: Annotated[
+        str | None, typer.Option(metavar="STUDENT", help="print the commands that repeat a student's failing cases")
+    ] = None,
+    exit_zero: ExitZero = False,
+    quiet: Quiet = False,
+) -> None:
+    """Grade a class."""
+    from grader.cli import batch, batch_seed
+    from grader.cli.batch_options import BatchOptions
+
+    if publish or appeal is not None:
+        raise typer.Exit(batch_seed.publish(out) if publish else batch_seed.appeal(out, str(appeal)))
+    options = BatchOptions(
+        source=source,
+        out=out,
+        exercises=tuple(exercise or ()),
+        parts=tuple(part or ()),
+        roster=roster,
+        late=late,
+        overrides=overrides,
+        times=times,
+        seed=seed,
+        only=only,
+        scheduler=scheduler,
+        workers=workers,
+        limit_minutes=limit_minutes,
+        resume=resume,
+        fresh=fresh,
+        cpu=cpu,
+        kernels=kernels,
+        allow_unconfined=allow_unconfined,
+        quiet=quiet,
+    )
+    code = batch.batch(options)
+    raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)

@@ -1,0 +1,31 @@
+"""`grade check`: prove that an exercise is sound."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from grader.cli.arguments import Cpu, Output, Seed
+
+ORDER = 90
+HELP = "Prove that an exercise is sound: stub, solution, planted mistakes, honest variants."
+
+
+def command(
+    exercise: Annotated[Optional[str], typer.Argument()] = None,  # noqa: UP045
+    every: Annotated[bool, typer.Option("--all", help="every exercise")] = False,
+    seed: Seed = None,
+    cpu: Cpu = False,
+    write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins beside the spec")] = False,
+    jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; one per core unless said")] = None,  # noqa: UP045
+    write_wrong: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="DIR", help="write the planted mistakes as whole files into this folder; check nothing"),
+    ] = None,
+    json: Output = None,
+) -> None:
+    """Run the author's gate."""
+    from grader.cli.author import CheckOptions, check
+
+    raise typer.Exit(check(exercise, CheckOptions(seed, cpu, write_probe, jobs, json, write_wrong), every=every))

@@ -1,0 +1,25 @@
+"""`grade hint`: a hint for each part."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from grader.cli.arguments import AsJson, Exercise
+from grader.cli.group import part_names
+
+ORDER = 60
+HELP = "A hint for each part; three levels, from vague to plain."
+
+
+def command(
+    exercise: Exercise,
+    part: Annotated[Optional[str], typer.Option(help="only this part", autocompletion=part_names)] = None,  # noqa: UP045
+    level: Annotated[int, typer.Option(min=1, max=3, help="1 is vague, 3 is plain")] = 1,
+    json: AsJson = False,
+) -> None:
+    """Print hints."""
+    from grader.cli.hints import hint
+
+    hint(exercise, part, level, as_json=json)

@@ -1,0 +1,15 @@
+"""`grade list`: the exercises, and how far you are."""
+
+from __future__ import annotations
+
+from grader.cli.arguments import AsJson
+
+ORDER = 50
+HELP = "The exercises, and how far you are."
+
+
+def command(json: AsJson = False) -> None:
+    """List the exercises."""
+    from grader.cli.listing import list_exercises
+
+    list_exercises(as_json=json)

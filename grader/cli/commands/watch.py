@@ -1,0 +1,30 @@
+"""`grade watch`: grade after every save."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from grader.cli.arguments import Cpu, Quiet
+from grader.cli.group import exercise_ids
+
+ORDER = 20
+HELP = "Grade after every save: verdict, hints, keys; the learner's loop."
+
+
+def command(
+    exercise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="as for run; the first that is not done unless said", autocompletion=exercise_ids),
+    ] = None,
+    cpu: Cpu = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="show the scorecard at an address of this machine, always up to date")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Grade after every save."""
+    from grader.cli.watch import watch
+
+    raise typer.Exit(watch(exercise, cpu=cpu, serve=serve, quiet=quiet))

@@ -1,0 +1,40 @@
+"""Hints for the parts of an exercise, in three levels."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from grader.cli.say import say
+from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.model import Part
+
+_LEVELS = 3
+
+
+def hint(wanted: str, part_name: str | None, level: int, *, as_json: bool) -> None:
+    """Print the hints of one level, for one part or for all, and the command for the next level."""
+    entry, _ = resolve(find_root(), wanted)
+    parts = [part for part in entry.exercise.parts if part_name in (None, part.name)]
+    if not parts:
+        known = ", ".join(part.name for part in entry.exercise.parts)
+        raise UsageError(f"a part must be one of {known}, got {part_name!r}")
+    following = _next_hint(entry, part_name, level)
+    if as_json:
+        rows = [{"part": part.name, "title": part.title, "hint": part.hints[level - 1]} for part in parts]
+        print(json.dumps({"id": entry.id, "level": level, "of": _LEVELS, "hints": rows, "next": following}, indent=1))
+        return
+    for part in parts:
+        say(_hint_line(part, level), sys.stdout)
+    say(f"\nPlainer: {following}" if level < _LEVELS else f"\nThat was the plainest. Next: {following}", sys.stdout)
+
+
+def _hint_line(part: Part, level: int) -> str:
+    return f"{part.name} (hint {level} of {len(part.hints)}): {part.hints[level - 1]}"
+
+
+def _next_hint(entry: Entry, part_name: str | None, level: int) -> str:
+    if level >= _LEVELS:
+        return f"grade watch {entry.id}"
+    return f"grade hint {entry.id}{f' --part {part_name}' if part_name else ''} --level {level + 1}"
