@@ -83,7 +83,8 @@ def rooms() -> dict[str, set[str]]:
         found.setdefault(_room(path.relative_to(ROOT)), set()).update(_imported(path))
     for name, below in found.items():
         below -= {name, ""}
-    order = tuple(TopologicalSorter(found).static_order())
+    # Sorted, so that the order is the same in every run.
+    order = tuple(TopologicalSorter({name: sorted(below) for name, below in found.items()}).static_order())
     return {name: found[name] for name in reversed(order)}
 
 
