@@ -167,7 +167,7 @@ class _Desk:
             {name: entry.sha256() for name, entry in self._entries.items()},
             key.environment(gpu=uses_gpu),
         )
-        self._anchoring = threading.Lock()
+        self._lending = threading.Lock()
 
     def introduction(self) -> Introduction:
         """Return what this worker has: it starts a child as it starts a submission's."""
@@ -201,19 +201,19 @@ class _Desk:
             patience_s=20.0,
             owner=task.owner,
         )
-        with self._borrowed(entry) as (server, anchor):
-            return to_json(grade(job, server, baseline_process=anchor, truth=self._truth(entry)))
+        with self._borrowed(entry) as (server, baselines):
+            return to_json(grade(job, server, baseline_process=baselines, truth=self._truth(entry)))
 
     @contextmanager
     def _borrowed(self, entry: Entry) -> Iterator[tuple[ForkServer, BaselineProcess | None]]:
         """Lend the fork server and the baseline process; a second thread gets a baseline process of its own."""
-        if not self._anchoring.acquire(blocking=False):
+        if not self._lending.acquire(blocking=False):
             yield self._processes.settled(), None
             return
         try:
             yield self._processes.ready(entry)
         finally:
-            self._anchoring.release()
+            self._lending.release()
 
     def _agree(self, task: Task) -> None:
         """Refuse a worker that joined later, or whose checkout was changed, where it differs from the others."""

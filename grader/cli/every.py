@@ -79,13 +79,13 @@ def _graded(entry: Entry, processes: Processes, seed: int | None, how: RunOption
         source = read_submission(entry.stub)
     except UsageError as refused:
         return ExerciseEnd(entry, why=f"{refused}; grade reset {entry.id} brings the stub back")
-    server, anchor = processes.ready(entry)
+    server, baselines = processes.ready(entry)
     job = job_for(entry, entry.stub, source, seed, how, gpu=server.mode == "gpu")
     from grader.grading import grade
 
     processes.check()
     with progress(len(job.plan.checks), quiet=how.quiet) as heard:
-        return ExerciseEnd(entry, grade(job, server, heard, anchor))
+        return ExerciseEnd(entry, grade(job, server, heard, baselines))
 
 
 def _line(one: ExerciseEnd, stream: object) -> str:

@@ -81,12 +81,12 @@ def run(wanted: str, submission: str | None, how: RunOptions, outputs: Outputs) 
         say(f"Checking {path.resolve()} …", sys.stderr)
     with Processes(cpu=how.cpu) as processes:
         with spent("find out what this machine has"):
-            server, anchor = processes.ready(entry)
+            server, baselines = processes.ready(entry)
         with spent("import and plan"):
             job = job_for(entry, path, source, seed, how, gpu=server.mode == "gpu")
         with spent("the grader's own kernel"):
             processes.check()
-        record = _grade(job, server, anchor, quiet=how.quiet)
+        record = _grade(job, server, baselines, quiet=how.quiet)
         processes.begin_closing()
         _hand_out(record, outputs, entry, card if keeps_card else None)
     return exit_code(record)
@@ -204,11 +204,11 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: RunOpt
     return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), all_baselines=how.all_baselines)
 
 
-def _grade(job: Job, server: ForkServer, anchor: BaselineProcess | None, *, quiet: bool) -> Record:
+def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:
     from grader.grading import grade
 
     with progress(len(job.plan.checks), quiet=quiet) as heard:
-        return grade(job, server, heard, anchor)
+        return grade(job, server, heard, baselines)
 
 
 def show(record: Record, stream: object) -> None:

@@ -101,7 +101,7 @@ class _Loop:
         self._how = RunOptions(cpu=cpu, quiet=quiet)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._lane = LatestTask(self._broke, processes.stop_baseline_process)
+        self._tasks = LatestTask(self._broke, processes.stop_baseline_process)
         self._jobs: dict[tuple[str, bool], Job] = {}
         self._truths: dict[str, Truth] = {}
         self._keyboard: Keyboard | None = None
@@ -119,12 +119,12 @@ class _Loop:
         self._turn_to(entry, path)
 
     def __enter__(self) -> _Loop:
-        self._lane.__enter__()
+        self._tasks.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._follower.close()
-        self._lane.__exit__()
+        self._tasks.__exit__()
 
     def run(self) -> int:
         """Return the loop; 0 when the user leaves it, 128 and the signal's number when it is told to end."""
@@ -204,13 +204,13 @@ class _Loop:
     def _act(self, action: Action) -> None:
         match action:
             case Grade():
-                self._lane.start(self._grading(action))
+                self._tasks.start(self._grading(action))
             case ReplayCase():
-                self._lane.start(self._replaying(action))
+                self._tasks.start(self._replaying(action))
             case GradeAll():
-                self._lane.start(self._grading_all(action))
+                self._tasks.start(self._grading_all(action))
             case Cancel():
-                self._lane.cancel()
+                self._tasks.cancel()
             case Do("quit"):
                 self._left = True
             case Do("list"):
@@ -268,13 +268,13 @@ class _Loop:
     def _course(self) -> tuple[Standing, ...]:
         return tuple(saved.standing(entry) for entry in self._entries)
 
-    # -- what takes time, on the lane's thread -----------------------------------------------------------------------
+    # -- what takes time, on the thread of the latest task ---------------------------------------------------------
 
     def _grading(self, wanted: Grade) -> Task:
         entry, path = self._entry, self._path
 
-        def run(consent: CancelToken) -> None:
-            record = self._graded(consent, entry, path, wanted.source, wanted.run, wanted.first)
+        def run(token: CancelToken) -> None:
+            record = self._graded(token, entry, path, wanted.source, wanted.run, wanted.first)
             attempts = self._kept(entry, path, record)
             self._post(Graded(wanted.run, record, attempts, self._course()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
@@ -283,10 +283,10 @@ class _Loop:
         return run
 
     def _graded(
-        self, consent: CancelToken, entry: Entry, path: Path, source: str, run: int, first: frozenset[str] = frozenset()
+        self, token: CancelToken, entry: Entry, path: Path, source: str, run: int, first: frozenset[str] = frozenset()
     ) -> Record:
-        server, anchor = self._processes.ready(entry)
-        consent.check()
+        server, baselines = self._processes.ready(entry)
+        token.check()
         job = self._job(entry, path, source, gpu=server.mode == "gpu")
         from grader.grading import grade
 
@@ -295,13 +295,13 @@ class _Loop:
         self._post(Begun(run, len(ordered.plan.checks)))
 
         def heard(result: CheckResult) -> None:
-            consent.check()
+            token.check()
             self._post(Heard(run, result))
 
         record = grade(
-            ordered, CancellableServer(server, consent), heard, anchor, self._truth(entry, on_gpu=server.mode == "gpu")
+            ordered, CancellableServer(server, token), heard, baselines, self._truth(entry, on_gpu=server.mode == "gpu")
         )
-        consent.check()
+        token.check()
         return order.in_order(record, entry.exercise)
 
     def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
@@ -334,7 +334,7 @@ class _Loop:
     def _replaying(self, wanted: ReplayCase) -> Task:
         entry, path = self._entry, self._path
 
-        def run(consent: CancelToken) -> None:
+        def run(token: CancelToken) -> None:
             server, _ = self._processes.ready(entry)
             from grader.exercise import plan
             from grader.grading import Job, grade
@@ -346,8 +346,8 @@ class _Loop:
             command, file = f"grade replay {wanted.token}", str(path.resolve())
             job = Job(entry, file, wanted.source, planned, command, now(), shrink=False, compiled=False)
             truth = self._truth(entry, on_gpu=server.mode == "gpu")
-            record = grade(job, CancellableServer(server, consent), truth=truth)
-            consent.check()
+            record = grade(job, CancellableServer(server, token), truth=truth)
+            token.check()
             paper = self._paper()
             text = terminal.render(
                 record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only, focus=record.parts[0].name
@@ -357,12 +357,12 @@ class _Loop:
         return run
 
     def _grading_all(self, wanted: GradeAll) -> Task:
-        def run(consent: CancelToken) -> None:
+        def run(token: CancelToken) -> None:
             for entry in self._entries:
                 # A file that cannot be graded leaves the others to be graded; the list says how far each is.
                 with suppress(UsageError):
                     source = read_submission(entry.stub)
-                    record = self._graded(consent, entry, entry.stub, source, wanted.run)
+                    record = self._graded(token, entry, entry.stub, source, wanted.run)
                     self._kept(entry, entry.stub, record)
             from grader.cli.every import write_index
 
