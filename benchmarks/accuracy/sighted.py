@@ -12,8 +12,8 @@ INTRODUCTION = """\
 ## The source scan
 
 `grader/grading/source_scan.py` reads a submission's text for what no kernel needs. It decides nothing: the card shows
-it to whoever looks on. It should see something in no honest file. No scan
-can see something in every hostile file.
+its findings to the instructor. It should find nothing in an honest file, and it cannot find something in every hostile
+one.
 
 """
 # (what they are, where they lie, what the names of the others begin with); a name of a folder may stand for many.
