@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Limits
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import Plan, default_seed, draw
 from grader.grading import Job, grade
 from grader.record import Record
 from grader.sandbox.server import ForkServer
@@ -117,9 +117,20 @@ def hastily(server: ForkServer, canaries: Canaries) -> Grade:
     return one_case_each(server, limited(HASTY), canaries)
 
 
+_PLANS: dict[object, Plan] = {}
+
+
+def plan_of(entry: Entry, seed: int, *, gpu: bool, parts: frozenset[str] | None = None) -> Plan:
+    """Draw a plan, or take the one that was drawn for the same exercise before: drawing takes half a second."""
+    key = (entry.name, seed, gpu, parts)
+    if key not in _PLANS:
+        _PLANS[key] = draw(entry.exercise, seed, gpu=gpu, parts=parts)
+    return _PLANS[key]
+
+
 def one_case_each(server: ForkServer, entry: Entry, canaries: Canaries) -> Grade:
     """A function that grades between canaries, by the first case of each of some checks."""
-    whole = draw(entry.exercise, default_seed(entry.id), gpu=False)
+    whole = plan_of(entry, default_seed(entry.id), gpu=False)
 
     def run(path: Path, *checks: str) -> Record:
         wanted = [replace(one, cases=one.cases[:1]) for one in whole.checks if one.id in checks]
@@ -148,7 +159,7 @@ def grader_with(server: ForkServer, entry: Entry) -> Grade:
     def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
         chosen = default_seed(entry.id) if seed is None else seed
-        plan = draw(entry.exercise, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
+        plan = plan_of(entry, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
         path = "/learner/ex_15.py"
         job = Job(entry, path, text, plan, "grade ex_15", "", shrink=shrink, timed=False, compiled=False)
         return grade(job, server)
