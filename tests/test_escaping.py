@@ -34,6 +34,8 @@ from grader.text import as_json, clean, disarmed, disarmed_markup
 from tests.hostile import TEXTS, Skeleton, changed, commands_in, unseen_in
 from tests.records import compiled, samples
 
+pytestmark = pytest.mark.process
+
 EVERYTHING = [samples.failing(), samples.every_status(), samples.timed(), samples.on_paper(), samples.foretold()]
 CHOICES = Selection(
     ("M=1", "M=7", "M=8"), ("a(x=1)", "a(x=2)"), ((1.0, 2.0), (3.0, 1.0), (1.0, -1.0)), (0, 0, 1), "here"

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("grader", "pyproject.toml", "README.md")
 # Where it was graded, when, for how long, and what a path that differs is part of.

@@ -14,6 +14,8 @@ import pytest
 
 from grader.exercise.catalogue import discover
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

@@ -19,6 +19,8 @@ from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.process
+
 STUB = "def f(x):\n    return x\n"
 
 

@@ -19,6 +19,8 @@ from grader.timeline import Stretch, age_s, since, spent
 from tests.conftest import ROOT, Grade
 from tests.records import samples
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def ticking(monkeypatch: pytest.MonkeyPatch) -> list[float]:

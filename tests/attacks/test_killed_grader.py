@@ -16,6 +16,8 @@ import pytest
 
 from grader.sandbox import scratch as scratches
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 BUBBLES = [pytest.param(True, marks=pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")), False]
 # Two processes that go on for ever, in sessions of their own.

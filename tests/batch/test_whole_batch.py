@@ -30,6 +30,8 @@ from grader.exercise.catalogue import discover, resolve
 from grader.record import from_json
 from grader.report.isolation import FILES
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY, _ = resolve(ROOT, "ex_15")
 SOLUTION = ENTRY.solution.read_text(encoding="utf-8")

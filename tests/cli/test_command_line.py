@@ -17,6 +17,8 @@ from grader.cli.main import dispatch
 from grader.exercise.catalogue import discover, resolve
 from grader.record import from_json
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 SOLUTION = ROOT / "reference" / "ex_15_triton_basics" / "solution.py"
 KNOWN = ", ".join(entry.id for entry in discover(ROOT))

@@ -21,6 +21,8 @@ from grader.exercise.model import check_id
 from grader.record import Record, Status, to_json
 from tests.records import samples
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

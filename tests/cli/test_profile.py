@@ -10,6 +10,8 @@ import pytest
 from grader.cli.main import dispatch
 from tests.compiled_kernels import COPY, HEAD
 
+pytestmark = pytest.mark.process
+
 ADD = f"""{HEAD}
 @triton.autotune([triton.Config({{"BLOCK": block}}) for block in (512, 1024)], key=["n"])
 {COPY.strip()}

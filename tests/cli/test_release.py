@@ -17,6 +17,8 @@ from grader.cli.main import dispatch
 from grader.exercise.catalogue import discover
 from grader.release import bundle
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = discover(ROOT)
 FILES = [path for entry in ENTRIES for path in (entry.solution, *entry.honest, *entry.bases)]

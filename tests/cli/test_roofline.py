@@ -15,6 +15,8 @@ from grader.speed.counters import Counters, LaunchCounters
 from tests.conftest import ROOT
 from tests.records import samples
 
+pytestmark = pytest.mark.process
+
 
 def flat(text: str) -> str:
     return " ".join(text.split())

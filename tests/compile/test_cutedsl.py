@@ -17,6 +17,8 @@ from grader.grading import Job, grade
 from grader.record import Record
 from grader.sandbox.server import ForkServer
 
+pytestmark = pytest.mark.process
+
 ENTRY_FILES = {
     "spec.py": """
 from grader import Agrees, Cases, Check, Choice, Compiles, Exercise, Package, Part, Size, Space, Tolerance, UsesKernels

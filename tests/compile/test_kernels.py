@@ -21,6 +21,8 @@ from grader.sandbox.outcome import Died, TimedOut
 from grader.sandbox.server import ForkServer
 from tests.compiled_kernels import COPY, DOT, LAUNCH_COPY, binaries_of, compiled_in, line_of
 
+pytestmark = pytest.mark.process
+
 
 def only(binaries: tuple[Binary, ...]) -> Binary:
     (binary,) = binaries

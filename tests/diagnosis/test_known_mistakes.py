@@ -25,6 +25,8 @@ from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe, Returned
 from grader.sandbox.outcome import Finished
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TRUTH = torch.linspace(1.0, 2.0, 16, dtype=torch.float64).reshape(2, 8)

@@ -21,6 +21,8 @@ from grader.exercise.catalogue import resolve
 from grader.judge.truth import Expected
 from grader.record import CheckResult
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # "ä·" before a change: columns of a syntax tree count bytes.

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(?:python|diff) ((?:file=\S+ ?)+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

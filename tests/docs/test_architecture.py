@@ -6,6 +6,8 @@ import pytest
 
 from tests.architecture import PAGE, ROOT, WAY, page, rooms
 
+pytestmark = pytest.mark.process
+
 
 def test_the_page_is_what_python_m_tests_architecture_writes() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()

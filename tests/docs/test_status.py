@@ -9,6 +9,8 @@ import pytest
 
 from tests.status import PAGE, ROOT, commands, page
 
+pytestmark = pytest.mark.process
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from grader.exercise.cases import Case, Choice, Size, Space, Value
 from grader.exercise.covering import covering
 
+pytestmark = pytest.mark.process
+
 DTYPES = ("float32", "float16", "bfloat16")
 FAMILIES = ("normal", "large", "masked", "late")
 OFFSETS = (0, 1, 3)

@@ -33,6 +33,8 @@ from grader.exercise.plan import (
 )
 from grader.grading.fitness import unfit_here
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 DTYPES = Choice(("float32", "float16", "bfloat16"), gpu_only=("bfloat16",))
 SPACE = Space({"N": Size(1, 5000), "dtype": DTYPES, "values": Choice(("normal", "large"))})

@@ -19,6 +19,8 @@ from grader.judge.compare import compare
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 TILES = (16, 32, 64, 128)
 # What a logit's products may come to for scaled operands to be rounded: docs/tolerances.md says why.

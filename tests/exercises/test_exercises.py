@@ -24,6 +24,8 @@ from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.record import Status
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = discover(ROOT)
 PARTS = [(entry, part) for entry in ENTRIES for part in entry.exercise.parts]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from grader.exercise.catalogue import discover
 from grader.exercise.plan import default_seed, draw
 from grader.judge.bench import left_out
 from grader.protocol.messages import Call, Recipe
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,6 +16,8 @@ import pytest
 from grader.interpreter import contract
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.process
+
 # The interpreter is looked at where nothing has patched it: in a process of its own.
 LOOK = "from triton.runtime import interpreter; from grader.interpreter import contract; "
 MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contract.__file__).parent.glob("*.py")}

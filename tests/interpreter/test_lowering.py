@@ -10,6 +10,8 @@ from grader.sandbox.server import ForkServer
 from tests.interpreter.test_contract import python
 from tests.recordings import answer_in, recording
 
+pytestmark = pytest.mark.process
+
 # One program per 64 elements; `x` and `y` are its elements, `z` what it stores.
 KERNEL = """
 @triton.jit

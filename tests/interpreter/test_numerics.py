@@ -22,6 +22,8 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from grader.interpreter import numerics
 from grader.interpreter.corrections import apply_corrections
 
+pytestmark = pytest.mark.process
+
 BF16, FP16, FP32, FP64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
 E5M2, E4M3 = torch.float8_e5m2, torch.float8_e4m3fn
 KINDS = {E5M2: "fp8e5", E4M3: "fp8e4nv"}

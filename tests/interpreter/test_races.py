@@ -17,6 +17,8 @@ from grader.interpreter.races import Access, Heed
 from grader.judge.access_findings import clues_of
 from grader.protocol.messages import GuardFinding
 
+pytestmark = pytest.mark.process
+
 ELEMENTS = 4
 
 

@@ -14,6 +14,8 @@ from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 
+pytestmark = pytest.mark.process
+
 
 class Watched(Truth):
     """Tells what was computed, and computes nothing while its gate is closed; seed 0 is beyond it."""

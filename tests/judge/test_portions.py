@@ -19,6 +19,8 @@ from grader.judge.truth import Expected, Portion, Truth
 from grader.protocol.messages import Recipe
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.process
+
 # The sizes of portions are for millions of elements; here they are for some hundreds.
 SMALL = {"ELEMENTS_OF_A_PORTION": 512, "ROWS_OF_A_PORTION": 16}
 # The first portion, one in the middle, and the last.

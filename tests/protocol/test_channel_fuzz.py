@@ -56,6 +56,8 @@ from tests.impostor import (
     session_with,
 )
 
+pytestmark = pytest.mark.process
+
 RECIPE = Recipe("copy", {"N": 7}, 17)
 UNANSWERED = (Died, TimedOut, OutOfMemory, Garbled)
 SLOTS = (Slot("float32", (7,), 0, 28), Slot("int64", (), 64, 8))

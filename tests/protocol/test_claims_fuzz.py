@@ -56,6 +56,8 @@ from tests.conftest import SHORT, limited
 from tests.hostile import TEXTS, commands_in, unseen_in
 from tests.racing import GAUGED, TINY, band_of
 
+pytestmark = pytest.mark.process
+
 FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 FEWER = settings(max_examples=80, suppress_health_check=list(HealthCheck))
 

@@ -57,6 +57,8 @@ from grader.protocol.messages import (
     decode_answer,
 )
 
+pytestmark = pytest.mark.process
+
 
 @dataclass(frozen=True)
 class Cell:

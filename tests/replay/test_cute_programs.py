@@ -22,6 +22,8 @@ from grader.replay.cute_programs import prepare, text_of
 from grader.replay.memory import Unreplayable
 from grader.replay.values import RefusedFunction
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("cutlass")
 
 # What tracing writes for a function that does nothing to four numbers.

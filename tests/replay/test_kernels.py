@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.process
+
 # Triton decides when it is imported whether kernels are interpreted: each question is asked in a process of its own.
 _CHECKS = ROOT / "tests" / "replayed_kernels.py"
 

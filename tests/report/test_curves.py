@@ -18,6 +18,8 @@ from grader.report import chart, curves, html, plots, speed_axis, terminal
 from tests.records import samples
 from tests.report.test_html import TAGS, Page
 
+pytestmark = pytest.mark.process
+
 needs_matplotlib = pytest.mark.skipif(not chart.installed(), reason="matplotlib is not installed")
 
 OVER_LENGTH = Curves("Skv", "tflops", ("D", "causal"), "torch_eager", "standard attention")

@@ -14,6 +14,8 @@ from grader.report import html, picture
 from grader.report.status import LOOKS
 from tests.records import samples
 
+pytestmark = pytest.mark.process
+
 VOID = {"meta", "rect", "link", "img", "br", "input"}
 TAGS = {
     *(

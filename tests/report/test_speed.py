@@ -29,6 +29,8 @@ from grader.report import speed as timing
 from tests.records import samples
 from tests.report.test_html import Page
 
+pytestmark = pytest.mark.process
+
 needs_matplotlib = pytest.mark.skipif(not chart.installed(), reason="matplotlib is not installed")
 
 

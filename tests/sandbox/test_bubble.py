@@ -17,6 +17,8 @@ from grader.sandbox import bubble
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 needs_bubblewrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 COMMAND = ("true",)

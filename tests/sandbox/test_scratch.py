@@ -18,6 +18,8 @@ from grader.errors import MissingEnvironment
 from grader.sandbox import clearing, scratch, usage
 from grader.sandbox.scratch import Scratch
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 

@@ -18,6 +18,8 @@ from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.baselines import FAMILIES
 from tests.racing import running_baselines
 
+pytestmark = pytest.mark.process
+
 CASE: dict[str, Value] = {"N": 4101, "dtype": "float32", "values": "normal", "offset": 0}
 ROOT = Path(__file__).resolve().parents[2]
 

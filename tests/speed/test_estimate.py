@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from grader.speed.estimate import Interval, geometric_mean, median, quantile, ratio_of_medians, share, side
 
+pytestmark = pytest.mark.process
+
 TIMES = st.lists(st.floats(1, 1e6), min_size=1, max_size=40)
 RATIOS = st.floats(0, 10)
 

@@ -19,6 +19,8 @@ import pytest
 
 from grader.exercise.catalogue import resolve
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "reference" / "ex_15_triton_basics"
 # For a machine that has much else to do: no test is about time.
