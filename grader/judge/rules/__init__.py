@@ -1,41 +1,35 @@
-"""Decide checks by rules: one module for each rule, and one table from the class of a rule to its function.
+"""Decide checks by rules: one module for each rule, found by a scan of this folder.
 
-Takes the part's bench (or the outcomes of a compiler) and the planned cases, and gives a Ruling. Rules on speed are not
+A module declares `RULE`, the class of the rule, and `decide`, which takes the part's bench, the planned cases and the
+rule, and gives a Ruling. Where a compiler is asked, `decide` takes its outcomes and the rule. Rules on speed are not
 here: grader.speed judges them.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from grader.compile.cache import CompileOutcome
-from grader.exercise.model import Agrees, Compiles, Fresh, Launches, Regret, Rule, Stateful, UsesKernels, WorkModel
+from grader.exercise.model import Rule
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench, NotRunHere
 from grader.judge.failures import Failure
-from grader.judge.rules import agrees, compiles, fresh, launches, regret, stateful, uses_kernels, work_model
 from grader.judge.rules.kernels_only import by_evidence, why_untold
 from grader.judge.ruling import Ruling
 
-_Decide = Callable[[Bench, Sequence[PlannedCase], Any], Ruling]
-_DECIDE: Mapping[type[Rule], _Decide] = MappingProxyType(
-    {
-        Agrees: agrees.decide,
-        Stateful: stateful.decide,
-        Fresh: fresh.decide,
-        UsesKernels: uses_kernels.decide,
-        Launches: launches.decide,
-        WorkModel: work_model.decide,
-        Regret: regret.decide,
-    }
-)
-# The same for rules that ask a compiler.
-_DECIDE_COMPILED: Mapping[type[Rule], Callable[[Sequence[CompileOutcome], Any], Ruling]] = MappingProxyType(
-    {Compiles: compiles.decide}
-)
+
+def _table() -> Mapping[type[Rule], Callable[..., Ruling]]:
+    """Return the function of every rule, from the modules of this folder that declare a RULE."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return MappingProxyType({module.RULE: module.decide for module in modules if hasattr(module, "RULE")})
+
+
+_DECIDE = _table()
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
@@ -60,7 +54,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
 
 def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck) -> Ruling:
     """Decide a check by the outcomes of a compiler for the targets of its rule."""
-    return _DECIDE_COMPILED[type(planned.check.rule)](outcomes, planned.check.rule)
+    return _DECIDE[type(planned.check.rule)](outcomes, planned.check.rule)
 
 
 def _right_but(failure: Failure) -> Failure:

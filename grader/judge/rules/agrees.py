@@ -16,6 +16,8 @@ from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.record import Number, number
 
+RULE = Agrees
+
 # Number of failing cases to explain: the largest alone may not show the cause.
 _MOST_EXPLAINED = 4
 

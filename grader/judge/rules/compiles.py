@@ -13,6 +13,8 @@ from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.record import Cause, CompiledKernel, Number
 
+RULE = Compiles
+
 # Findings that make a kernel unfit; others only cost speed.
 _FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
 

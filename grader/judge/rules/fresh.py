@@ -16,6 +16,8 @@ from grader.judge.ruling import Ruling
 from grader.record import Cause, Number, clean
 from grader.sandbox.outcome import Finished
 
+RULE = Fresh
+
 # Number of further calls whose results must not share memory: longer than a ring of buffers.
 _MORE = 13
 # The same for the last and largest case: some rings are for large results.

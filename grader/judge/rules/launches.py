@@ -16,6 +16,8 @@ from grader.judge.ruling import Ruling
 from grader.protocol.messages import LaunchInfo
 from grader.record import Cause, Number, clean
 
+RULE = Launches
+
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling:
     """Pass when each call that gives the right answer has at least one launch, and at most `rule.most`.

@@ -18,6 +18,8 @@ from grader.protocol.messages import Recipe, Slot
 from grader.record import Cause, Number, Selection, clean
 from grader.sandbox.outcome import Finished
 
+RULE = Regret
+
 # Number of worst choices to show: the learner learns from them.
 _SHOWN = 3
 _NOTHING_MEASURED = "nothing has been measured yet that choices could be judged by: measured.json is missing"

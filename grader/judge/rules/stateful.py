@@ -15,6 +15,8 @@ from grader.judge.ruling import Ruling
 from grader.protocol.messages import Loaded
 from grader.record import Number, number
 
+RULE = Stateful
+
 
 class _End(NamedTuple):
     """The first failing call of a case: its failure, step and part."""

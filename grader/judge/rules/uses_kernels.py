@@ -12,6 +12,8 @@ from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy, w
 from grader.judge.ruling import Ruling
 from grader.record import Cause, clean
 
+RULE = UsesKernels
+
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Ruling:
     """Call the part on the cases, then judge what ran in all calls of the part so far."""

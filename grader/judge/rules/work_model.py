@@ -19,6 +19,8 @@ from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
 
+RULE = WorkModel
+
 # Bytes must be touched this often, on average, to be worth a sentence.
 _AGAIN = 1.2
 # Larger ratios are shown without decimals.
