@@ -194,7 +194,7 @@ class Kept:
         if not path.exists():
             write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
         if path.stat().st_uid != os.geteuid():
-            raise UsageError(f"{path} must be your own file: whoever wrote it knows the seed")
+            raise UsageError(f"{path} must be your own file, since its owner knows the seed")
         try:
             return int(decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret").seed, 16)
         except (OSError, ValueError) as broken:
