@@ -1,7 +1,8 @@
 """Reduce a record to what a student may see: their own work and its errors, but nothing secret.
 
 Takes a record, and whether its plan is secret. Gives a new record, with the same points and verdict. Never changes the
-given record, and writes no file: callers make a student's files from the new record, so what is removed cannot leak.
+given record, and writes no file. A student's files of a secret plan are made from the new record only, so what is
+removed cannot leak.
 
 All output of the submission is removed with a secret plan. A submission never learns the seed of the plan. But it gets
 each case, so it can print what it got.
@@ -31,8 +32,8 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 
     secret: the plan comes from the instructor's own seed. Then these are removed: the seed, replay tokens, drawn
     cases, values, kernels, run times of checks, and all output of the submission. The submission could pass on a case
-    by any of them. The measured speed and the time of the whole grading stay. If not secret, or if the seed is hidden
-    already, only the path and the command change.
+    by any of them. The measured speed, and the duration and timeline of the whole grading, stay. If not secret, or if
+    the seed is hidden already, only the path and the command change.
     file: the submission's path as the student knows it; its bare name unless given.
     """
     name = file or PurePath(view.line(record.submission.path, 600)).name
