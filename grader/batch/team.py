@@ -1,4 +1,9 @@
-"""Workers of Dask distributed: those of this machine, or those of a cluster that runs already."""
+"""Workers of Dask distributed: those of this machine, or those of a cluster that runs already.
+
+Takes tasks, and the workers' environments or a scheduler's address. Gives an event for each step: a task was given out,
+a task ended with its outcome, time went by. Loads no submission in this process, and writes no record. Results are text
+and are never unpickled.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ LIMIT_S = 1800.0
 _INTRODUCTION_S = 300.0
 _CONNECT_S = 20.0
 _FIRST_WORKER_S = 300.0
-# Results are text and are not unpickled. Exceptions would be: the work itself raises none.
+# The client decodes results as text only. An exception of a worker would need unpickling, but the work raises none.
 _PLAIN = ["msgpack"]
 _WITHOUT_WORKERS_S = 600.0
 _POLL_S = 1.0
@@ -53,7 +58,11 @@ class Started:
 
 @dataclass(frozen=True)
 class TaskEnded:
-    """A task is over. attempts: how often we gave it out; what a lost worker had, the scheduler gives out again."""
+    """A task is over.
+
+    attempts: how often we gave it out, 1 or 2. If a worker was lost, the scheduler gives its task out again; that does
+    not count.
+    """
 
     task: Task
     outcome: TaskOutcome
@@ -62,7 +71,7 @@ class TaskEnded:
 
 @dataclass(frozen=True)
 class Waited:
-    """Time went by. places: how many gradings the workers do at a time."""
+    """Time went by. places: how many gradings the workers do at a time; 0 without a worker."""
 
     places: int
 
@@ -72,15 +81,18 @@ Event = Started | TaskEnded | Waited
 
 @dataclass
 class _Run:
+    """A task that was given out. since: when, on the clock of `monotonic`."""
+
     task: Task
     attempts: int
     since: float = field(default_factory=monotonic)
 
 
 def local_workers(gpus: Sequence[str], wanted: int | None = None) -> tuple[dict[str, str], ...]:
-    """Return the environments of this machine's workers: one per GPU, or one per core where there is none.
+    """Return the environments of this machine's workers: one per GPU, or one per core if there is no GPU.
 
-    Workers with GPUs share the cores out among them: what one compiles is not to disturb what another one times.
+    wanted: the number of workers instead. Each worker with a GPU gets cores of its own: compiling in one must not
+    disturb timing in another. With one worker, or with too few cores, no cores are named.
     """
     if gpus:
         count = wanted or len(gpus)
@@ -97,15 +109,18 @@ def is_installed() -> bool:
 
 
 def is_private() -> bool:
-    """Return whether the ports of a local cluster can be closed to other users of this machine."""
+    """Return whether a local cluster can close its ports to other users of this machine.
+
+    That needs the package cryptography.
+    """
     return importlib.util.find_spec("cryptography") is not None
 
 
 @contextlib.contextmanager
 def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
-    """Workers of this machine, one process for each of these environments; they end with the block.
+    """Start workers on this machine, one process for each environment; they end with the block.
 
-    Whoever can speak to a scheduler can run code as its user: where `is_private`, only we can.
+    Anyone who can reach a scheduler can run code as its user. If `is_private`, nobody else can reach it.
     """
     import dask
     from distributed import Client, Nanny, Scheduler, SpecCluster
@@ -135,7 +150,7 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
             for place, environment in enumerate(workers)
         }
         with contextlib.ExitStack() as stack:
-            # Ctrl-C is ours: workers, even those that are started later, come from threads that hear of none.
+            # Ctrl-C is for this process only. Workers, also later ones, come from threads that block SIGINT.
             with _deaf_to_interrupts():
                 cluster = stack.enter_context(
                     SpecCluster(
@@ -151,10 +166,13 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Threads that are started in the block, and their processes, never get a SIGINT; this thread does again."""
+    """Keep SIGINT from the threads that are started in the block, and from their processes.
+
+    After the block this thread gets SIGINT as before.
+    """
     from distributed.utils import get_mp_context
 
-    # Starts the process that keeps track of resources, as the first worker would: it takes the block off its thread.
+    # Start the resource tracker's process now: its start unblocks SIGINT on the thread that starts it.
     get_mp_context().Lock()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -165,7 +183,10 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def at(address: str) -> Iterator[Team]:
-    """Return the workers of a cluster that runs already; they stay when the block ends. Raises MissingEnvironment."""
+    """Connect to the workers of a cluster that runs already; they stay when the block ends.
+
+    Raises MissingEnvironment if no scheduler answers at the address.
+    """
     from distributed import Client
 
     try:
@@ -177,18 +198,22 @@ def at(address: str) -> Iterator[Team]:
 
 
 class Team:
-    """Some workers, which grade submissions and lose none."""
+    """Some workers of one scheduler, which grade submissions."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._news: queue.Queue[Future[str]] = queue.Queue()
 
     def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-        """Return every worker's introduction, by address. Raises MissingEnvironment if there is no worker."""
+        """Return every worker's introduction, by address.
+
+        Raises MissingEnvironment if no worker comes within 300 s, or if one does not answer within 300 s, or has no
+        grader. Raises GradeError if a worker reports trouble, DecodeError if its answer is no introduction.
+        """
         from distributed import TimeoutError as TooLate
 
         try:
-            # A cluster's queue may give out the first one late; those that come later introduce themselves at work.
+            # A cluster's queue may start the first worker late. Workers that come after this are not asked here.
             self._client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
         except TooLate:
             said = f"a cluster must have a worker within {_FIRST_WORKER_S:g} s, got none"
@@ -206,7 +231,7 @@ class Team:
                 said = f"a worker must answer within {_INTRODUCTION_S:g} s, got no word from {address}"
                 raise MissingEnvironment(said) from None
             except Exception as broken:
-                # Most often that there is no grader: the function itself cannot be imported there.
+                # The usual reason is that there is no grader: the function cannot be imported there.
                 said = f"a worker must have this grader, got {type(broken).__name__}: {broken} from {address}"
                 raise MissingEnvironment(said) from broken
             introduction = decode(Introduction, json.loads(text), "introduction")
@@ -216,10 +241,13 @@ class Team:
         return found
 
     def run(self, tasks: Iterable[Task], limit_s: float = LIMIT_S) -> Iterator[Event]:
-        """Have the tasks done, as many at a time as there are places; every one of them ends, in whatever order.
+        """Have the tasks done, as many at a time as there are places; yield what happens.
 
-        What fails for a reason that is not the submission's is given out once more. Raises GradeError where the
-        scheduler or all of the workers stay away.
+        Every task ends with one TaskEnded, in any order, unless this raises. limit_s: the seconds for one task, from
+        when it was given out; then its worker is started anew. A task that ended without a verdict, for a reason
+        outside the submission (`is_open`), is given out once more; not if its workers were lost.
+
+        Raises GradeError if no worker is there for 600 s, or if the scheduler went.
         """
         waiting = deque((task, 1, "") for task in tasks)
         running: dict[Future[str], _Run] = {}
@@ -234,13 +262,13 @@ class Team:
                 task, attempts, avoided = waiting.popleft()
                 running[self._given_out(task, avoided)] = _Run(task, attempts)
                 yield Started(task)
-            # What came out is told while the workers are busy again: keeping it takes time.
+            # The new tasks are given out first: the caller takes time to store what ended.
             yield from over
             yield Waited(places)
             over = []
             for future, outcome in self._over(running, limit_s):
                 run = running.pop(future)
-                # A worker that was lost is one that the scheduler has replaced already, as often as it may.
+                # After a lost worker the scheduler has given the task out again already, as often as it may.
                 if run.attempts == 1 and not outcome.lost and is_open(outcome):
                     waiting.appendleft((run.task, 2, outcome.worker))
                 else:
@@ -248,6 +276,7 @@ class Team:
         yield from over
 
     def _given_out(self, task: Task, avoided: str) -> Future[str]:
+        """Give a task to the workers, if possible to another one than `avoided` ('': any)."""
         workers = self._workers()
         elsewhere = [address for address in workers if address != avoided] if avoided else []
         future: Future[str] = self._client.submit(
@@ -263,7 +292,10 @@ class Team:
         return future
 
     def _over(self, running: Mapping[Future[str], _Run], limit_s: float) -> Iterator[tuple[Future[str], TaskOutcome]]:
-        """Return the tasks that ended since the last time, or must."""
+        """Yield the next task that ended, and every task that is over its limit.
+
+        Waits at most a second for the first; there may be none.
+        """
         with contextlib.suppress(queue.Empty):
             future = self._news.get(timeout=_POLL_S)
             if future in running:
@@ -273,7 +305,7 @@ class Team:
                 yield future, TaskOutcome(trouble=f"graded for longer than {limit_s:g} s", worker=self._stopped(future))
 
     def _stopped(self, future: Future[str]) -> str:
-        """Give up a task, and start its worker anew."""
+        """Give up a task, and start its worker anew, if that is possible. Return the worker's address, or ''."""
         busy = [address for address, keys in self._client.processing().items() if future.key in keys]
         future.cancel()
         # Only a worker with a nanny can be started anew; another one keeps hanging, and its next task goes elsewhere.
@@ -287,11 +319,15 @@ class Team:
         return info
 
     def _places(self) -> int:
-        """Return the number of tasks at a time. No more are given out, so that a lost worker loses only its own."""
+        """Return the number of tasks that the workers can do at a time.
+
+        No more are given out: a lost worker then loses only the task that it works on.
+        """
         return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in self._workers().values())
 
 
 def _outcome(future: Future[str]) -> TaskOutcome:
+    """Return the outcome of a task that ended. Raises GradeError if the scheduler went."""
     from distributed.scheduler import KilledWorker
 
     if future.status == "finished":
@@ -308,7 +344,10 @@ def _outcome(future: Future[str]) -> TaskOutcome:
 
 
 def is_open(outcome: TaskOutcome) -> bool:
-    """Return whether a task ended without a verdict for a reason outside the submission: worth another try."""
+    """Return whether another try is worth it: there is no verdict, and the submission is not the reason.
+
+    That is trouble, a check with status grader_error or inconclusive, or a record that cannot be read.
+    """
     if outcome.trouble:
         return True
     try:

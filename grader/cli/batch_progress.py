@@ -1,4 +1,8 @@
-"""Progress of a class on stderr: a live table on a terminal, a line per grading elsewhere."""
+"""Progress of a class on stderr: a live table on a terminal, a line per grading elsewhere.
+
+Takes the numbers of gradings, the events of the workers, and the journal's lines. Gives text on stderr, or nothing if
+it must be quiet. Never touches stdout, the journal or the gradings.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,10 @@ _MOST_RUNNING = 12
 
 
 class Board(Protocol):
-    """A display of progress. Use as a context manager."""
+    """A display of progress. Use as a context manager.
+
+    Call `heard` for every event, and `graded` once for every grading.
+    """
 
     def __enter__(self) -> Board: ...
 
@@ -32,26 +39,33 @@ class Board(Protocol):
     ) -> None: ...
 
     def heard(self, event: Event) -> None:
-        """Take note of what happened."""
+        """Note an event of the workers."""
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Show what came of a grading, for everybody who handed in that text."""
+        """Show the result of one grading.
+
+        lines: one for each student who handed in that text; at least one.
+        """
 
 
 def board(total: int, as_before: int, *, quiet: bool) -> Board:
-    """Return the board that fits stderr."""
+    """Return the board that fits stderr.
+
+    total: the gradings to do, each text once. as_before: the results of earlier runs that are kept, one per student and
+    exercise; they are not graded again.
+    """
     if quiet:
         return Silent()
     return LiveTable(total, as_before) if sys.stderr.isatty() else PlainLines(total, as_before)
 
 
 def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
-    """Return the seconds that are left, if the rest goes like what is done; None as long as nothing is done."""
+    """Return the seconds that are left, if the rest takes as long as what is done; None if nothing is done."""
     return elapsed_s / done * (total - done) if done else None
 
 
 def clock(seconds: float | None) -> str:
-    """Seconds as 1:05 or 2:01:05; unknown ones as –."""
+    """Return seconds as 1:05 or 2:01:05; None as –."""
     if seconds is None:
         return "–"
     minutes, rest = divmod(round(seconds), 60)
@@ -69,10 +83,10 @@ class Silent:
         pass
 
     def heard(self, event: Event) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class PlainLines(Silent):
@@ -94,7 +108,7 @@ class PlainLines(Silent):
             self._since = self._since or monotonic()
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
-        """One line; the others who handed in the same text are counted."""
+        """Print one line for a grading, and the time that is left."""
         self._done += 1
         left = clock(eta_s(monotonic() - self._since, self._done, self._total))
         print(
@@ -105,7 +119,7 @@ class PlainLines(Silent):
 
 
 def told(lines: Sequence[JournalLine]) -> str:
-    """Return the result of one grading as a line."""
+    """Return the result of one grading as a line: the first student's, and how many more have the same text."""
     first = lines[0]
     others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
     points = f"{first.score:g}/{first.judged:g}"
@@ -135,7 +149,7 @@ class LiveTable(Silent):
         self._live.__exit__(None, None, None)
 
     def heard(self, event: Event) -> None:
-        """Keep what runs."""
+        """Keep which gradings run, and how many can run at a time."""
         match event:
             case Started(task):
                 self._since = self._since or monotonic()
@@ -146,7 +160,7 @@ class LiveTable(Silent):
                 self._places = places
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Keep the latest, and count."""
+        """Keep the latest results, and count: gradings for the bar, students' submissions for the verdicts."""
         self._done += 1
         self._verdicts.update(line.verdict for line in lines)
         self._latest.append(told(lines))

@@ -1,4 +1,11 @@
-"""`grade watch`: terminal, file and processes of the learner's loop. What happens when is decided in grader.watch."""
+"""`grade watch`: grades a file after every save, and shows the result on the terminal.
+
+Takes the name of an exercise or the path of a file, keys, saves, and signals. Gives the screen or a log, the scorecard,
+the page that is served, and an exit code. Owns the terminal, the processes and the tasks.
+
+Never decides what happens next: grader.watch.state decides, and this module does it. Changes the learner's file only
+if the learner asks for the stub; the old file stays beside it.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +72,13 @@ _KNOWN_CASES = 2000
 
 
 def watch(wanted: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
-    """Grade after every save, until the user leaves; 0."""
+    """Grade after every save, until the user leaves; return the exit code.
+
+    wanted: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the first exercise that is not
+    done. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
+
+    Returns 0, or 128 plus the number of the signal that ended the loop. Raises UsageError for an unknown name.
+    """
     root = find_root()
     entry, path = resolve(root, wanted) if wanted is not None else _first_open(root)
     with ExitStack() as stack:
@@ -78,13 +91,17 @@ def watch(wanted: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
 
 
 def _served(title: str) -> Live:
+    """Return a server for the live page."""
     from grader.watch.live import Live
 
     return Live(title)
 
 
 def _first_open(root: Path) -> tuple[Entry, Path]:
-    """Return the first exercise that is not done; the first one where all are."""
+    """Return the first exercise that is not done, and its stub; the first exercise if all are done.
+
+    Raises UsageError if there is no exercise.
+    """
     entries = discover(root)
     entry = next((one for one in entries if not saved.standing(one).is_done), entries[0] if entries else None)
     return (entry, entry.stub) if entry is not None else resolve(root, "")
@@ -127,7 +144,10 @@ class _Loop:
         self._tasks.__exit__()
 
     def run(self) -> int:
-        """Return the loop; 0 when the user leaves it, 128 and the signal's number when it is told to end."""
+        """Run the loop until it ends, and return the exit code.
+
+        0: the user left. 128 plus the signal's number: a signal ended it.
+        """
         with self._told_to_end(), self._terminal():
             self._greet()
             self._follow()
@@ -146,7 +166,11 @@ class _Loop:
 
     @contextmanager
     def _told_to_end(self) -> Iterator[None]:
-        """While the loop runs, a signal to end is something that happened: an exception raised anywhere can be lost."""
+        """Turn a signal to end into a normal end of the loop, while the block runs.
+
+        A signal that raised an exception at any line could be lost: some code catches exceptions. A second signal
+        raises SystemExit.
+        """
 
         def leave(number: int, _: object) -> None:
             if self._code:
@@ -174,7 +198,7 @@ class _Loop:
         self._post(Broke(self._state.run, said))
 
     def _wait(self) -> None:
-        """Until something happens, or the seconds on the screen have to move on."""
+        """Wait for a key, an event or a signal; while a grading is on the screen, at most a second. Take the keys."""
         sources = [self._woken] + ([self._keyboard.fd] if self._keyboard else [])
         timeout = _TICK_S if self._is_screen and self._state.phase == "checking" else None
         ready, _, _ = select.select(sources, [], [], timeout)
@@ -225,7 +249,10 @@ class _Loop:
                 self._go_on()
 
     def _go_on(self) -> None:
-        """On to the next exercise that is not done, in the order of the course, from this one on."""
+        """Turn to the next exercise that is not done, in the order of the course.
+
+        After the last exercise the search goes on from the first. If none is left, say so.
+        """
         names = [entry.name for entry in self._entries]
         place = names.index(self._entry.name)
         after = [*self._entries[place + 1 :], *self._entries[:place]]
@@ -305,7 +332,10 @@ class _Loop:
         return order.in_order(record, entry.exercise)
 
     def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
-        """Return the job of a text; its plan is drawn once, since it does not depend on the file."""
+        """Return the job that grades a text.
+
+        The plan does not depend on the text, so it is drawn once for each exercise and mode.
+        """
         key = entry.name, gpu
         if key not in self._jobs:
             self._jobs[key] = job_for(entry, path, source, None, self._how, gpu=gpu)
@@ -319,7 +349,10 @@ class _Loop:
         return self._truths[entry.name]
 
     def _kept(self, entry: Entry, path: Path, record: Record) -> int:
-        """Write the scorecard of a file, here and to the page that is served; return how many attempts there were."""
+        """Write the scorecard of a file, if it can be written, and show it on the page that is served.
+
+        Returns the number of attempts so far.
+        """
         card = saved.card_for(entry, path)
         if self._keeps:
             page = keep(entry, record, card)

@@ -1,7 +1,10 @@
 """Announces which kernel is being compiled, in memory that the grader reads.
 
-Compile time does not count towards a call's time limit, and a compiler may end the process: the announcement says so
-from outside. Never touches the compilation itself.
+Takes the memory's descriptor and names of kernels. Gives the grader the name while the compiler works: it stops the
+clock of the call, and it names the kernel if the compiler ends the process. Runs in the submission's process, so an
+announcement is only a claim.
+
+Wraps two methods of Triton for the rest of the process. Never changes what is compiled, or how; measures no time.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ from grader.protocol.messages import NOTICE_BYTES
 
 
 class Announcer:
-    """Writes announcements into the memory that grader.sandbox.clock reads."""
+    """Writes announcements into the memory that grader.sandbox.clock reads.
+
+    memory_fd: of NOTICE_BYTES bytes; closed here, once the memory is mapped.
+    """
 
     def __init__(self, memory_fd: int) -> None:
         self._memory = mmap.mmap(memory_fd, NOTICE_BYTES)
@@ -24,14 +30,18 @@ class Announcer:
         os.close(memory_fd)
 
     def __call__(self, kernel: str) -> None:
-        """Announce that this kernel is being compiled from now on; an empty string: none is."""
+        """Announce that this kernel is being compiled from now on; an empty string: none is.
+
+        The text is a number, a space and the name, cut to NOTICE_BYTES bytes. The number tells two compilations of one
+        kernel apart.
+        """
         self._count += 1
         text = f"{self._count} {kernel}".encode(errors="replace") if kernel else b""
         self._memory[:] = text[:NOTICE_BYTES].ljust(NOTICE_BYTES, b"\0")
 
     @contextmanager
     def during(self, kernel: str) -> Iterator[None]:
-        """Announce this kernel while the block runs."""
+        """Announce this kernel while the block runs; afterwards, none."""
         self(kernel)
         try:
             yield
@@ -40,7 +50,10 @@ class Announcer:
 
 
 def announce_compilation(announcer: Announcer) -> None:
-    """Announce everything that Triton compiles in this process: kernels, and the C code that launches them."""
+    """Announce everything that Triton compiles in this process from now on.
+
+    That is every kernel, and the C code that launches it. Call it once.
+    """
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime.jit import JITFunction
 

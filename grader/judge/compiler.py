@@ -1,6 +1,10 @@
 """Compile the kernels of a submission's parts beside the grading.
 
-Chooses the case to compile and the GPUs, and stores the outcomes. No kernel runs.
+Takes the submission, its parts, and a server of processes. Gives one outcome for each part and each GPU. It chooses the
+case to compile: one per part. It chooses the GPUs: this machine's, the default ones, and those that a check names.
+
+Runs the launch code in a process of the submission, but no kernel. Judges nothing: the rules read the outcomes. The
+parts on the CPU are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, 
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
-# Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
+# A moderate size. Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
 _MOST_BYTES = 64 << 20
 _SEED = 0
 _CALL_S = 60.0
@@ -36,7 +40,10 @@ LATE = "not compiled in time"
 
 
 def case_for(part: Part) -> Case | None:
-    """Return the case to compile: the largest timed one of moderate size, else a judged one; or None."""
+    """Return the case of a part to compile, or None if it has none.
+
+    The largest timed case of at most 64 MiB; without one, the last named case of a check that judges values.
+    """
     for band in part.bands:
         sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
         moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
@@ -47,11 +54,14 @@ def case_for(part: Part) -> Case | None:
 
 
 class Compiling:
-    """Compilation of parts on a thread. Use as a context manager; its process ends with it.
+    """Compiles parts, one after the other. Use as a context manager; its thread and its process end with it.
 
-    every: compile all configurations of autotuned kernels. limit_s: for one part and one GPU. shelf: the cache file of
-    outcomes (grader.compile.cache), or None. capability: of the GPU in this machine, as its driver gives it; kernels
-    are compiled for it first, because it is shown first.
+    Call `send` to compile on a thread, or `run` to compile on the caller's. every: compile all configurations of
+    autotuned kernels. limit_s: for one part and one GPU. shelf: the cache file of outcomes (grader.compile.cache), or
+    None. capability: of the GPU in this machine, as its driver gives it; kernels are compiled for it first, because it
+    is shown first.
+
+    targets: the GPUs, in that order. sent: `send` was called.
     """
 
     def __init__(
@@ -87,9 +97,11 @@ class Compiling:
         self.recall(patience_s=0.0)
 
     def send(self, server: Callable[[], Spawner]) -> None:
-        """Start the compilation, once, in children of a server of mode "compile".
+        """Start the compilation on a thread, once; if the cache holds every outcome, only read them.
 
-        server: called only where some outcome is not in the cache. Sets `sent`.
+        If one is missing, all are compiled anew. server: returns a server of mode "compile"; called only then. Sets
+        `sent`. A fault of the grader on the thread becomes the reason of every missing outcome; a check that asks for
+        such an outcome fails.
         """
         if self.sent:
             return
@@ -102,7 +114,11 @@ class Compiling:
             self._thread.start()
 
     def recall(self, patience_s: float) -> None:
-        """Wait at most `patience_s` for the compilation, then end its process."""
+        """Wait at most `patience_s` for the compilation, then end its process and its thread.
+
+        Ending them takes up to 20 s more. Outcomes that are missing then read "not compiled in time", and nothing is
+        written to the cache.
+        """
         thread = self._thread
         if thread is None:
             return
@@ -116,7 +132,11 @@ class Compiling:
             thread.join(0.1)
 
     def outcome(self, part: str, capability: int, patience_s: float) -> CompileOutcome:
-        """Return the outcome of a part for one GPU as soon as it is known. Call `send` first."""
+        """Return the outcome of a part for one GPU as soon as it is known. Call `send` first.
+
+        capability: the GPU, a key of ARCHITECTURES. After `patience_s`, or once the thread has ended, a missing outcome
+        reads "not compiled in time".
+        """
         key = part, ARCHITECTURES[capability].name
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
@@ -124,13 +144,19 @@ class Compiling:
         return self._outcomes.get(key) or CompileOutcome(*key, why=LATE)
 
     def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
-        """Return the outcomes of a part for every GPU, as far as they are known."""
+        """Return the outcomes of a part for every GPU, oldest GPU first. Does not wait.
+
+        A missing outcome reads "not compiled in time".
+        """
         ordered = sorted(self.targets, key=lambda target: target.capability)
         missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
         return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
 
     def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
-        """Return the kernels of a part, and for each GPU that lacks some the reason."""
+        """Return the kernels of a part, and the reason by GPU where kernels are missing. Does not wait.
+
+        A part that is not implemented gets no reason. A GPU of this machine that is not known gets one.
+        """
         kernels: list[CompiledKernel] = []
         missing: dict[str, str] = {}
         for outcome in self.outcomes(part):
@@ -152,7 +178,7 @@ class Compiling:
             # The thread that waits for this one asks for a process next, and gets the same exception.
             return
         except Exception as fault:
-            # No check depends on it: the record says what is missing, and the grading goes on.
+            # The grading goes on: the record says what is missing.
             said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
@@ -160,9 +186,9 @@ class Compiling:
                     self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
 
     def run(self, server: Spawner, heard: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
-        """Compile every part for every GPU on this thread.
+        """Compile every part for every GPU on the caller's thread, without the cache.
 
-        heard: called with each outcome.
+        heard: called with each outcome. Returns early after `recall`. Raises GradeError if no process gets ready.
         """
         for target in self.targets:
             start = replace(self._start, target=target.capability)
@@ -199,7 +225,10 @@ class Compiling:
 
 
 def _left_out(answer: Compiled, listed: int, believed: int) -> str:
-    """Return in words what is missing in an answer."""
+    """Return in words what is missing in an answer; '' if nothing is.
+
+    listed: the kernels that were looked at. believed: those whose description can be true.
+    """
     if answer.stopped:
         return f"the launch code raised {_said(answer.stopped, 300)}"
     if believed < listed:

@@ -1,4 +1,8 @@
-"""Builds the arguments of launches and operators from the values of a trace: tensors among plain data."""
+"""Builds the arguments of launches and operators from the values of a trace: tensors among plain data.
+
+Takes a value, and functions that look up tensors and kernels by their number. Gives the Python object that a kernel or
+an operator of ATen takes. Runs neither, and believes no value: what is not on its lists is refused.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +35,21 @@ _MEMBERS = {(kind, str(one).removeprefix("torch.")): one for kind, found in _FOR
 
 @dataclass(frozen=True)
 class ArgumentBuilder:
-    """Turns values into arguments. tensor, kernel: return the entry of a number in the trace's tables."""
+    """Turns values into arguments.
+
+    tensor, kernel: return the tensor of a window, or a kernel, by its number in the trace. They may raise Unreplayable
+    and RefusedFunction. device: stands for every device in a trace.
+    """
 
     tensor: Callable[[int], Tensor]
     kernel: Callable[[int], Any]
     device: torch.device
 
     def of_operator(self, value: Value) -> Any:
-        """Return the argument of an operator of ATen. Raises Unreplayable."""
+        """Return the argument of an operator of ATen.
+
+        Tuples and lists become lists. Raises Unreplayable, RefusedFunction.
+        """
         match value:
             case TensorValue(index):
                 return self.tensor(index)
@@ -54,7 +65,11 @@ class ArgumentBuilder:
                 return plain_value(value, self.kernel)
 
     def of_launch(self, value: Value) -> Any:
-        """Return the argument of a launch. Raises RefusedFunction, Unreplayable."""
+        """Return the argument of a kernel launch.
+
+        Tuples and lists become tuples. Raises Unreplayable, RefusedFunction; AssertionError, TypeError or ValueError if
+        Triton refuses a tensor descriptor.
+        """
         match value:
             case TensorValue(index):
                 return self.tensor(index)
@@ -71,6 +86,7 @@ class ArgumentBuilder:
                 return plain_value(value, self.kernel)
 
     def _wrapped(self, base: Tensor, name: str) -> Any:
+        """Return a tensor seen under another dtype of torch. Raises Unreplayable."""
         from triton.runtime.jit import TensorWrapper
 
         dtype = getattr(torch, name, None)
@@ -79,6 +95,7 @@ class ArgumentBuilder:
         return TensorWrapper(base, dtype)
 
     def _descriptor(self, value: DescriptorValue) -> Any:
+        """Return a tensor descriptor of Triton, which checks itself."""
         from triton.tools.tensor_descriptor import TensorDescriptor
 
         rows: list[Any] = [list(map(self.of_launch, one)) for one in (value.shape, value.strides, value.block_shape)]

@@ -1,7 +1,11 @@
 """Reduce a record to what a student may see: their own work and its errors, but nothing secret.
 
-A student's files are made from the result of `for_student` only, so a removed value cannot leak. A submission never
-learns the seed, but it learns the seeds of single cases, and it can print them.
+Takes a record, and whether its plan is secret. Gives a new record, with the same points and verdict. Never changes the
+given record, and writes no file. A student's files of a secret plan are made from the new record only, so what is
+removed cannot leak.
+
+All output of the submission is removed with a secret plan. A submission never learns the seed of the plan. But it gets
+each case, so it can print what it got.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from grader.report import view
 from grader.report.status import LOOKS
 
 HIDDEN = "hidden"
-# The only number of a check that the submission cannot influence: how many cases were run.
+# How many cases were run: the only number of a check that the submission cannot influence.
 _COUNTED = ("cases",)
 # Causes whose titles quote names from the submission's kernels.
 _QUOTING = ("out_of_bounds", "race")
@@ -26,8 +30,10 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
 def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
     """Return the record as a student may see it, without the instructor's paths.
 
-    secret: the plan comes from the instructor's own seed. Then the seed, replay tokens, drawn cases, values and all
-    output of the submission are removed: it could pass on a case by a name, a number or a run time.
+    secret: the plan comes from the instructor's own seed. Then these are removed: the seed, replay tokens, drawn
+    cases, values, kernels, run times of checks, and all output of the submission. The submission could pass on a case
+    by any of them. The measured speed, and the duration and timeline of the whole grading, stay. If not secret, or if
+    the seed is hidden already, only the path and the command change.
     file: the submission's path as the student knows it; its bare name unless given.
     """
     name = file or PurePath(view.line(record.submission.path, 600)).name
@@ -46,7 +52,10 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 
 
 def _without_cases(check: CheckResult) -> CheckResult:
-    """Return a check of a secret plan: its aim, its outcome and the place of errors, but no case and no value."""
+    """Return a check of a secret plan without cases and values.
+
+    Its aim, its outcome, the number of cases and the place of errors stay. A file that does not load stays unchanged.
+    """
     if check.status == "invalid_submission":
         # No case was run, so the reason why the file does not load is no secret.
         return check
@@ -80,12 +89,15 @@ def _title(cause: Cause) -> str:
 
 
 def _without_numbers(text: str) -> str:
-    """Return the sentences that hold no number."""
+    """Return the sentences of a text that hold no number."""
     return " ".join(one for one in _SENTENCE_END.split(text) if not _NUMBER.search(one))
 
 
 def _named(check: CheckResult) -> Cause:
-    """Return the cause with the place of the errors and the grader's advice, but none of the submission's words."""
+    """Return the cause without the submission's words: its title, the place of the errors, and the grader's advice.
+
+    Advice and title are given only for a check that failed. The check must have a cause.
+    """
     cause = check.cause
     assert cause is not None
     where = f"The output is wrong {view.where(cause.mismatch)}. " if cause.mismatch is not None else ""

@@ -1,6 +1,7 @@
 """Draw a speed check's figures as inline SVG with matplotlib: ratios over the sizes, and the roofline.
 
-Numbers that no axis can hold appear in the tables only.
+Takes the Speed of a record. Gives Markup, which is empty if there is nothing to draw. Never touches files, the network
+or the Speed; matplotlib is loaded only to draw. Numbers that no axis can hold appear in the tables only.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ _ROW_LABEL = 32
 
 @dataclass(frozen=True)
 class _RatioPoint:
-    """One ratio in a row of the figure. low, high: its interval, or the ratio itself."""
+    """One ratio in a row of the figure.
+
+    row: the place of its size. low, high: the ends of its interval, or the ratio itself. judged: the size earns points.
+    """
 
     row: int
     ratio: float
@@ -54,9 +58,11 @@ class _RatioPoint:
 
 
 def ratios(speed: Speed, name: str) -> Markup:
-    """Draw one row per size, one mark per contender, and the band.
+    """Draw the ratios to the baseline: one row per size, and one mark per contender.
 
-    `name` makes the ids unique. Empty without a mark.
+    A contender is the submission or another baseline; the baseline itself is the line at 1. The band reaches from the
+    ratio that earns no point to the ratio that earns all. Only the first 24 sizes are drawn. `name` makes the ids
+    unique. Empty if there is no mark.
     """
     sizes = speed.sizes[:MOST_ROWS]
     series = {one: _readings(sizes, one) for one in (said.OWN, *said.baseline_names(speed)) if one != speed.baseline}
@@ -99,7 +105,10 @@ def _draw_ratios(
 
 
 def _ratio_scale(axes: Axes, speed: Speed, series: dict[str, list[_RatioPoint]]) -> tuple[float, float]:
-    """Set limits that hold every mark: linear from zero if the marks stay apart, else logarithmic."""
+    """Set a scale that holds every mark, 1 and the ends of the band; return its limits.
+
+    Linear from 0 if no value is above 2.5, else logarithmic.
+    """
     marks = [end for readings in series.values() for one in readings for end in (one.low, one.high)]
     marks += [value for value in (plain(speed.floor), plain(speed.full), 1.0) if value]
     low, high = min(marks), max(marks)
@@ -135,7 +144,10 @@ def _series_marks(axes: Axes, speed: Speed, series: dict[str, list[_RatioPoint]]
 
 
 def _dodge(index: int, count: int) -> float:
-    """Return the offsets of a row's other marks: above and below its middle, at most a third of the row."""
+    """Return the offset of one of the `count` other marks from the middle of its row, in rows.
+
+    The marks alternate between above and below; none is further away than 0.3.
+    """
     step = (index // 2 + 1) / ((count + 1) // 2) * 0.3
     return step if index % 2 else -step
 
@@ -172,7 +184,7 @@ def _ratio_words(speed: Speed, series: dict[str, list[_RatioPoint]]) -> str:
 
 @dataclass(frozen=True)
 class _Point:
-    """One contender's size: operations per byte, and TFLOP/s."""
+    """One contender at one size. intensity: operations per byte. tflops: TFLOP/s. judged: the size earns points."""
 
     intensity: float
     tflops: float
@@ -181,16 +193,17 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Roof:
-    """A compute roof and the types that share it."""
+    """A compute roof. tflops: its height in TFLOP/s. words: the data types that share it, and the height."""
 
     tflops: float
     words: str
 
 
 def roofline(speed: Speed, name: str) -> Markup:
-    """Draw intensity against speed under the measured roofs.
+    """Draw the submission and the baseline under the measured roofs, at most 40 sizes of each.
 
-    Empty if no roof was measured or no operations were counted.
+    The x axis is intensity in operations per byte, the y axis is speed in TFLOP/s. `name` makes the ids unique.
+    Empty if the memory roof was not measured, or no operations were counted.
     """
     points = {one: _points(speed.sizes, one) for one in (said.OWN, speed.baseline)}
     points = {one: found for one, found in points.items() if found}
@@ -220,7 +233,10 @@ def _intensity(one: Contender) -> float | None:
 
 
 def _roofs(speed: Speed, ceilings: Ceilings) -> list[_Roof]:
-    """Return the compute roofs of the suite's types, or of all. Types with the same roof share one."""
+    """Return the compute roofs of the data types in the sizes, or of all types if the sizes name none.
+
+    Of the four highest roofs, those within 10 % of each other become one, at the height of the highest.
+    """
     used = {str(value) for size in speed.sizes for value in size.case.values()}
     known = {name: tflops for name, value in ceilings.tflops.items() if (tflops := plain(value))}
     chosen = {name: tflops for name, tflops in known.items() if name in used} or known
@@ -314,7 +330,7 @@ def _draw_roofs(
 
 
 def _rise(axes: Axes, start: float, end: float, slope: float) -> tuple[float, float]:
-    """Return the slope of the memory roof on the drawing, as rise and run."""
+    """Return the rise and the run of the memory roof on the drawing, in points."""
     (x0, y0), (x1, y1) = axes.transData.transform([(start, start * slope), (end, end * slope)])
     return float(y1 - y0), float(x1 - x0)
 

@@ -1,7 +1,11 @@
 """Compiles the launches that will be timed, in several processes at once.
 
-The configuration that must run is compiled without a limit on the total time. The other configurations of autotuners
-are compiled while there is time: the rest are not tried, and the scorecard says so. Runs no kernel.
+Takes the processes, the recorded calls, and a number of seconds. Gives the configurations of each call that were not
+compiled in time: the tuning leaves them out. Runs no kernel, and reports no kernel that does not compile.
+
+Each call needs one configuration; in an autotuned call, that is the one with the smallest constants. The needed
+configurations are compiled first, and the seconds do not limit them. Then the seconds begin, and the other
+configurations are compiled until they are over.
 """
 
 from __future__ import annotations
@@ -22,11 +26,11 @@ from grader.protocol.trace import Trace, choices_in
 from grader.sandbox.joining import Joining
 from grader.sandbox.outcome import Unanswered
 
-# The limit for the needed configuration of one call, without compiling itself.
+# The limit for the needed configuration of one call. Announced compiling does not count; it has limits of its own.
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
-# A step of this share of a list stays away from its earlier steps for longest.
+# Steps of this share of a list land far from all earlier steps.
 _GOLDEN = 0.618
 # The number of processes that begin together.
 _AT_ONCE = 2
@@ -37,15 +41,18 @@ Unit = tuple[int, int]
 
 
 class CompilerProcess(Protocol):
-    """A process that compiles."""
+    """A process of the submission that compiles. grader.sandbox.session.Session is one."""
 
     def wake(self) -> None:
-        """Start it if it does not run."""
+        """Start the process if it does not run."""
 
     def precompile(
         self, wanted: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
-        """Compile the launches of a trace. counted: compiling counts towards the limit."""
+        """Compile the launches of a trace.
+
+        limit_s: the seconds for the answer. counted: compiling counts towards them; otherwise it has its own limits.
+        """
 
 
 class PrecompileJob(Protocol):
@@ -66,7 +73,11 @@ class PrecompileJob(Protocol):
 
 @dataclass
 class _Work:
-    """The units left to compile. groups: units that probably compile to the same code, which one process compiles."""
+    """The units left to compile, and those that were not ready in time.
+
+    groups: units that probably compile to the same code; one process compiles a whole group. ends_at: when the seconds
+    of the other configurations are over, on the clock of `monotonic`; 0 before they begin.
+    """
 
     calls: Sequence[PrecompileJob]
     needed: SimpleQueue[Unit] = field(default_factory=SimpleQueue)
@@ -89,9 +100,13 @@ class _Work:
 def precompile(
     processes: Sequence[CompilerProcess], calls: Sequence[PrecompileJob], tuning_s: float = TUNING_S
 ) -> tuple[frozenset[int], ...]:
-    """Compile the launches of calls; return, call by call, the configurations that were not ready in time.
+    """Compile the launches of calls, and return what was not ready in time.
 
-    A failure is not reported here: the kernel fails again where it is timed.
+    Returns one set per call: the places of its configurations that are not ready. A needed configuration is never
+    among them. One that raised counts as ready: it raises again where it is timed. If a process gives no answer (late,
+    dead, out of memory), the rest of the group is not ready either.
+
+    tuning_s: the seconds for all other configurations together, of all calls.
     """
     work = _Work(calls)
     for unit in _needed(calls):
@@ -111,7 +126,10 @@ def precompile(
 
 
 def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: float) -> None:
-    """Compile until nothing is left, or the time is up."""
+    """Compile with one process until no unit is left.
+
+    After the time is up, the units that are left go to `untried`.
+    """
     joining.join()
     if work.is_done:
         return
@@ -141,15 +159,15 @@ def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
 
 
 def _needed(calls: Sequence[PrecompileJob]) -> list[Unit]:
-    """Return what must run: of autotuned calls, the configuration with the smallest constants."""
+    """Return the needed unit of each call: the configuration with the smallest constants, 0 without an autotuner."""
     return [(place, lightest(told.trace)) for place, told in enumerate(calls)]
 
 
 def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
-    """Return all configurations but the needed ones: one of every call before a second of any.
+    """Return all units but the needed ones, in groups that probably compile to the same code.
 
-    Neighbours in a list of configurations are alike, and the best are often its last. Where the time ends before the
-    list does, some of every kind were compiled.
+    Neighbours in a list of configurations are alike, so the order jumps through the list. It takes one configuration
+    of every call before the next one of any call. If the time ends early, some of every kind are compiled.
     """
     found: dict[object, list[Unit]] = {}
     counts = [max((len(one.alternatives) for one in choices_in(told.trace.steps)), default=0) for told in calls]
@@ -162,7 +180,10 @@ def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
 
 
 def _spread(count: int) -> list[int]:
-    """Return the numbers below `count`, each far from those before it, also in a product of options."""
+    """Return the numbers below `count` in an order that jumps: each is far from those just before it.
+
+    This also holds for the options that a list is the product of.
+    """
     step = max(1, round(count * _GOLDEN))
     while gcd(step, count) > 1:
         step += 1

@@ -1,6 +1,14 @@
-"""Runs one submission's processes during one grading: loads it, calls it, watches it, and replaces it when it dies.
+"""Runs one submission's process: loads the file, calls it, watches it, and starts another process when it has ended.
 
-Takes messages of grader.protocol; gives outcomes. Believes no report: limits are checked from outside.
+Takes messages of grader.protocol, and limits. Gives outcomes: the answer, Raised (an exception of the submission), or
+Unanswered (no answer, and why). After every Unanswered the process has ended; loading starts a fresh one. After Raised
+it lives on, unless the exception is fatal or came from loading.
+
+Runs no line of the submission in the grader, and judges no result. Measures time, memory and disk space from outside.
+Only an announced compilation is believed, within a budget: its time does not count.
+
+A time limit (`limit_s`) is in seconds of work. Waits for a core do not count either, but an answer must come within ten
+times the limit.
 """
 
 from __future__ import annotations
@@ -84,7 +92,10 @@ Question = Call | RecordCall | ReplayCall | Precompile | Prepare | Sample | Show
 
 
 class Printed:
-    """The output of the submission's processes: drained all the time, both ends stored, the middle counted."""
+    """The output of the submission's processes: its first and its last 4,096 bytes, and the number of all bytes.
+
+    It is read all the time, so that a process never waits for its reader.
+    """
 
     _KEPT = 4096
 
@@ -94,7 +105,7 @@ class Printed:
         self.total_bytes = 0
 
     def drain(self, log_fd: int) -> threading.Thread:
-        """Read the pipe on a thread of its own until every writer is gone."""
+        """Read the pipe on a thread of its own until every writer is gone; return the thread. Closes `log_fd`."""
         thread = threading.Thread(target=self._read, args=(log_fd,), daemon=True)
         thread.start()
         return thread
@@ -112,7 +123,7 @@ class Printed:
 
     @property
     def cut_bytes(self) -> int:
-        """Return the number of bytes between the two ends that were dropped."""
+        """Return the number of bytes that were dropped, between the two ends."""
         return self.total_bytes - len(self._head) - len(self._tail)
 
     @property
@@ -123,7 +134,7 @@ class Printed:
 
 
 class _Exceeded(Exception):
-    """The submission exceeded a limit, and its processes have ended."""
+    """Raised while an answer is awaited: the submission exceeded a limit, and its processes have ended."""
 
     def __init__(self, limit: OutOfMemory | OutOfSpace) -> None:
         super().__init__(limit)
@@ -132,6 +143,8 @@ class _Exceeded(Exception):
 
 @dataclass
 class _Child:
+    """The running process. baseline_bytes: its memory right after loading; limits count from there."""
+
     spawned: Spawned
     drain: threading.Thread
     notice: Notice
@@ -139,10 +152,13 @@ class _Child:
 
 
 class Session:
-    """The processes of one submission. Use as a context manager: on exit, all of them and their scratch are gone.
+    """One process of a submission at a time, and what it starts. Use as a context manager: on exit they have ended.
 
-    A session beside another one of the same submission gets that one's `scratch`; when it ends a process, it spares
-    the other processes of their user.
+    server: starts and ends the processes. scratch: the folder and the user of the processes. A session that gets none
+    makes its own, and removes it on exit. beside: other sessions of the submission run at the same time, as the same
+    user; when this one ends its process, it spares theirs.
+
+    ready, loaded: the latest answers to starting and to loading, or None.
     """
 
     def __init__(
@@ -160,7 +176,7 @@ class Session:
         self.loaded: Loaded | None = None
         # The seconds that all answers took, without waits for a core and without compiling.
         self.worked_s = 0.0
-        # The number of processes so far.
+        # How many processes were started so far.
         self.starts = 0
         self._compile_budget = CompileBudget()
         self._counts_compiling = False
@@ -176,7 +192,7 @@ class Session:
 
     @property
     def pid(self) -> int | None:
-        """Return the id of the process that calls run in, or None."""
+        """Return the id of the running process, or None."""
         return self._child.spawned.pid if self._child else None
 
     @property
@@ -185,9 +201,11 @@ class Session:
         return self._server.mode == "gpu"
 
     def load(self) -> Loaded | Raised | Unanswered:
-        """Start a process if there is none and load the submission in it.
+        """Start a process if there is none, and load the submission in it.
 
-        Raises GradeError when the process ends before the submission's first line: it is not to blame.
+        Every question does this first, except Sample and Show. Raises GradeError if the process ends before the
+        submission's first line: the submission is not to blame. Raises MissingEnvironment if there is no room for the
+        scratch folder.
         """
         if self._child is not None and self.loaded is not None:
             return self.loaded
@@ -229,7 +247,7 @@ class Session:
         return ready
 
     def call(self, call: Call) -> Outcome:
-        """Load if needed, run one call, and copy its outputs at the instant of the answer."""
+        """Load if needed, run one call, and copy its outputs when the answer comes."""
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
@@ -239,7 +257,7 @@ class Session:
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
     def record(self, wanted: RecordCall) -> tuple[Recorded, Trace] | Raised | Unanswered:
-        """Load if needed, and record one call on decoys."""
+        """Load if needed, and record one call on decoys: its launches are written down, and none runs."""
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
@@ -261,13 +279,16 @@ class Session:
         return self._garbled(f"Record must be answered by Recorded, got {type(answer).__name__}")
 
     def wake(self) -> None:
-        """Start a process to replay in, if there is none. Does not wait for a running replay."""
+        """Start a process and load the submission, if there is no process. Does not wait for a running replay.
+
+        Does not tell whether loading failed: the next question does.
+        """
         if self.pid is None:
             with self._turn:
                 self.load()
 
     def replay(self, wanted: ReplayCall) -> Outcome:
-        """Replay one call, and copy its outputs at the instant of the answer. Threads take turns."""
+        """Load if needed, replay one call, and copy its outputs when the answer comes. Threads take turns."""
         with self._turn:
             return self._replay(wanted)
 
@@ -285,6 +306,7 @@ class Session:
 
     @contextlib.contextmanager
     def _memory_for(self, call: Call) -> Iterator[int]:
+        """Make memory for the call's outputs; give its descriptor to the block, and close it afterwards."""
         size = max((slot.offset + slot.nbytes for slot in call.slots), default=0)
         memory_fd = _sealed_memory(max(size, 1))
         try:
@@ -295,7 +317,10 @@ class Session:
     def precompile(
         self, wanted: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
-        """Compile the launches of a trace. Threads take turns. counted: compiling counts towards the limit."""
+        """Load if needed, and compile the launches of a trace. Threads take turns.
+
+        counted: compiling counts towards the limit; otherwise it is limited by the budget of this session.
+        """
         with self._turn, spent("compile what will be timed"):
             loaded = self.load()
             if not isinstance(loaded, Loaded):
@@ -307,19 +332,19 @@ class Session:
                 self._counts_compiling = False
 
     def prepare(self, wanted: Prepare, limit_s: float) -> Prepared | Raised | Unanswered:
-        """Prepare traces for timing."""
+        """Load if needed, and prepare traces for timing."""
         with spent("prepare what is timed"):
             loaded = self.load()
             return self._exchange(wanted, Prepared, limit_s) if isinstance(loaded, Loaded) else loaded
 
     def sample(self, wanted: Sample, limit_s: float) -> Sampled | Raised | Unanswered:
-        """Take one sample of the prepared work."""
+        """Take one sample of the prepared work. Loads nothing: without a process, return Died."""
         if self._child is None:
             return Died("ended before it was timed")
         return self._exchange(wanted, Sampled, limit_s)
 
     def show(self, wanted: Show) -> bytes | None:
-        """Return bytes of an output of the latest sample; None if the process shows none."""
+        """Return bytes of an output of the latest sample; None if there is no process, or it shows none."""
         if self._child is None:
             return None
         memory_fd = _sealed_memory(max(wanted.count, 1))
@@ -333,9 +358,10 @@ class Session:
             os.close(memory_fd)
 
     def compile(self, wanted: Compile, limit_s: float) -> tuple[Compiled | Raised | Unanswered, str]:
-        """Compile the launches of a function, in a process that only compiles.
+        """Load if needed, and compile the launches of a function, in a process that only compiles.
 
-        Returns the answer, and the kernel that the process announced last: the one that it ended in.
+        Returns the answer, and the kernel that the process announced when it ended; '' if there is none, or if the
+        process lives on.
         """
         loaded = self.load()
         if not isinstance(loaded, Loaded):
@@ -346,7 +372,10 @@ class Session:
         return answer, notice.kernel
 
     def restart(self) -> int:
-        """End the process, if there is one, and all that it started; the next call gets a fresh one."""
+        """End the process, if there is one, and all that it started; the next question gets a fresh one.
+
+        Returns the process's wait status, -1 if there is none.
+        """
         # Take it first, then look at it: another thread may end it as well.
         child, self._child = self._child, None
         if child is None:
@@ -359,6 +388,7 @@ class Session:
         return status
 
     def _spawn(self, notice: Notice) -> None:
+        """End the running process, if any, and start a fresh one in a usable folder."""
         self.restart()
         self.starts += 1
         self._scratch.renew()
@@ -386,7 +416,8 @@ class Session:
     def _ask(self, message: Question, limit_s: float, memory_fd: int | None = None) -> Unanswered | None:
         """Send one message. Returns the reason if it could not be sent, or None.
 
-        The limits are checked first: earlier calls may have ended before a check.
+        The limits of memory and disk space are checked first, except before Sample and Show: earlier calls may
+        have ended before a check.
         """
         assert self._child is not None
         if not isinstance(message, Sample | Show):
@@ -429,7 +460,11 @@ class Session:
         return self._read(read, limit_s)
 
     def _read(self, read: Callable[[float, Callable[[], None]], R], limit_s: float) -> R | Unanswered:
-        """Return the result of `read` on the channel, within the child's limits of time and memory."""
+        """Return the result of `read` on the channel, or Unanswered: a limit was exceeded, or the answer was bad.
+
+        read: takes a deadline, on the clock of `monotonic`, and a function to call again and again; that one checks
+        the limits of time, compiling, memory and disk space.
+        """
         child = self._child
         assert child is not None
         # Interpreted kernels are not compiled, and in a process that only compiles, compiling is the timed work.
@@ -470,9 +505,10 @@ class Session:
         return found
 
     def _exceeded(self, *, thoroughly: bool) -> OutOfMemory | OutOfSpace | None:
-        """End the submission's processes if it exceeds a limit, and return that limit, else None.
+        """End the submission's processes if it exceeds a limit of memory or disk space; return the outcome, else None.
 
-        thoroughly: measure the memory of all of its processes together, and its folder.
+        thoroughly: measure the memory of all of its processes together, and its folder; else only the memory of the
+        process itself.
         """
         assert self._child is not None
         pid, limit = self._child.spawned.pid, self._limits.memory_bytes
@@ -490,12 +526,14 @@ class Session:
         return None
 
     def _used_disk_bytes(self, pid: int, limit: int) -> int:
+        """Return the bytes that the submission's files take up, deleted ones included while the disk is filling."""
         used = self._scratch.used_bytes(limit, self._limits.scratch_files)
         # A deleted file that is still open has no name to find it by.
         filling = used <= limit and self._scratch.is_filling(limit)
         return used + (usage.deleted_bytes(usage.family(pid, self._scratch.uid)) if filling else 0)
 
     def _bury(self) -> Died:
+        """End the process, and return how it ended."""
         status = self.restart()
         if status >= 0 and os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
@@ -505,12 +543,13 @@ class Session:
         return Died("ended before it answered")
 
     def _garbled(self, why: str) -> Garbled:
+        """End the process, since its answers fit no question any more, and return Garbled."""
         self.restart()
         return Garbled(why)
 
 
 def _plain(message: Question) -> dict[str, Any]:
-    """Return a message as plain data. A trace is plain already, and large."""
+    """Return a message as plain data. A trace is plain already, and large: it is not copied."""
     if isinstance(message, ReplayCall | Precompile):
         return {**dataclasses.asdict(replace(message, trace={})), "trace": message.trace}
     if isinstance(message, Prepare):

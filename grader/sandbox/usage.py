@@ -1,4 +1,8 @@
-"""Measures the memory, disk space and waiting time of one submission's processes, from /proc. Changes nothing."""
+"""Measures the memory, disk space and waiting time of one submission's processes, from /proc. Changes nothing.
+
+Takes process ids, a user id, or the descriptor of a folder. Gives bytes, seconds or counts; a process that has ended,
+or that may not be read, counts as nothing. Starts and ends no process, and judges no limit.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +19,27 @@ _MOST_DESCRIPTORS = 4096
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the bytes of memory that a process has in use; 0 if it has ended."""
+    """Return the bytes of a process's pages in memory, shared ones included; 0 if it has ended."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     return 0
 
 
 def waited_s(pid: int) -> float:
-    """Return the seconds that a process's first thread waited for a core; 0 if the kernel does not count them."""
+    """Return the seconds that a process's first thread waited for a core.
+
+    0 if it has ended, or if the kernel does not count them.
+    """
     with contextlib.suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     return 0.0
 
 
 def family(pid: int, uid: int) -> list[int]:
-    """Return the processes of the session that `pid` leads, and those of the user `uid` (0: no user)."""
+    """Return the ids of the processes in the Unix session that `pid` leads, and of those of the user `uid`.
+
+    uid 0: only the session.
+    """
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -41,7 +51,11 @@ def family(pid: int, uid: int) -> list[int]:
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """Return the bytes of memory of these processes, shared memory counted once, memory files included."""
+    """Return the bytes of memory of these processes: their own pages, shared memory, and memory files (memfd).
+
+    Shared memory counts once. A memory file counts even if no process maps it. Pages of ordinary files, such as
+    libraries, do not count.
+    """
     own = mapped = 0
     in_memory: dict[tuple[int, int], int] = {}
     for pid in pids:
@@ -55,14 +69,20 @@ def memory_bytes(pids: Iterable[int]) -> int:
 
 
 def deleted_bytes(pids: Iterable[int]) -> int:
-    """Return the bytes of deleted files on the disk that processes still hold open."""
+    """Return the bytes of deleted files that processes still hold open, each file once.
+
+    Files of any file system with a name count, also those in /dev/shm. Memory files (memfd) do not.
+    """
     found = {key: size for pid in pids for key, size, target in _nameless_files(pid) if target.startswith("/")}
     memory = {key for pid in pids for key, _, target in _nameless_files(pid) if target.startswith("/memfd:")}
     return sum(size for key, size in found.items() if key not in memory)
 
 
 def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:
-    """Yield (file, bytes, old name) of every nameless regular file that a process has open."""
+    """Yield (file, bytes, old name) of every regular file without a name that a process has open.
+
+    file: the device and the inode number. Only the first 4,096 descriptors are looked at.
+    """
     folder = f"/proc/{pid}/fd"
     with contextlib.suppress(OSError):
         for name in os.listdir(folder)[:_MOST_DESCRIPTORS]:
@@ -74,9 +94,10 @@ def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:
 
 
 def folder_usage(descriptor: int, most_bytes: int, most_entries: int) -> tuple[int, int]:
-    """Return (bytes, entries) of a folder; counting ends once one of them is beyond its limit.
+    """Return (bytes, entries) of a folder and all folders in it; a file with several names counts once.
 
-    Follows no link, and looks no deeper than it has descriptors for.
+    bytes: as the disk gives them out, in whole blocks. Counting ends once one of the two is beyond its limit. Follows
+    no symbolic link. Skips what it cannot read, and the content of further folders while 128 folders wait.
     """
     used = entries = 0
     seen: set[int] = set()
