@@ -21,6 +21,7 @@ FEW_PAIRS = 1 << 22
 
 LN_2 = math.log(2.0)
 FLOAT32_EPS = torch.finfo(torch.float32).eps
+FLOAT32_TINY = torch.finfo(torch.float32).tiny
 # Roundings of a weight besides those of its logit: exp2, the rescaling, the sums.
 WEIGHT_ROUNDINGS = 8
 # Tensor cores cut off the last bit of the running sum in every step of 16: up to 4.5 eps of a logit at D = 128.
@@ -278,10 +279,13 @@ def _backward_at_worst(
         sizes = abs(scale) * q_rows.abs() @ keys.abs().mT
         seen = seen.masked_fill(seen == -math.inf, 0.0)[..., None]
         weights_off = FLOAT32_EPS * weights * (WEIGHT_ROUNDINGS + LOGIT_ROUNDINGS * sizes + 2 * seen.abs())
+        # A GPU's exponential, and its products, may give 0 for what is smaller than the least normal number.
+        weights_off += weights.clamp(max=FLOAT32_TINY)
         delta = (o[some.rows] * do_rows).sum(-1, keepdim=True)
         dweights = do_rows @ v[some.head].mT - delta
         size = do_rows.abs() @ v[some.head].abs().mT + (o[some.rows] * do_rows).abs().sum(-1, keepdim=True)
         off = weights_off * dweights.abs() + FLOAT32_EPS * LOGIT_ROUNDINGS * weights * size
+        off += (weights * dweights).abs().clamp(max=FLOAT32_TINY)
         dv[some.head] += weights_off.mT @ do_rows.abs()
         dk[some.head] += abs(scale) * off.mT @ q_rows.abs()
         dq[some.rows] += abs(scale) * off @ keys.abs()

@@ -265,3 +265,17 @@ def test_an_lse_that_is_rounded_shows_in_most_cases_of_many_keys(
             o, lse = forward(Design(), q, k, v, causal, scale_of(q, scale))
             shown.append(part.wrong(recipe, (o, lse.to(q.dtype).float())) == ["lse"])
     assert sum(shown) > 0.75 * len(shown) > 0, shown
+
+
+def test_a_gradient_may_come_from_exponentials_that_give_0_for_small_results() -> None:
+    """A GPU's exp2 does, and with it its products: seen on an H100 with weights below 1.2e-38."""
+    known = Known("ex_18", "attention_backward")
+    sizes = {"B": 3, "Hq": 4, "Hkv": 1, "Sq": 1, "Skv": 229, "D": 128, "causal": 0, "scale": -0.5}
+    recipe = Recipe("attention_backward", {**sizes, "dtype": "bfloat16", "values": "rising", "layout": "bhsd"}, 11)
+    given = known.truth.inputs(recipe)
+    torch.set_flush_denormal(True)
+    try:
+        answer = next(iter(known.truth._oracle.attention_backward_honest(*given)))
+    finally:
+        torch.set_flush_denormal(False)
+    assert known.wrong(recipe, answer) == []
