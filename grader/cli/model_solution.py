@@ -37,7 +37,9 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
     elif standing.is_done:
         print(entry.source("solution.py") if show else _handed(entry, copy=copy), end="" if show else "\n")
     else:
-        print(f"The model solution of {entry.id} is shown once your own passes: {said(entry, standing)}.", file=sys.stderr)
+        print(
+            f"The model solution of {entry.id} is shown once your own passes: {said(entry, standing)}.", file=sys.stderr
+        )
         for check in standing.open[:_MOST_NAMED]:
             say(f"  open: {check.part}: {check.title}", sys.stderr)
         if len(standing.open) > _MOST_NAMED:

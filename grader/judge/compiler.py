@@ -37,6 +37,8 @@ _CALL_S = 60.0
 _END_S = 20.0
 NO_KERNEL = "no Triton kernel was launched"
 LATE = "not compiled in time"
+# A reason that begins like this is no fault of the submission's.
+GRADER_FAILED = "the grader failed"
 
 
 def case_for(part: Part) -> Case | None:
@@ -101,7 +103,7 @@ class Compiling:
 
         If one is missing, all are compiled anew. server: returns a server of mode "compile"; called only then. Sets
         `sent`. A fault of the grader on the thread becomes the reason of every missing outcome; a check that asks for
-        such an outcome fails.
+        such an outcome is undecided.
         """
         if self.sent:
             return
@@ -179,7 +181,7 @@ class Compiling:
             return
         except Exception as fault:
             # The grading goes on: the record says what is missing.
-            said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
+            said = clean(f"{GRADER_FAILED}: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
                     key = part.name, target.name

@@ -20,7 +20,7 @@ from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
 from grader.judge import compiler as runner
-from grader.judge.compiler import LATE, NO_KERNEL, Compiling, case_for
+from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL, Compiling, case_for
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.judge.rules.compiles import decide as compiles
 from grader.protocol.messages import Start
@@ -332,6 +332,12 @@ def test_the_same_with_types_that_stay_is_one(recorded: Graded) -> None:
     text = HALF_SUM.replace("total = tl.zeros((BLOCK,), dtype=tl.float16)", whole)
     checks = {check.id: check for check in recorded(f"{HEAD}{text}", "global_sum").checks}
     assert checks["global_sum.kernels"].status == "pass"
+
+
+def test_a_fault_of_the_grader_is_not_held_against_a_part_that_must_compile() -> None:
+    for why in (LATE, f"{GRADER_FAILED}: RuntimeError: no process"):
+        ruling = compiles([CompileOutcome("gemm", "sm_90", why=why)], Compiles((90,)))
+        assert (ruling.failure, ruling.undecided) == (None, f"sm_90: {why}")
 
 
 def test_what_is_not_known_yet_of_some_gpu_costs_nothing() -> None:

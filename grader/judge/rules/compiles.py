@@ -8,7 +8,7 @@ from dataclasses import replace
 from grader.compile.cache import CompileOutcome
 from grader.exercise.model import Compiles
 from grader.judge.clue import Clue
-from grader.judge.compiler import LATE, NO_KERNEL
+from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL
 from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.record import Cause, CompiledKernel, Number
@@ -30,7 +30,7 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
     for outcome in outcomes:
         if not outcome.implemented:
             return Ruling(_not_implemented(outcome))
-        if outcome.why == LATE:
+        if outcome.why == LATE or outcome.why.startswith(GRADER_FAILED):
             return Ruling(None, undecided=f"{outcome.target}: {outcome.why}")
         if failure := _refused(outcome) or next(filter(None, map(_unfit, outcome.kernels)), None):
             return Ruling(failure, metrics=metrics)
