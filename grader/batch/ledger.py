@@ -13,8 +13,7 @@ from grader.batch.key import Terms, content_key, environment_of
 from grader.batch.reading import read, record_of
 from grader.batch.store import Batch, HandedIn, JournalLine, Kept, write
 from grader.batch.submissions import Submission
-from grader.batch.team import TaskEnded
-from grader.batch.work import Task
+from grader.batch.work import Task, TaskOutcome
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.protocol.decode import DecodeError
@@ -156,10 +155,9 @@ class Ledger:
             owner=one.student,
         )
 
-    def close(self, ended: TaskEnded) -> list[JournalLine]:
-        """Keep what came of a task, for everybody who handed in that text; the lines that the journal gets."""
-        task = ended.task
-        record, trouble = self._result(ended)
+    def close(self, task: Task, outcome: TaskOutcome) -> list[JournalLine]:
+        """Store the outcome of a task for everybody who handed in that text. Return the lines that the journal gets."""
+        record, trouble = _result(task, outcome)
         if record is None:
             entry = next(entry for entry in self._rules.entries.values() if entry.name == task.exercise)
             record = refused.lost(entry, task, trouble, self._rules.environment)
@@ -170,27 +168,11 @@ class Ledger:
         for one in self._sharing[task.key]:
             shown = self._before(one) if record.verdict == "grader_error" else None
             self._record(one, shown or record)
-            line = _line(one, record, self._rules.now(), ended.outcome.seconds)
-            line = replace(line, worker=ended.outcome.worker, attempts=ended.attempts)
+            line = _line(one, record, self._rules.now(), outcome.seconds)
+            line = replace(line, worker=outcome.worker, attempts=outcome.attempts)
             self._kept.note(line)
             lines.append(line)
         return lines
-
-    def _result(self, ended: TaskEnded) -> tuple[Record | None, str]:
-        """Return the record of what was asked for, and nothing else; or why there is none."""
-        if ended.outcome.trouble:
-            return None, ended.outcome.trouble
-        try:
-            record = from_json(ended.outcome.record)
-        except (DecodeError, ValueError) as broken:
-            return None, f"a worker must return a record, got: {broken}"
-        task = ended.task
-        got = record.exercise.name, record.exercise.spec_sha256, record.submission.sha256, record.seed
-        sha256 = hashlib.sha256(task.text.encode()).hexdigest()
-        wanted = task.exercise, task.terms.exercises[task.exercise], sha256, task.seed
-        if got != wanted:
-            return None, f"a worker must return the record of {wanted}, got that of {got}"
-        return record, ""
 
     def restamp(self) -> int:
         """Write all records anew from the results, after the seed became known; how many."""
@@ -253,6 +235,22 @@ def _line(one: HandedIn, record: Record, time: str, seconds: float) -> JournalLi
     return JournalLine(
         time, one.student, one.exercise, one.key, record.verdict, record.score, record.judged_score, seconds
     )
+
+
+def _result(task: Task, outcome: TaskOutcome) -> tuple[Record | None, str]:
+    """Return the record of what was asked for, and nothing else; or why there is none."""
+    if outcome.trouble:
+        return None, outcome.trouble
+    try:
+        record = from_json(outcome.record)
+    except (DecodeError, ValueError) as broken:
+        return None, f"a worker must return a record, got: {broken}"
+    got = record.exercise.name, record.exercise.spec_sha256, record.submission.sha256, record.seed
+    sha256 = hashlib.sha256(task.text.encode()).hexdigest()
+    wanted = task.exercise, task.terms.exercises[task.exercise], sha256, task.seed
+    if got != wanted:
+        return None, f"a worker must return the record of {wanted}, got that of {got}"
+    return record, ""
 
 
 def _text_of(path: Path) -> str:

@@ -67,7 +67,8 @@ class Task:
 class TaskOutcome:
     """The outcome of a task: a record as JSON text; or trouble that is not the submission's, and no record.
 
-    lost: the trouble is that workers ended with it, time and again.
+    lost: the trouble is that workers ended with it, time and again. attempts: how often we gave the task out, 1 or 2.
+    If a worker was lost, the scheduler gives its task out again; that does not count.
     """
 
     record: str = ""
@@ -75,6 +76,7 @@ class TaskOutcome:
     seconds: float = 0.0
     worker: str = ""
     lost: bool = False
+    attempts: int = 1
 
 
 @dataclass(frozen=True)

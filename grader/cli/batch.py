@@ -26,8 +26,9 @@ from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from grader.batch.ledger import Ledger
-    from grader.batch.team import Team
 
 
 def batch(options: BatchOptions) -> int:
@@ -82,16 +83,17 @@ def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
         tasks = ledger.tasks(only)
         lines: list[JournalLine] = []
         if tasks:
-            from grader.cli.batch_progress import board
+            from grader.cli.batch_progress import progress_board
 
-            with board(len(tasks), len(as_before), quiet=options.quiet) as shown:
+            with progress_board(len(tasks), len(as_before), quiet=options.quiet) as shown:
                 workers = away or stack.enter_context(_workers_here(options))
                 if away is None:
                     _terms_of(workers, options)
-                for event in workers.run(tasks, options.limit_minutes * 60):
-                    shown.heard(event)
-                    if isinstance(event, team.TaskEnded):
-                        ended = ledger.close(event)
+                for task, outcome in team.run(workers, tasks, options.limit_minutes * 60, shown.waited):
+                    if outcome is None:
+                        shown.started(task)
+                    else:
+                        ended = ledger.close(task, outcome)
                         shown.graded(ended)
                         lines += ended
     _summary(ledger, whole, Summary(len(lines), len(as_before), monotonic() - started), kept)
@@ -99,7 +101,7 @@ def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
 
 
 @contextlib.contextmanager
-def _workers_here(options: BatchOptions) -> Iterator[Team]:
+def _workers_here(options: BatchOptions) -> Iterator[Client]:
     if not team.is_private() and not options.quiet:
         said = "other users of this machine can reach the workers' ports; pip install cryptography closes them"
         print(f"grade: {said}", file=sys.stderr)
@@ -114,9 +116,9 @@ def _terms_here(options: BatchOptions, entries: Mapping[str, Entry]) -> Terms:
     return Terms(key.grader(), hashes, key.environment(gpu=uses_gpu))
 
 
-def _terms_of(workers: Team, options: BatchOptions) -> Terms:
+def _terms_of(workers: Client, options: BatchOptions) -> Terms:
     """Return what all workers have in common. Refuse workers that differ, or that cannot confine a submission."""
-    found = workers.introductions(cpu=options.cpu)
+    found = team.introductions(workers, cpu=options.cpu)
     for address, introduction in found.items():
         open_to = missing(introduction.layers)
         if open_to and not options.allow_unconfined:

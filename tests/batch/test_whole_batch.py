@@ -287,31 +287,29 @@ def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "somebody must have handed in an exercise (ex_15, " in capsys.readouterr().err
 
 
-def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise() -> None:
+def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     terms = command._terms_here(BatchOptions(None, "out", cpu=True), {ENTRY.id: ENTRY})
     asked = BatchOptions(None, "out", cpu=True)
     every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
 
-    class Open:
-        def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-            return {"tcp://a": Introduction(every, ("process group", "own user", "seccomp"))}
-
+    open_to_all = {"tcp://a": Introduction(every, ("process group", "own user", "seccomp"))}
+    monkeypatch.setattr(team, "introductions", lambda client, cpu: open_to_all)
     with pytest.raises(MissingEnvironment) as refused:
-        command._terms_of(Open(), asked)
+        command._terms_of(None, asked)
     assert FILES in str(refused.value)
     assert "--allow-unconfined" in str(refused.value)
     trusting = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
-    assert command._terms_of(Open(), trusting).environment == terms.environment
+    assert command._terms_of(None, trusting).environment == terms.environment
 
 
-def test_workers_that_differ_are_refused() -> None:
+def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
     every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
 
-    class Mixed:
-        def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-            other = type(every)(every.grader, every.exercises, '{"gpu": "H200"}')
-            return {"tcp://a": Introduction(every, ()), "tcp://b": Introduction(other, ())}
-
+    other = replace(every, environment='{"gpu": "H200"}')
+    mixed = {"tcp://a": Introduction(every, ()), "tcp://b": Introduction(other, ())}
+    monkeypatch.setattr(team, "introductions", lambda client, cpu: mixed)
     with pytest.raises(MissingEnvironment, match=r"all workers must be alike, got .*H200.* at tcp://b and tcp://a"):
-        command._terms_of(Mixed(), asked)
+        command._terms_of(None, asked)
