@@ -11,7 +11,7 @@ from grader.batch import refused
 from grader.batch.gradebook import Assignment, Mark
 from grader.batch.key import Terms, content_key, environment_of
 from grader.batch.reading import read, record_of
-from grader.batch.store import Batch, HandedIn, JournalLine, Kept, write
+from grader.batch.store import Batch, BatchStore, HandedIn, JournalLine, write
 from grader.batch.submissions import Submission
 from grader.batch.work import Task, TaskOutcome
 from grader.exercise.catalogue import Entry
@@ -85,8 +85,8 @@ def _handed_in(one: Submission, rules: GradingRules) -> HandedIn:
 class Ledger:
     """Keeps the records of a class in step with its results."""
 
-    def __init__(self, kept: Kept, batch: Batch, rules: GradingRules, submissions: Sequence[Submission]) -> None:
-        self._kept = kept
+    def __init__(self, store: BatchStore, batch: Batch, rules: GradingRules, submissions: Sequence[Submission]) -> None:
+        self._store = store
         self._batch = batch
         self._rules = rules
         self._texts = {(one.student, one.exercise): one.text for one in submissions if not one.trouble}
@@ -111,11 +111,11 @@ class Ledger:
                 self._record(one, replace(record, graded_at=self._graded_before(one, record)))
                 continue
             name, text = self._rules.entries[one.exercise].name, self._texts[one.student, one.exercise]
-            write(self._kept.submission_path(one.student, name), text)
-            result = self._kept.result(one)
+            write(self._store.submission_path(one.student, name), text)
+            result = self._store.result(one)
             again = (only == "failed" and (result is None or result.verdict != "pass")) or only == one.student
             if result is not None and again:
-                self._kept.forget_result(one.key)
+                self._store.forget_result(one.key)
             elif result is not None:
                 self._record(one, result)
                 yield _line(one, result, result.graded_at, 0.0)
@@ -126,12 +126,12 @@ class Ledger:
         Those that took longest the last time come first. Then by exercise, the last one first: a worker keeps what
         belongs to its latest exercise, and the last is most often the longest.
         """
-        lasted = {line.key: line.seconds for line in self._kept.journal()}
+        lasted = {line.key: line.seconds for line in self._store.journal()}
         students = {one.student for one in self._batch.submissions}
         due = [
             sharing[0]
             for sharing in self._sharing.values()
-            if self._kept.result(sharing[0]) is None
+            if self._store.result(sharing[0]) is None
             and (only not in students or any(one.student == only for one in sharing))
         ]
         due.sort(key=lambda one: one.exercise, reverse=True)
@@ -163,20 +163,20 @@ class Ledger:
             record = refused.lost(entry, task, trouble, self._rules.environment)
         # What the grader failed at is tried again by the next run.
         elif all(check.status != "grader_error" for check in record.checks):
-            self._kept.keep_result(task.key, record)
+            self._store.store_result(task.key, record)
         lines = []
         for one in self._sharing[task.key]:
             shown = self._before(one) if record.verdict == "grader_error" else None
             self._record(one, shown or record)
             line = _line(one, record, self._rules.now(), outcome.seconds)
             line = replace(line, worker=outcome.worker, attempts=outcome.attempts)
-            self._kept.note(line)
+            self._store.note(line)
             lines.append(line)
         return lines
 
     def restamp(self) -> int:
         """Write all records anew from the results, after the seed became known; how many."""
-        found = [(one, self._kept.result(one)) for one in self._batch.submissions if one.key]
+        found = [(one, self._store.result(one)) for one in self._batch.submissions if one.key]
         for one, result in found:
             if result is not None:
                 self._record(one, result)
@@ -184,14 +184,17 @@ class Ledger:
 
     def marks(self) -> tuple[Mark, ...]:
         """Return the marks of the class as the records are now."""
-        return read(self._kept.folder).marks
+        return read(self._store.folder).marks
 
     # -- records ------------------------------------------------------------------------------------------------------
 
     def _record(self, one: HandedIn, result: Record) -> None:
         """Write a student's record and scorecard, unless they are there."""
         record = self._stamped(one, result)
-        path, card = self._kept.record_path(one.student, one.exercise), self._kept.card_path(one.student, one.exercise)
+        path, card = (
+            self._store.record_path(one.student, one.exercise),
+            self._store.card_path(one.student, one.exercise),
+        )
         text = to_json(record)
         if card.is_file() and _text_of(path) == text:
             return
@@ -212,13 +215,13 @@ class Ledger:
 
     def _before(self, one: HandedIn) -> Record | None:
         """Return the record that this text has already, to be kept where the grader fails at a new one."""
-        record = record_of(self._kept.folder, one.student, one.exercise)
+        record = record_of(self._store.folder, one.student, one.exercise)
         same = record is not None and record.submission.sha256 == one.sha256 and record.verdict != "grader_error"
         return record if same else None
 
     def _graded_before(self, one: HandedIn, record: Record) -> str:
         """Return the time at which a submission was first found unreadable: a run without changes changes no record."""
-        before = record_of(self._kept.folder, one.student, one.exercise)
+        before = record_of(self._store.folder, one.student, one.exercise)
         unchanged = before is not None and before.verdict == "invalid_submission" and before.checks == record.checks
         return before.graded_at if before and unchanged else record.graded_at
 
@@ -226,7 +229,7 @@ class Ledger:
         """Remove records of what is no longer handed in."""
         wanted = {(one.student, one.exercise) for one in self._batch.submissions}
         for folder, suffix in (("records", ".json"), ("cards", ".html")):
-            for path in (self._kept.folder / folder).glob(f"*/*{suffix}"):
+            for path in (self._store.folder / folder).glob(f"*/*{suffix}"):
                 if (path.parent.name, path.stem) not in wanted:
                     path.unlink(missing_ok=True)
 

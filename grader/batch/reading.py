@@ -14,7 +14,7 @@ import msgspec
 
 from grader.batch.gradebook import Gradebook
 from grader.batch.marks import gradebook
-from grader.batch.store import Batch, Kept, StoredRecord
+from grader.batch.store import Batch, BatchStore, StoredRecord
 from grader.errors import UsageError
 from grader.record import Record
 
@@ -50,7 +50,7 @@ def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord
 
 def record_of(out_dir: Path, student: str, exercise: str) -> Record | None:
     """Return a student's record; None where there is none, or what is there is none of theirs."""
-    return _found(student, exercise, Kept(out_dir).record_path(student, exercise), "").record
+    return _found(student, exercise, BatchStore(out_dir).record_path(student, exercise), "").record
 
 
 def read_record(path: Path) -> Record:
@@ -82,10 +82,10 @@ def read_batch(out_dir: Path) -> Batch:
 
 
 def _records(out_dir: Path, batch: Batch) -> Iterator[StoredRecord]:
-    kept = Kept(out_dir)
+    store = BatchStore(out_dir)
     for student in batch.students:
         for assignment in batch.assignments:
-            if (path := kept.record_path(student.id, assignment.id)).is_file():
+            if (path := store.record_path(student.id, assignment.id)).is_file():
                 yield _found(student.id, assignment.id, path, str(path.relative_to(out_dir)))
 
 

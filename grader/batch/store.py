@@ -122,8 +122,8 @@ class _Secret:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """One OUT_DIR."""
+class BatchStore:
+    """The files of one OUT_DIR."""
 
     folder: Path
 
@@ -159,8 +159,8 @@ class Kept:
                 return record
         return None
 
-    def keep_result(self, key: str, record: Record) -> None:
-        """Keep a result under its key."""
+    def store_result(self, key: str, record: Record) -> None:
+        """Store a result under its key."""
         self._private_results()
         write(self._result_path(key), to_json(record), mode=_PRIVATE_FILE)
 

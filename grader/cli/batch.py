@@ -16,7 +16,7 @@ from grader import machine
 from grader.batch import key, team
 from grader.batch.key import Terms
 from grader.batch.reading import read_batch
-from grader.batch.store import Batch, JournalLine, Kept
+from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.cli.batch_options import BatchOptions, BatchRequest, completed, requested
 from grader.cli.lacking import lacking
 from grader.cli.moment import now
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 def batch(options: BatchOptions) -> int:
     """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
-    kept = Kept(Path(options.out).resolve())
-    before = read_batch(kept.folder) if kept.has_batch() else None
+    store = BatchStore(Path(options.out).resolve())
+    before = read_batch(store.folder) if store.has_batch() else None
     options = completed(options, before)
     if not team.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
     request = requested(options, before)
     try:
-        with kept.alone():
+        with store.alone():
             if not options.quiet:
                 _announce(request, options)
-            return _grade(options, request, kept)
+            return _grade(options, request, store)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
     # What Dask holds is given back before the process ends without ceremony.
@@ -54,7 +54,7 @@ def batch(options: BatchOptions) -> int:
 # -- grading ---------------------------------------------------------------------------------------------------------
 
 
-def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
+def _grade(options: BatchOptions, request: BatchRequest, store: BatchStore) -> int:
     from grader.batch.ledger import GradingRules, Ledger, assignments
     from grader.batch.ledger import handed_in as with_keys
 
@@ -65,7 +65,7 @@ def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
         rules = GradingRules(
             entries=request.entries,
             terms=_terms_of(away, options) if away else _terms_here(options, request.entries),
-            seed=kept.hidden_seed(now()) if settings.seed == HIDDEN else request.seed,
+            seed=store.hidden_seed(now()) if settings.seed == HIDDEN else request.seed,
             is_hidden=settings.seed == HIDDEN,
             now=now,
             parts=options.parts,
@@ -74,10 +74,10 @@ def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
             unconfined=options.allow_unconfined,
         )
         whole = replace(settings, assignments=assignments(rules), submissions=with_keys(submitted, rules))
-        kept.write_batch(whole)
+        store.write_batch(whole)
         if options.fresh:
-            kept.forget_results()
-        ledger = Ledger(kept, whole, rules, submitted)
+            store.forget_results()
+        ledger = Ledger(store, whole, rules, submitted)
         only = options.only or ""
         as_before = list(ledger.open(only))
         tasks = ledger.tasks(only)
@@ -96,7 +96,7 @@ def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
                         ended = ledger.close(task, outcome)
                         shown.graded(ended)
                         lines += ended
-    _summary(ledger, whole, Summary(len(lines), len(as_before), monotonic() - started), kept)
+    _summary(ledger, whole, Summary(len(lines), len(as_before), monotonic() - started), store)
     return _exit_code(ledger)
 
 
@@ -175,7 +175,7 @@ def _announce(request: BatchRequest, options: BatchOptions) -> None:
         print(f"  {said}", file=sys.stderr)
 
 
-def _summary(ledger: Ledger, whole: Batch, done: Summary, kept: Kept) -> None:
+def _summary(ledger: Ledger, whole: Batch, done: Summary, store: BatchStore) -> None:
     marks = ledger.marks()
     print(f"{done.graded} graded in {_duration(done.seconds)}, {done.as_before} as before")
     for column in whole.assignments:
@@ -187,7 +187,7 @@ def _summary(ledger: Ledger, whole: Batch, done: Summary, kept: Kept) -> None:
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
     for one in [one for one in whole.submissions if one.trouble][:20]:
         print(f"invalid  {one.student}, {one.exercise}: {one.trouble}")
-    print(f"Records: {kept.folder / 'records'}\nScorecards: {kept.folder / 'cards'}")
+    print(f"Records: {store.folder / 'records'}\nScorecards: {store.folder / 'cards'}")
 
 
 def _duration(seconds: float) -> str:

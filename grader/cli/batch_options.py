@@ -156,8 +156,8 @@ def _roster(options: BatchOptions, before: Batch | None) -> tuple[Student, ...]:
 def _times(options: BatchOptions, before: Batch | None) -> dict[tuple[str, str], str]:
     if options.times is not None:
         return tables.parse_times(_table(options.times), options.times)
-    kept = before.times if before else {}
-    return {(name.rpartition("/")[0], name.rpartition("/")[2]): moment for name, moment in kept.items()}
+    times = before.times if before else {}
+    return {(name.rpartition("/")[0], name.rpartition("/")[2]): moment for name, moment in times.items()}
 
 
 def _policy(options: BatchOptions, before: Batch | None) -> late.LatePolicy:

@@ -10,7 +10,7 @@ from grader import machine
 from grader.batch.key import Terms
 from grader.batch.ledger import GradingRules, Ledger
 from grader.batch.reading import read_batch
-from grader.batch.store import Batch, Kept
+from grader.batch.store import Batch, BatchStore
 from grader.cli.moment import now
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
@@ -19,35 +19,35 @@ from grader.report.audience import HIDDEN
 
 def publish(out: str) -> int:
     """Write the hidden seed, and the replay tokens, into the records and scorecards of a class."""
-    kept = Kept(Path(out).resolve())
-    with kept.alone():
-        whole = read_batch(kept.folder)
+    store = BatchStore(Path(out).resolve())
+    with store.alone():
+        whole = read_batch(store.folder)
         if whole.seed != HIDDEN:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")
-        seed = kept.hidden_seed(now())
+        seed = store.hidden_seed(now())
         known = replace(whole, seed=f"{seed:#x}")
-        ledger = _reading(kept, known, seed)
+        ledger = _reading(store, known, seed)
         # The seed first: a run that is killed here is repeated, and writes the same.
         count = ledger.restamp()
-        kept.write_batch(known)
+        store.write_batch(known)
     print(f"The seed was {seed:#x}; {count} records and scorecards now hold it.")
     return 0
 
 
 def appeal(out: str, student: str) -> int:
     """Print the command that runs each failing case of a student again, seeds included."""
-    kept = Kept(Path(out).resolve())
-    whole = read_batch(kept.folder)
+    store = BatchStore(Path(out).resolve())
+    whole = read_batch(store.folder)
     own = [one for one in whole.submissions if one.student == student]
     if not own:
         raise UsageError(f"a student must have handed in something, got {student!r}")
     entries = {entry.id: entry for entry in discover(find_root())}
     for one in own:
-        result = kept.result(one) if one.key else None
+        result = store.result(one) if one.key else None
         if result is None:
             print(f"{one.exercise}: {one.trouble or 'no result is kept'}")
             continue
-        path = kept.submission_path(student, entries[one.exercise].name)
+        path = store.submission_path(student, entries[one.exercise].name)
         cpu = " --cpu" if result.env.mode == "interpret" and machine.may_have_gpu() else ""
         print(
             f"{one.exercise}: {result.verdict}, {result.score:g} of {result.judged_score:g} points, seed {result.seed}"
@@ -61,8 +61,8 @@ def appeal(out: str, student: str) -> int:
     return 0
 
 
-def _reading(kept: Kept, whole: Batch, seed: int) -> Ledger:
+def _reading(store: BatchStore, whole: Batch, seed: int) -> Ledger:
     """Return a ledger that grades nothing."""
     from grader.batch.ledger import Ledger
 
-    return Ledger(kept, whole, GradingRules({}, Terms("", {}, ""), seed, False, now), ())
+    return Ledger(store, whole, GradingRules({}, Terms("", {}, ""), seed, False, now), ())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.batch.reading import read, read_batch
-from grader.batch.store import Batch, Kept, StoredRecord
+from grader.batch.store import Batch, BatchStore, StoredRecord
 from grader.classes import page
 from grader.classes.tally import ClassTally
 from grader.cli.files import check_writable, read_submission, write
@@ -43,7 +43,7 @@ def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = F
             problems.append(page.Problem(found.path, found.problem))
         else:
             tally.add(found.student, found.exercise, found.record)
-            kept = Kept(folder).submission_path(found.student, found.record.exercise.name)
+            kept = BatchStore(folder).submission_path(found.student, found.record.exercise.name)
             submissions.setdefault(found.exercise, []).append((found.student, found.record.submission, kept))
 
     book = read(folder, visit)

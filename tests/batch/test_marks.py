@@ -16,7 +16,7 @@ from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.marks import gradebook
 from grader.batch.reading import read, read_batch
 from grader.batch.refused import invalid, lost
-from grader.batch.store import Batch, HandedIn, JournalLine, Kept, StoredRecord
+from grader.batch.store import Batch, BatchStore, HandedIn, JournalLine, StoredRecord
 from grader.batch.tables import Given, parse_overrides, parse_times
 from grader.batch.work import Task
 from grader.errors import UsageError
@@ -201,9 +201,9 @@ def test_nothing_handed_in_is_missing_and_what_waits_to_be_graded_costs_nothing(
 
 
 def test_a_folder_gives_the_same_gradebook_and_refuses_another_s_record(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.write_batch(BATCH)
-    path = kept.record_path("ada", "ex_15")
+    store = BatchStore(tmp_path)
+    store.write_batch(BATCH)
+    path = store.record_path("ada", "ex_15")
     path.parent.mkdir(parents=True)
     path.write_text(to_json(graded("ada", 60.0)))
     assert read(tmp_path) == gradebook(BATCH, [found("ada", 60.0)])
@@ -228,13 +228,13 @@ LINE = JournalLine(NOW, "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.5)
 
 
 def test_a_journal_is_read_past_half_a_line_and_goes_on_after_it(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    assert list(kept.journal()) == []
-    kept.note(LINE)
+    store = BatchStore(tmp_path)
+    assert list(store.journal()) == []
+    store.note(LINE)
     with (tmp_path / "journal.jsonl").open("ab") as file:
         file.write(b'{"time": "2026-11-02T10:0\xc3')
-    kept.note(replace(LINE, student="bob"))
-    assert [line.student for line in kept.journal()] == ["ada", "bob"]
+    store.note(replace(LINE, student="bob"))
+    assert [line.student for line in store.journal()] == ["ada", "bob"]
 
 
 def owned(key: str, sha256: str = "") -> HandedIn:
@@ -244,34 +244,34 @@ def owned(key: str, sha256: str = "") -> HandedIn:
 
 
 def test_half_a_result_is_none_and_no_half_file_stays(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    with kept.alone():
-        kept.keep_result("k1", failing())
-        assert kept.result(owned("k1")) == failing()
+    store = BatchStore(tmp_path)
+    with store.alone():
+        store.store_result("k1", failing())
+        assert store.result(owned("k1")) == failing()
     (tmp_path / "results" / "k2.json").write_text(to_json(failing())[:500])
     (tmp_path / "results" / ".grade-left").write_text("")
-    with kept.alone():
-        assert kept.result(owned("k2")) is None
-        assert kept.result(owned("k3")) is None
+    with store.alone():
+        assert store.result(owned("k2")) is None
+        assert store.result(owned("k3")) is None
         assert not list(tmp_path.rglob(".grade-*"))
-        kept.forget_results()
-        assert kept.result(owned("k1")) is None
+        store.forget_results()
+        assert store.result(owned("k1")) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
 
 
 def test_a_result_of_another_text_or_exercise_is_none(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.keep_result("k", failing())
-    assert kept.result(owned("k", sha256="0" * 64)) is None
-    assert kept.result(replace(owned("k"), exercise="ex_99")) is None
+    store = BatchStore(tmp_path)
+    store.store_result("k", failing())
+    assert store.result(owned("k", sha256="0" * 64)) is None
+    assert store.result(replace(owned("k"), exercise="ex_99")) is None
 
 
 def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.keep_result("k1", failing())
-    seed = kept.hidden_seed(NOW)
+    store = BatchStore(tmp_path)
+    store.store_result("k1", failing())
+    seed = store.hidden_seed(NOW)
     assert 0 <= seed < 2**64
-    assert kept.hidden_seed(NOW) == seed
+    assert store.hidden_seed(NOW) == seed
     assert stat.S_IMODE((tmp_path / "secret.json").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "results" / "k1.json").stat().st_mode) == 0o600
@@ -287,7 +287,7 @@ def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(t
         (away / name).write_text("precious")
     (out / place).parent.mkdir(parents=True)
     (out / place).symlink_to(away / "ex_15.json" if "." in place else away)
-    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), Kept(out).alone():
+    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), BatchStore(out).alone():
         raise AssertionError(place)
     assert {path.read_text() for path in away.rglob("*.json")} == {"precious"}
 
@@ -295,20 +295,20 @@ def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(t
 def test_a_hidden_seed_of_somebody_else_s_is_refused_and_results_that_were_open_are_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path)
+    store = BatchStore(tmp_path)
     (tmp_path / "results").mkdir(mode=0o755)
-    kept.keep_result("k", failing())
+    store.store_result("k", failing())
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
-    kept.hidden_seed("2026-11-02T08:15:00Z")
+    store.hidden_seed("2026-11-02T08:15:00Z")
     other = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: other)
     with pytest.raises(UsageError, match="must be your own file"):
-        kept.hidden_seed("2026-11-02T08:15:00Z")
+        store.hidden_seed("2026-11-02T08:15:00Z")
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     said = "one `grade batch` at a time may write to"
-    with Kept(tmp_path).alone(), pytest.raises(UsageError, match=said), Kept(tmp_path).alone():
+    with BatchStore(tmp_path).alone(), pytest.raises(UsageError, match=said), BatchStore(tmp_path).alone():
         pass
 
 
@@ -339,8 +339,8 @@ def test_a_result_is_not_used_again_once_a_missing_package_is_installed(monkeypa
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.write_batch(BATCH)
+    store = BatchStore(tmp_path)
+    store.write_batch(BATCH)
     assert read_batch(tmp_path) == BATCH
     assert json.loads((tmp_path / "batch.json").read_text())["schema"] == "grade/batch/v1"
     assert os.listdir(tmp_path) == ["batch.json"]

@@ -20,7 +20,7 @@ pytest.importorskip("distributed")
 from grader.batch import team
 from grader.batch.ledger import GradingRules, Ledger, assignments, handed_in
 from grader.batch.reading import read, read_batch
-from grader.batch.store import Kept
+from grader.batch.store import BatchStore
 from grader.batch.work import Introduction
 from grader.cli import batch as command
 from grader.cli.batch_options import BatchOptions
@@ -205,7 +205,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         while not (journal.is_file() and journal.read_bytes().count(b"\n") >= 1) and time.monotonic() < deadline:
             time.sleep(0.02)
         running.send_signal(signal.SIGKILL)
-    had = len(list(Kept(out).journal()))
+    had = len(list(BatchStore(out).journal()))
     assert 1 <= had < 5
     with journal.open("ab") as file:
         file.write(b'{"time": "2026')
@@ -214,7 +214,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert set(verdicts(out).values()) == {"not_implemented"}
     # What was being kept at that moment may be graded twice or stand in no line; nothing else is.
     assert len(verdicts(out)) == 5
-    assert 4 <= len(list(Kept(out).journal())) <= 6
+    assert 4 <= len(list(BatchStore(out).journal())) <= 6
 
 
 # -- refused before anything runs ------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -
     rules = GradingRules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
     submitted = request.klass.submissions
     whole = replace(request.settings, assignments=assignments(rules), submissions=handed_in(submitted, rules))
-    tasks = Ledger(Kept(tmp_path / "out"), whole, rules, submitted).tasks()
+    tasks = Ledger(BatchStore(tmp_path / "out"), whole, rules, submitted).tasks()
 
     assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
 
