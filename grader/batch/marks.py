@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark
-from grader.batch.store import Batch, HandedIn, StoredRecord
+from grader.batch.store import Batch, StoredRecord, Submission
 from grader.record import Record, parts_left_out
 
 
 def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
-    """Return the marks that these records make; a class's records are gone through once and not kept."""
-    handed_in = batch.handed_in()
+    """Return the marks that these records make; a class's records are gone through once and not held."""
+    handed_in = {(one.student, one.exercise): one for one in batch.submissions}
     columns = {column.id: column for column in batch.assignments}
     marks = {
         (one.student, one.exercise): mark(
@@ -28,7 +28,7 @@ def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
 
 
 def mark(
-    batch: Batch, student: str, column: Assignment, submission: HandedIn | None, record: Record | None, path: str = ""
+    batch: Batch, student: str, column: Assignment, submission: Submission | None, record: Record | None, path: str = ""
 ) -> Mark:
     """Return one mark.
 

@@ -20,7 +20,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -38,20 +38,23 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 
 @dataclass(frozen=True)
-class HandedIn:
-    """One submission of the class, as batch.json keeps it.
+class Submission:
+    """One student's file for one exercise, from the archive to batch.json.
 
-    key: names its result; empty if it could not be graded, and `trouble` says why.
+    path: the owner's name for the file. key: names its result; empty before it is computed, and if the file cannot be
+    graded: then `trouble` says why. sha256: of the text. late: the platform called it late. text: what is graded;
+    submissions/ holds it, batch.json does not.
     """
 
     student: str
     exercise: str
     path: str
-    key: str
+    key: str = ""
     sha256: str = ""
     trouble: str = ""
     submitted_at: str = ""
     late: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,13 @@ class Batch:
     """batch.json: all that the marks of a class are made of, beside the records.
 
     students: the roster, then those that it does not name. seed: as it was given: a number, "hidden", or empty for the
-    exercises' own. source: where the submissions lie. parts, compiled, cpu: as in Rules. times: when what was handed
-    in, by "STUDENT/EXERCISE", where the instructor said so.
+    exercises' own. source: where the submissions lie. parts: those that are graded; empty for all. times: when what was
+    handed in, by "STUDENT/EXERCISE", where the instructor said so.
     """
 
     assignments: tuple[Assignment, ...]
     students: tuple[Student, ...]
-    submissions: tuple[HandedIn, ...]
+    submissions: tuple[Submission, ...]
     roster: tuple[Student, ...] = ()
     times: dict[str, str] = dataclasses.field(default_factory=dict)
     policy: LatePolicy = dataclasses.field(default_factory=LatePolicy)
@@ -82,9 +85,10 @@ class Batch:
         """Return the name of the class: the folder that its submissions came in."""
         return Path(self.source).name or "Class"
 
-    def handed_in(self) -> dict[tuple[str, str], HandedIn]:
-        """Return the submissions, by student and exercise."""
-        return {(one.student, one.exercise): one for one in self.submissions}
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """Return the ids of the students that the roster does not name, where there is one."""
+        return tuple(student.id for student in self.students[len(self.roster) :]) if self.roster else ()
 
 
 @dataclass(frozen=True)
@@ -147,11 +151,14 @@ class BatchStore:
 
     def write_batch(self, batch: Batch) -> None:
         """Replace batch.json."""
-        write(self.folder / "batch.json", _text(batch))
+        document = dataclasses.asdict(batch)
+        for one in document["submissions"]:
+            del one["text"]
+        write(self.folder / "batch.json", _text(document))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
-    def result(self, one: HandedIn) -> Record | None:
+    def result(self, one: Submission) -> Record | None:
         """Return the result of a submission; None where there is none, or what is there is no record of that text."""
         with contextlib.suppress(OSError, DecodeError, ValueError):
             record = from_json(self._result_path(one.key).read_text(encoding="utf-8"))
@@ -192,7 +199,7 @@ class BatchStore:
         """Return the seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
         path = self.folder / "secret.json"
         if not path.exists():
-            write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
+            write(path, _text(dataclasses.asdict(_Secret(f"{secrets.randbits(64):#x}", now))), mode=_PRIVATE_FILE)
         if path.stat().st_uid != os.geteuid():
             raise UsageError(f"{path} must be your own file, since its owner knows the seed")
         try:
@@ -268,5 +275,5 @@ def write(path: Path, text: str, *, mode: int = 0o644) -> None:
     write_atomically(path, text, mode=mode)
 
 
-def _text(value: Batch | _Secret) -> str:
-    return json.dumps(dataclasses.asdict(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def _text(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

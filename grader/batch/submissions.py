@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from grader.batch.gradebook import Student
 from grader.batch.handed_in import Member, listed, text_bytes
 from grader.batch.layouts import Bundle, BundleListing, Owner
 from grader.batch.roster import owner_on, person, strangers_ids
+from grader.batch.store import Submission
 from grader.errors import UsageError
 from grader.files import as_text
 
 _ROOM_OF_STUBS = "exercises"
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A student's submission for one exercise, both by id.
-
-    path: the owner's name for the file. text: what is graded. trouble: why it cannot be graded, or empty. late: the
-    platform called it late.
-    """
-
-    student: str
-    exercise: str
-    path: str
-    text: str = ""
-    trouble: str = ""
-    submitted_at: str = ""
-    late: bool = False
-
-
-@dataclass(frozen=True)
-class Class:
-    """All students of a class, and all submissions.
-
-    strangers: ids of owners that no roster names. ignored: names of files and folders that belong to nobody.
-    """
-
-    students: tuple[Student, ...]
-    submissions: tuple[Submission, ...]
-    strangers: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
 
 
 def exercises_in(found: BundleListing, exercises: Mapping[str, str]) -> tuple[str, ...]:
@@ -55,10 +27,11 @@ def exercises_in(found: BundleListing, exercises: Mapping[str, str]) -> tuple[st
 
 def collect(
     found: BundleListing, exercises: Mapping[str, str], roster: Sequence[Student], times: Mapping[tuple[str, str], str]
-) -> Class:
-    """Return the submissions of everybody for these exercises (names by id), sorted by student.
+) -> tuple[tuple[Student, ...], tuple[Submission, ...]]:
+    """Return all students, and everybody's submissions for these exercises (names by id), sorted by student.
 
-    times: when who handed in what, for (student, exercise), where the layout does not say.
+    The students: the roster, then the owners that it does not name. times: when who handed in what, for (student,
+    exercise), where the layout does not say.
     """
     owned: list[tuple[Bundle, Owner, Student | None]] = []
     for bundle in found.bundles:
@@ -81,9 +54,7 @@ def collect(
         for student, bundles in sorted(handed_in.items())
         for one in _of(student, bundles, exercises)
     ]
-    students = (*roster, *(strangers[who] for who in sorted(strangers)))
-    named = tuple(sorted(strangers)) if roster else ()
-    return Class(students, tuple(submissions), named, found.ignored)
+    return (*roster, *(strangers[who] for who in sorted(strangers))), tuple(submissions)
 
 
 def _of(student: str, bundles: Sequence[Bundle], exercises: Mapping[str, str]) -> Iterator[Submission]:
@@ -123,9 +94,10 @@ def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[B
     bundle, member = candidates[0]
     plain = Submission(student, exercise, str(member), submitted_at=bundle.submitted_at, late=bundle.late)
     try:
-        return replace(plain, text=as_text(_one_of([one for _, one in candidates], exercise), member))
+        text = as_text(_one_of([one for _, one in candidates], exercise), member)
     except UsageError as refused:
         return replace(plain, trouble=str(refused))
+    return replace(plain, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
 def _one_of(members: Sequence[Member], exercise: str) -> bytes:

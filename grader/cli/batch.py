@@ -6,18 +6,19 @@ import contextlib
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
+from grader.batch.gradebook import Mark
 from grader.batch.key import Terms
-from grader.batch.reading import read_batch
+from grader.batch.reading import read, read_batch
 from grader.batch.store import Batch, BatchStore, JournalLine
-from grader.cli.batch_options import BatchOptions, BatchRequest, completed, requested
+from grader.cli.batch_options import BatchOptions, completed, requested
+from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
@@ -28,8 +29,6 @@ from grader.report.isolation import missing
 if TYPE_CHECKING:
     from distributed import Client
 
-    from grader.batch.ledger import Ledger
-
 
 def batch(options: BatchOptions) -> int:
     """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
@@ -38,12 +37,12 @@ def batch(options: BatchOptions) -> int:
     options = completed(options, before)
     if not team.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
-    request = requested(options, before)
+    whole, entries, ignored = requested(options, before)
     try:
         with store.alone():
             if not options.quiet:
-                _announce(request, options)
-            return _grade(options, request, store)
+                _announce(whole, entries, ignored, options)
+            return _grade(options, whole, entries, store)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
     # What Dask holds is given back before the process ends without ceremony.
@@ -54,30 +53,18 @@ def batch(options: BatchOptions) -> int:
 # -- grading ---------------------------------------------------------------------------------------------------------
 
 
-def _grade(options: BatchOptions, request: BatchRequest, store: BatchStore) -> int:
-    from grader.batch.ledger import GradingRules, Ledger, assignments
-    from grader.batch.ledger import handed_in as with_keys
+def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], store: BatchStore) -> int:
+    from grader.batch.ledger import Ledger
 
     started = monotonic()
-    settings, submitted = request.settings, request.klass.submissions
     with contextlib.ExitStack() as stack:
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
-        rules = GradingRules(
-            entries=request.entries,
-            terms=_terms_of(away, options) if away else _terms_here(options, request.entries),
-            seed=store.hidden_seed(now()) if settings.seed == HIDDEN else request.seed,
-            is_hidden=settings.seed == HIDDEN,
-            now=now,
-            parts=options.parts,
-            compiled=options.kernels,
-            cpu=options.cpu,
-            unconfined=options.allow_unconfined,
-        )
-        whole = replace(settings, assignments=assignments(rules), submissions=with_keys(submitted, rules))
-        store.write_batch(whole)
+        terms = _terms_of(away, options) if away else _terms_here(options, entries)
+        seed = store.hidden_seed(now()) if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
+        ledger = Ledger(store, whole, entries, terms, seed, now, unconfined=options.allow_unconfined)
+        store.write_batch(ledger.batch)
         if options.fresh:
             store.forget_results()
-        ledger = Ledger(store, whole, rules, submitted)
         only = options.only or ""
         as_before = list(ledger.open(only))
         tasks = ledger.tasks(only)
@@ -96,8 +83,10 @@ def _grade(options: BatchOptions, request: BatchRequest, store: BatchStore) -> i
                         ended = ledger.close(task, outcome)
                         shown.graded(ended)
                         lines += ended
-    _summary(ledger, whole, Summary(len(lines), len(as_before), monotonic() - started), store)
-    return _exit_code(ledger)
+    print(f"{len(lines)} graded in {_duration(monotonic() - started)}, {len(as_before)} as before")
+    marks = read(store.folder).marks
+    _summary(marks, whole, store)
+    return _exit_code(marks)
 
 
 @contextlib.contextmanager
@@ -151,33 +140,21 @@ def _difference(one: Terms, other: Terms) -> str:
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Counts of what a batch did."""
-
-    graded: int
-    as_before: int
-    seconds: float
-
-
-def _announce(request: BatchRequest, options: BatchOptions) -> None:
-    klass, count = request.klass, len(request.klass.submissions)
-    students = len({one.student for one in klass.submissions})
-    said = f"{count} submissions of {students} students for {', '.join(request.entries)} in {request.settings.source}"
+def _announce(whole: Batch, entries: Mapping[str, Entry], ignored: Sequence[str], options: BatchOptions) -> None:
+    students = len({one.student for one in whole.submissions})
+    said = f"{len(whole.submissions)} submissions of {students} students for {', '.join(entries)} in {whole.source}"
     print(said, file=sys.stderr, flush=True)
-    for name in klass.ignored[:10]:
+    for name in ignored[:10]:
         print(f"  nobody's: {name}", file=sys.stderr)
-    if klass.strangers:
-        some = ", ".join(klass.strangers[:8]) + (" …" if len(klass.strangers) > 8 else "")
+    if whole.strangers:
+        some = ", ".join(whole.strangers[:8]) + (" …" if len(whole.strangers) > 8 else "")
         print(f"  not on the roster: {some}", file=sys.stderr)
     # What the workers of a cluster lack is not this machine's to say.
-    for said in lacking(request.entries.values(), options.parts) if options.scheduler is None else ():
+    for said in lacking(entries.values(), options.parts) if options.scheduler is None else ():
         print(f"  {said}", file=sys.stderr)
 
 
-def _summary(ledger: Ledger, whole: Batch, done: Summary, store: BatchStore) -> None:
-    marks = ledger.marks()
-    print(f"{done.graded} graded in {_duration(done.seconds)}, {done.as_before} as before")
+def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
     for column in whole.assignments:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
@@ -196,9 +173,9 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _exit_code(ledger: Ledger) -> int:
+def _exit_code(marks: Sequence[Mark]) -> int:
     """5 where the grader failed at some, 1 where some failed, 3 and 4 where nothing worse happened, else 0."""
-    statuses = {mark.status for mark in ledger.marks()} - {"missing"}
+    statuses = {mark.status for mark in marks} - {"missing"}
     if "grader_error" in statuses:
         return 5
     for statuses_of, code in (

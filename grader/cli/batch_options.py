@@ -5,12 +5,13 @@ Bad options are refused here, before anything starts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.batch import handed_in, late, layouts, submissions, tables
-from grader.batch.gradebook import Student
+from grader.batch import late, layouts, submissions, tables
+from grader.batch.gradebook import Assignment, Student
+from grader.batch.handed_in import items_in
 from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
 from grader.cli.files import parse_seed
@@ -46,19 +47,6 @@ class BatchOptions:
     quiet: bool = False
 
 
-@dataclass(frozen=True)
-class BatchRequest:
-    """The gradings of a batch: all submissions, the exercises, and the settings.
-
-    seed: None if every exercise has its own, or if it is hidden.
-    """
-
-    klass: submissions.Class
-    entries: Mapping[str, Entry]
-    settings: Batch
-    seed: int | None
-
-
 def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
     """Return the options, completed by those of the run that is resumed.
 
@@ -75,36 +63,46 @@ def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
     )
 
 
-def requested(options: BatchOptions, before: Batch | None) -> BatchRequest:
-    """Return the request of a command line that was completed. Raises UsageError."""
+def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], tuple[str, ...]]:
+    """Return the batch of a command line that was completed, its exercises by id, and what belongs to nobody.
+
+    The batch lacks only the keys of its results. Raises UsageError.
+    """
     entries = _entries(options, before)
     source = Path(options.source or (before.source if before else "")).resolve()
-    found = layouts.recognise(handed_in.items_in(source), {entry.id: entry.name for entry in entries.values()})
+    found = layouts.recognise(items_in(source), {entry.id: entry.name for entry in entries.values()})
     wanted = {name: entries[name] for name in _wanted(options, before, found, entries)}
     people = _roster(options, before)
     times = _times(options, before)
-    klass = submissions.collect(found, {name: entry.name for name, entry in wanted.items()}, people, times)
-    if not klass.submissions:
+    students, handed_in = submissions.collect(
+        found, {name: entry.name for name, entry in wanted.items()}, people, times
+    )
+    if not handed_in:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
-    if options.only not in (None, "failed", "changed") and options.only not in {
-        one.student for one in klass.submissions
-    }:
+    if options.only not in (None, "failed", "changed") and options.only not in {one.student for one in handed_in}:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
-    settings = Batch(
-        assignments=(),
-        students=klass.students,
-        submissions=(),
+    whole = Batch(
+        assignments=tuple(_assignment(entry, options.parts) for entry in wanted.values()),
+        students=students,
+        submissions=handed_in,
         roster=people,
         times={f"{student}/{exercise}": moment for (student, exercise), moment in times.items()},
         policy=_policy(options, before),
-        overrides=_overrides(options, before, klass.students, wanted),
+        overrides=_overrides(options, before, students, wanted),
         seed=options.seed if options.seed is not None else before.seed if before else "",
         source=str(source),
         parts=options.parts,
         compiled=options.kernels,
         cpu=options.cpu,
     )
-    return BatchRequest(klass, wanted, settings, _seed(settings.seed, before))
+    _check_seed(whole.seed, before)
+    return whole, wanted, found.ignored
+
+
+def _assignment(entry: Entry, parts: Collection[str]) -> Assignment:
+    """Return an exercise's column, with the points of the parts that are graded."""
+    points = sum(check.points for part, check in entry.exercise.checks() if not parts or part.name in parts)
+    return Assignment(entry.id, entry.exercise.title, points)
 
 
 def _check(options: BatchOptions, before: Batch | None) -> None:
@@ -189,10 +187,9 @@ def _table(path: str) -> str:
         raise UsageError(f"a table must be UTF-8, got byte 0x{data[broken.start]:02x} in {path}") from None
 
 
-def _seed(text: str, before: Batch | None) -> int | None:
-    """Return the seed of all exercises, None where each has its own. Raises UsageError."""
+def _check_seed(text: str, before: Batch | None) -> None:
     if text == HIDDEN:
         if before and before.seed not in ("", HIDDEN):
             raise UsageError(f"a hidden seed must not be known, got {before.seed}, which is published in this folder")
-        return None
-    return parse_seed(text) if text else None
+    elif text:
+        parse_seed(text)

@@ -16,7 +16,7 @@ from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.marks import gradebook
 from grader.batch.reading import read, read_batch
 from grader.batch.refused import invalid, lost
-from grader.batch.store import Batch, BatchStore, HandedIn, JournalLine, StoredRecord
+from grader.batch.store import Batch, BatchStore, JournalLine, StoredRecord, Submission
 from grader.batch.tables import Given, parse_overrides, parse_times
 from grader.batch.work import Task
 from grader.errors import UsageError
@@ -171,9 +171,9 @@ BATCH = Batch(
     assignments=(Assignment("ex_15", "Triton basics", 100.0),),
     students=tuple(map(Student, ("ada", "bob", "cy", "dee"))),
     submissions=(
-        HandedIn("ada", "ex_15", "ex_15.py", "k1", submitted_at="2026-11-12T00:00:00Z"),
-        HandedIn("bob", "ex_15", "ex_15.py", "k2", submitted_at="2026-11-12T00:00:00Z"),
-        HandedIn("cy", "ex_15", "ex_15.py", "k3"),
+        Submission("ada", "ex_15", "ex_15.py", "k1", submitted_at="2026-11-12T00:00:00Z"),
+        Submission("bob", "ex_15", "ex_15.py", "k2", submitted_at="2026-11-12T00:00:00Z"),
+        Submission("cy", "ex_15", "ex_15.py", "k3"),
     ),
     policy=parse_policy(POLICY),
     overrides=(Given("bob", "ex_15", Override(90.0, "appeal", "prof"), NOW),),
@@ -237,10 +237,10 @@ def test_a_journal_is_read_past_half_a_line_and_goes_on_after_it(tmp_path: Path)
     assert [line.student for line in store.journal()] == ["ada", "bob"]
 
 
-def owned(key: str, sha256: str = "") -> HandedIn:
+def owned(key: str, sha256: str = "") -> Submission:
     """A submission whose result has that key; its text is the one that `failing` is of, or another."""
     record = failing()
-    return HandedIn("ada", record.exercise.id, "mine.py", key, sha256 or record.submission.sha256)
+    return Submission("ada", record.exercise.id, "mine.py", key, sha256 or record.submission.sha256)
 
 
 def test_half_a_result_is_none_and_no_half_file_stays(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from grader.batch.gradebook import Student
 from grader.batch.handed_in import items_in, printable
 from grader.batch.layouts import recognise
 from grader.batch.roster import as_id, parse_roster
-from grader.batch.submissions import Class, Submission, collect, exercises_in
+from grader.batch.store import Batch, Submission
+from grader.batch.submissions import collect, exercises_in
 from grader.errors import UsageError
 
 EXERCISES = {"ex_15": "ex_15_triton_basics", "ex_16": "ex_16_triton_gemm"}
@@ -41,8 +42,9 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
     return data.getvalue()
 
 
-def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Class:
-    return collect(recognise(items_in(folder), exercises), exercises, roster, {})
+def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Batch:
+    students, submissions = collect(recognise(items_in(folder), exercises), exercises, roster, {})
+    return Batch((), students, submissions, roster)
 
 
 def only(folder: Path, roster: tuple[Student, ...] = ()) -> Submission:
@@ -123,9 +125,8 @@ def test_gradescope_s_metadata_makes_no_objects(tmp_path: Path) -> None:
 
 
 def test_what_belongs_to_nobody_is_named(tmp_path: Path) -> None:
-    found = handed(
-        lay(tmp_path, {"README.md": "hello", "Ada_1_assignsubmission_onlinetext_/a.html": "", f"b/{FILE}": TEXT})
-    )
+    lay(tmp_path, {"README.md": "hello", "Ada_1_assignsubmission_onlinetext_/a.html": "", f"b/{FILE}": TEXT})
+    found = recognise(items_in(tmp_path), ONE)
     assert found.ignored == ("Ada_1_assignsubmission_onlinetext_", "README.md")
 
 

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("distributed")
 
 from grader.batch import team
-from grader.batch.ledger import GradingRules, Ledger, assignments, handed_in
+from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
 from grader.batch.store import BatchStore
 from grader.batch.work import Introduction
@@ -259,7 +259,7 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 
     def told(**more: Any) -> str:
         asked = BatchOptions(str(tmp_path / "in"), "out", **more)
-        command._announce(command.requested(asked, None), asked)
+        command._announce(*command.requested(asked, None), asked)
         return capsys.readouterr().err
 
     said = "  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: pip install "
@@ -272,12 +272,9 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 
 def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
     asked = BatchOptions(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
-    request = command.requested(asked, None)
-    terms = command._terms_here(asked, request.entries)
-    rules = GradingRules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
-    submitted = request.klass.submissions
-    whole = replace(request.settings, assignments=assignments(rules), submissions=handed_in(submitted, rules))
-    tasks = Ledger(BatchStore(tmp_path / "out"), whole, rules, submitted).tasks()
+    whole, entries, _ = command.requested(asked, None)
+    terms = command._terms_here(asked, entries)
+    tasks = Ledger(BatchStore(tmp_path / "out"), whole, entries, terms, None, lambda: "").tasks()
 
     assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
 
