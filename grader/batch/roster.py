@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grader.batch import sheet
 from grader.batch.gradebook import Student
-from grader.batch.layouts import Owner
+from grader.batch.uploads import Owner
 from grader.errors import UsageError
 
 _PLATFORMS = ("canvas", "sis", "github", "moodle", "gradescope")

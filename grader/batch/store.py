@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Literal
 
 from grader.batch.gradebook import Assignment, Student
-from grader.batch.handed_in import printable
 from grader.batch.late import LatePolicy
 from grader.batch.tables import Given
+from grader.batch.uploads import printable
 from grader.errors import UsageError
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode

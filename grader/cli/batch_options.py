@@ -5,15 +5,15 @@ Bad options are refused here, before anything starts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.batch import late, layouts, submissions, tables
 from grader.batch.gradebook import Assignment, Student
-from grader.batch.handed_in import items_in
 from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
+from grader.batch.uploads import Upload, uploads_in
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -70,7 +70,7 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
     """
     entries = _entries(options, before)
     source = Path(options.source or (before.source if before else "")).resolve()
-    found = layouts.recognise(items_in(source), {entry.id: entry.name for entry in entries.values()})
+    found = layouts.recognise(uploads_in(source), {entry.id: entry.name for entry in entries.values()})
     wanted = {name: entries[name] for name in _wanted(options, before, found, entries)}
     people = _roster(options, before)
     times = _times(options, before)
@@ -96,7 +96,7 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
         cpu=options.cpu,
     )
     _check_seed(whole.seed, before)
-    return whole, wanted, found.ignored
+    return whole, wanted, tuple(upload.name for upload in found if not upload.owners)
 
 
 def _assignment(entry: Entry, parts: Collection[str]) -> Assignment:
@@ -130,7 +130,7 @@ def _entries(options: BatchOptions, before: Batch | None) -> dict[str, Entry]:
 
 
 def _wanted(
-    options: BatchOptions, before: Batch | None, found: layouts.BundleListing, entries: Mapping[str, Entry]
+    options: BatchOptions, before: Batch | None, found: Sequence[Upload], entries: Mapping[str, Entry]
 ) -> tuple[str, ...]:
     """Return the exercises that are graded: those named, or all that somebody handed in; and those graded before."""
     named = {resolve(find_root(), one)[0].id for one in options.exercises}
