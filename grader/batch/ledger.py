@@ -110,7 +110,6 @@ class Ledger:
         return Task(
             key=one.key,
             exercise=entry.name,
-            path=f"{entry.name}.py",
             text=one.text,
             seed=f"{self._seed_of(one.exercise):#x}",
             terms=self._terms,

@@ -22,7 +22,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from grader.batch import work
-from grader.batch.work import Introduction, Task, TaskOutcome
+from grader.batch.key import Terms
+from grader.batch.work import Task, TaskOutcome
 from grader.errors import GradeError, MissingEnvironment
 from grader.protocol.decode import DecodeError, decode
 from grader.speed.cores import shares
@@ -160,11 +161,11 @@ def at(address: str) -> Iterator[Client]:
         yield client
 
 
-def introductions(client: Client, *, cpu: bool) -> dict[str, Introduction]:
-    """Return every worker's introduction, by address.
+def introductions(client: Client, *, cpu: bool) -> dict[str, Terms]:
+    """Return every worker's terms, by address.
 
     Raises MissingEnvironment if no worker comes within 300 s, or if one does not answer within 300 s, or has no grader.
-    Raises GradeError if a worker reports trouble, DecodeError if its answer is no introduction.
+    Raises GradeError if a worker reports trouble, DecodeError if its answer is none.
     """
     from distributed import TimeoutError as TooLate
 
@@ -189,10 +190,10 @@ def introductions(client: Client, *, cpu: bool) -> dict[str, Introduction]:
             # The usual reason is that there is no grader: the function cannot be imported there.
             said = f"a worker must have this grader, got {type(broken).__name__}: {broken} from {address}"
             raise MissingEnvironment(said) from broken
-        introduction = decode(Introduction, json.loads(text), "introduction")
-        if introduction.trouble:
-            raise GradeError(f"{address}: {introduction.trouble}")
-        found[address] = introduction
+        terms = decode(Terms, json.loads(text), "introduction")
+        if terms.trouble:
+            raise GradeError(f"{address}: {terms.trouble}")
+        found[address] = terms
     return found
 
 

@@ -59,7 +59,8 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
     started = monotonic()
     with contextlib.ExitStack() as stack:
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
-        terms = _terms_of(away, options) if away else _terms_here(options, entries)
+        uses_gpu = not options.cpu and machine.has_gpu()
+        terms = _terms_of(away, options) if away else key.terms(entries.values(), gpu=uses_gpu)
         seed = store.hidden_seed(now()) if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
         ledger = Ledger(store, whole, entries, terms, seed, now, unconfined=options.allow_unconfined)
         store.write_batch(ledger.batch)
@@ -99,28 +100,22 @@ def _workers_here(options: BatchOptions) -> Iterator[Client]:
         yield workers
 
 
-def _terms_here(options: BatchOptions, entries: Mapping[str, Entry]) -> Terms:
-    uses_gpu = not options.cpu and machine.has_gpu()
-    hashes = {entry.name: entry.sha256() for entry in entries.values()}
-    return Terms(key.grader(), hashes, key.environment(gpu=uses_gpu))
-
-
 def _terms_of(workers: Client, options: BatchOptions) -> Terms:
     """Return what all workers have in common. Refuse workers that differ, or that cannot confine a submission."""
     found = team.introductions(workers, cpu=options.cpu)
-    for address, introduction in found.items():
-        open_to = missing(introduction.layers)
+    for address, its in found.items():
+        open_to = missing(its.layers)
         if open_to and not options.allow_unconfined:
             raise MissingEnvironment(
                 f"a machine that runs strangers' code must confine it (grade doctor), but at {address} nothing guards "
                 f"{'; '.join(open_to)}; --allow-unconfined grades all the same"
             )
-    first = next(iter(found))
-    for address, introduction in found.items():
-        if introduction.terms != found[first].terms:
-            what = _difference(introduction.terms, found[first].terms)
-            raise MissingEnvironment(f"all workers must be alike, got {what} at {address} and {first}")
-    terms = found[first].terms
+    first, terms = next(iter(found.items()))
+    for address, its in found.items():
+        if its != terms:
+            raise MissingEnvironment(
+                f"all workers must be alike, got {_difference(its, terms)} at {address} and {first}"
+            )
     if terms.grader != key.grader():
         raise MissingEnvironment(f"workers must have this grader, {key.grader()}, got {terms.grader} at {first}")
     for entry in discover(find_root()):

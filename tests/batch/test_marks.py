@@ -215,7 +215,7 @@ def test_what_could_not_be_read_scores_nothing_and_what_was_lost_costs_nothing()
     record = invalid(ENTRY, "an archive must be readable, got none", NOW, INTERPRETER)
     assert (record.verdict, record.score, record.judged_score, record.max_score) == ("invalid_submission", 0, 75, 100)
     assert from_json(to_json(record)) == record
-    task = Task("k1", ENTRY.name, "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), NOW, parts=("vector_add",))
+    task = Task("k1", ENTRY.name, "x = 1", "0x5f", Terms(), NOW, parts=("vector_add",))
     record = lost(ENTRY, task, "its worker was lost 2 times", H200)
     assert (record.max_score, [part.name for part in record.parts]) == (20, ["vector_add"])
     assert (record.verdict, record.judged_score) == ("grader_error", 0)

@@ -12,7 +12,7 @@ from grader.batch.store import JournalLine
 from grader.batch.work import Task
 from grader.cli.batch_progress import Board, LiveTable, clock, eta_s, progress_board, told
 
-TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
+TASK = Task("k1", "ex_15_triton_basics", "x = 1", "0x5f", Terms(), "")
 LINE = JournalLine("2026-11-02T10:00:00Z", "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.53)
 
 

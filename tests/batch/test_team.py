@@ -20,7 +20,7 @@ from grader.batch.team import is_open, local_workers, run
 from grader.batch.work import Task, TaskOutcome, encode, introduce, work
 from grader.errors import GradeError
 
-TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
+TASK = Task("k1", "ex_15_triton_basics", "x = 1", "0x5f", Terms(), "")
 GOOD = TaskOutcome(json.dumps({"checks": [{"status": "pass"}]}), worker="tcp://a")
 UNDECIDED = TaskOutcome(json.dumps({"checks": [{"status": "pass"}, {"status": "inconclusive"}]}), worker="tcp://a")
 FAULT = TaskOutcome(trouble="out of paper", worker="tcp://a")

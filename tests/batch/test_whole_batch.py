@@ -17,11 +17,10 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from grader.batch import team
+from grader.batch import key, team
 from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
 from grader.batch.store import BatchStore
-from grader.batch.work import Introduction
 from grader.cli import batch as command
 from grader.cli.batch_options import BatchOptions
 from grader.cli.main import dispatch
@@ -273,7 +272,7 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
     asked = BatchOptions(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
     whole, entries, _ = command.requested(asked, None)
-    terms = command._terms_here(asked, entries)
+    terms = key.terms(entries.values(), gpu=False)
     tasks = Ledger(BatchStore(tmp_path / "out"), whole, entries, terms, None, lambda: "").tasks()
 
     assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
@@ -287,26 +286,25 @@ def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    terms = command._terms_here(BatchOptions(None, "out", cpu=True), {ENTRY.id: ENTRY})
     asked = BatchOptions(None, "out", cpu=True)
-    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
+    every = key.terms(discover(ROOT), gpu=False)
 
-    open_to_all = {"tcp://a": Introduction(every, ("process group", "own user", "seccomp"))}
+    open_to_all = {"tcp://a": replace(every, layers=("process group", "own user", "seccomp"))}
     monkeypatch.setattr(team, "introductions", lambda client, cpu: open_to_all)
     with pytest.raises(MissingEnvironment) as refused:
         command._terms_of(None, asked)
     assert FILES in str(refused.value)
     assert "--allow-unconfined" in str(refused.value)
     trusting = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
-    assert command._terms_of(None, trusting).environment == terms.environment
+    assert command._terms_of(None, trusting) == every
 
 
 def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
-    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
+    every = key.terms(discover(ROOT), gpu=False)
 
     other = replace(every, environment='{"gpu": "H200"}')
-    mixed = {"tcp://a": Introduction(every, ()), "tcp://b": Introduction(other, ())}
+    mixed = {"tcp://a": every, "tcp://b": other}
     monkeypatch.setattr(team, "introductions", lambda client, cpu: mixed)
     with pytest.raises(MissingEnvironment, match=r"all workers must be alike, got .*H200.* at tcp://b and tcp://a"):
         command._terms_of(None, asked)
