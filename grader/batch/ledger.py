@@ -85,7 +85,7 @@ class Ledger:
                 self._store.forget_result(one.key)
             elif result is not None:
                 write_record(self._store, self.batch, one, result)
-                yield _line(one, result, result.graded_at, 0.0)
+                yield _line(one, result, result.graded_at, TaskOutcome())
 
     def tasks(self, only: str = "") -> list[Task]:
         """Return the gradings to do, each text once.
@@ -123,19 +123,18 @@ class Ledger:
 
     def close(self, task: Task, outcome: TaskOutcome) -> list[JournalLine]:
         """Store the outcome of a task for everybody who handed in that text. Return the lines that the journal gets."""
+        sharing = self._sharing[task.key]
         record, trouble = _result(task, outcome)
         if record is None:
-            entry = next(entry for entry in self._entries.values() if entry.name == task.exercise)
-            record = refused.lost(entry, task, trouble, self._environment)
+            record = refused.lost(self._entries[sharing[0].exercise], task, trouble, self._environment)
         # What the grader failed at is tried again by the next run.
         elif all(check.status != "grader_error" for check in record.checks):
             self._store.store_result(task.key, record)
         lines = []
-        for one in self._sharing[task.key]:
+        for one in sharing:
             shown = self._before(one) if record.verdict == "grader_error" else None
             write_record(self._store, self.batch, one, shown or record)
-            line = _line(one, record, self._now(), outcome.seconds)
-            line = replace(line, worker=outcome.worker, attempts=outcome.attempts)
+            line = _line(one, record, self._now(), outcome)
             self._store.note(line)
             lines.append(line)
         return lines
@@ -194,10 +193,10 @@ def _stamped(batch: Batch, one: Submission, result: Record) -> Record:
     return for_student(record, secret=True, file=one.path) if batch.seed == HIDDEN else record
 
 
-def _line(one: Submission, record: Record, time: str, seconds: float) -> JournalLine:
-    return JournalLine(
-        time, one.student, one.exercise, one.key, record.verdict, record.score, record.judged_score, seconds
-    )
+def _line(one: Submission, record: Record, time: str, outcome: TaskOutcome) -> JournalLine:
+    scores = record.verdict, record.score, record.judged_score
+    how = outcome.seconds, outcome.worker, outcome.attempts
+    return JournalLine(time, one.student, one.exercise, one.key, *scores, *how)
 
 
 def _result(task: Task, outcome: TaskOutcome) -> tuple[Record | None, str]:

@@ -1,4 +1,4 @@
-"""From an OUT_DIR to records and a gradebook. Scores come from the records; batch.json says who and what was asked.
+"""Read an OUT_DIR: its records, and the gradebook that they make with the late policy and the overrides of batch.json.
 
 Everything here was written by `grade batch`, but records quote submissions: they are decoded into the record's types
 or reported as unreadable, one by one, so that a damaged file stops nothing.
@@ -6,17 +6,17 @@ or reported as unreadable, one by one, so that a damaged file stops nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from grader.batch.gradebook import Gradebook
-from grader.batch.marks import gradebook
-from grader.batch.store import Batch, BatchStore, StoredRecord
+from grader.batch.gradebook import Assignment, Gradebook, Mark
+from grader.batch.late import LatePolicy
+from grader.batch.store import Batch, BatchStore, StoredRecord, Submission
 from grader.errors import UsageError
-from grader.record import Record
+from grader.record import Record, parts_left_out
 
 # A class has thousands of records: read strictly into the record's types all the same, but by compiled code
 # (0.9 ms for one of 64 kB; grader.record.from_json takes 21 ms).
@@ -101,3 +101,49 @@ def _found(student: str, exercise: str, path: Path, shown: str) -> StoredRecord:
     if student and record.submission.student not in ("", student):
         return StoredRecord(student, exercise, shown, None, "it is another student's record")
     return StoredRecord(student, exercise, shown, record)
+
+
+# -- marks -----------------------------------------------------------------------------------------------------------
+
+
+def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
+    """Return the marks that these records make; a class's records are gone through once and not held."""
+    submissions = {(one.student, one.exercise): one for one in batch.submissions}
+    overrides = {(one.student, one.exercise): one.override for one in reversed(batch.overrides)}
+    columns = {column.id: column for column in batch.assignments}
+
+    def mark(student: str, column: Assignment, found: StoredRecord | None) -> Mark:
+        place = student, column.id
+        blank = Mark(*place, "missing", 0.0, 0.0, column.max_points, override=overrides.get(place))
+        return _mark(blank, submissions.get(place), found, batch.policy)
+
+    marks = {(one.student, one.exercise): mark(one.student, columns[one.exercise], one) for one in records}
+    ordered = tuple(
+        marks.get((student.id, column.id)) or mark(student.id, column, None)
+        for student in batch.students
+        for column in batch.assignments
+    )
+    return Gradebook(batch.assignments, batch.students, ordered)
+
+
+def _mark(blank: Mark, submission: Submission | None, found: StoredRecord | None, policy: LatePolicy) -> Mark:
+    """Return the mark of one student for one exercise. blank: that of a student without a submission or a record."""
+    path = found.path if found else ""
+    record = found.record if found else None
+    if record is None:
+        # What was handed in and has no record is not missing: whoever exports marks leaves it open.
+        return blank if submission is None and found is None else replace(blank, status="grader_error", record=path)
+    submitted_at = (submission.submitted_at if submission else "") or record.submitted_at
+    said_late = submission is not None and submission.late
+    days = policy.days_late(blank.student, blank.exercise, submitted_at, said_late=said_late)
+    return replace(
+        blank,
+        status=record.verdict,
+        earned=record.score,
+        judged=record.judged_score,
+        submitted_at=submitted_at,
+        days_late=days,
+        penalty=policy.penalty(days, record.score),
+        record=path,
+        parts_left_out=tuple(parts_left_out(record.checks)),
+    )

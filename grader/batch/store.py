@@ -27,7 +27,7 @@ from typing import Literal
 
 from grader.batch.gradebook import Assignment, Student
 from grader.batch.late import LatePolicy
-from grader.batch.tables import Given
+from grader.batch.tables import OverrideRow
 from grader.batch.uploads import printable
 from grader.errors import UsageError
 from grader.files import write_atomically
@@ -72,7 +72,7 @@ class Batch:
     roster: tuple[Student, ...] = ()
     times: dict[str, str] = dataclasses.field(default_factory=dict)
     policy: LatePolicy = dataclasses.field(default_factory=LatePolicy)
-    overrides: tuple[Given, ...] = ()
+    overrides: tuple[OverrideRow, ...] = ()
     seed: str = ""
     source: str = ""
     parts: tuple[str, ...] = ()

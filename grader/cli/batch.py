@@ -59,8 +59,10 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
     started = monotonic()
     with contextlib.ExitStack() as stack:
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
-        uses_gpu = not options.cpu and machine.has_gpu()
-        terms = _terms_of(away, options) if away else key.terms(entries.values(), gpu=uses_gpu)
+        if away:
+            terms = _terms_of(away, options)
+        else:
+            terms = key.terms(entries.values(), gpu=not options.cpu and machine.has_gpu())
         seed = store.hidden_seed(now()) if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
         ledger = Ledger(store, whole, entries, terms, seed, now, unconfined=options.allow_unconfined)
         store.write_batch(ledger.batch)

@@ -166,7 +166,7 @@ def _policy(options: BatchOptions, before: Batch | None) -> late.LatePolicy:
 
 def _overrides(
     options: BatchOptions, before: Batch | None, students: tuple[Student, ...], wanted: Mapping[str, Entry]
-) -> tuple[tables.Given, ...]:
+) -> tuple[tables.OverrideRow, ...]:
     if options.overrides is not None:
         known = {student.id for student in students}
         return tables.parse_overrides(_table(options.overrides), known, wanted, options.overrides)

@@ -13,11 +13,10 @@ import pytest
 from grader.batch.gradebook import Assignment, Override, Student
 from grader.batch.key import Terms, content_key, environment, environment_of, grader
 from grader.batch.late import LatePolicy, parse_policy
-from grader.batch.marks import gradebook
-from grader.batch.reading import read, read_batch
+from grader.batch.reading import gradebook, read, read_batch
 from grader.batch.refused import invalid, lost
 from grader.batch.store import Batch, BatchStore, JournalLine, StoredRecord, Submission
-from grader.batch.tables import Given, parse_overrides, parse_times
+from grader.batch.tables import OverrideRow, parse_overrides, parse_times
 from grader.batch.work import Task
 from grader.errors import UsageError
 from grader.exercise.catalogue import resolve
@@ -119,7 +118,9 @@ HEAD = "student,exercise,points,reason,author,time\n"
 
 def test_of_two_overrides_the_later_line_counts() -> None:
     text = HEAD + "ada,ex_15,70,typo,prof,2026-11-03T10:00:00+01:00\nada,ex_15,80.5,appeal,prof,\n"
-    assert parse_overrides(text, {"ada"}, {"ex_15"}) == (Given("ada", "ex_15", Override(80.5, "appeal", "prof"), ""),)
+    assert parse_overrides(text, {"ada"}, {"ex_15"}) == (
+        OverrideRow("ada", "ex_15", Override(80.5, "appeal", "prof"), ""),
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ BATCH = Batch(
         Submission("cy", "ex_15", "ex_15.py", "k3"),
     ),
     policy=parse_policy(POLICY),
-    overrides=(Given("bob", "ex_15", Override(90.0, "appeal", "prof"), NOW),),
+    overrides=(OverrideRow("bob", "ex_15", Override(90.0, "appeal", "prof"), NOW),),
 )
 
 
