@@ -1,13 +1,6 @@
-"""Read and write the files of OUT_DIR. Every file is replaced in one step: a run may be killed at any moment.
+"""Read and write the files of an OUT_DIR (grader.batch draws it).
 
-OUT_DIR/
-  batch.json                            what was graded by what: exercises, students, submissions, policy, overrides
-  journal.jsonl                         one line per grading that ended, appended
-  results/KEY.json                      results as they were made, by what they depend on; the instructor's alone
-  secret.json                           the hidden seed; the instructor's alone
-  submissions/STUDENT/NAME.py           the texts that were graded
-  records/STUDENT/EXERCISE.json         the students' records
-  cards/STUDENT/EXERCISE.html           the students' scorecards
+Every file is replaced in one step: a run may be killed at any moment.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grader.batch.gradebook import Student
@@ -17,7 +17,7 @@ from grader.files import as_text
 _ROOM_OF_STUBS = "exercises"
 
 
-def exercises_in(uploads: Sequence[Upload], exercises: Mapping[str, str]) -> tuple[str, ...]:
+def exercises_in(uploads: Sequence[Upload], exercises: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of the exercises for which somebody handed something in."""
     owned = [upload for upload in uploads if upload.owners]
     named = {upload.exercise for upload in owned}
@@ -29,12 +29,12 @@ def collect(
     uploads: Sequence[Upload],
     exercises: Mapping[str, str],
     roster: Sequence[Student],
-    times: Mapping[tuple[str, str], str],
+    times: Mapping[str, str],
 ) -> tuple[tuple[Student, ...], tuple[Submission, ...]]:
     """Return all students, and everybody's submissions for these exercises (names by id), sorted by student.
 
-    The students: the roster, then the owners that it does not name. times: when who handed in what, for (student,
-    exercise), where the layout does not say.
+    The students: the roster, then the owners that it does not name. times: when what was handed in, by
+    "STUDENT/EXERCISE", where the layout does not say.
     """
     owned: list[tuple[Upload, Owner, Student | None]] = []
     for upload in uploads:
@@ -53,7 +53,7 @@ def collect(
             strangers[who] = Student(who, owner.name, owner.email, ids=dict(owner.ids))
         handed_in.setdefault(who, []).append(upload)
     submissions = [
-        replace(one, submitted_at=times.get((one.student, one.exercise), one.submitted_at))
+        replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at))
         for student, own in sorted(handed_in.items())
         for one in _of(student, own, exercises)
     ]

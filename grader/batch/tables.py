@@ -57,10 +57,10 @@ def parse_overrides(
     return tuple(found.values())
 
 
-def parse_times(text: str, path: object = "times") -> dict[tuple[str, str], str]:
-    """Return the times of handing in, in UTC, by (student, exercise). Raises UsageError."""
+def parse_times(text: str, path: object = "times") -> dict[str, str]:
+    """Return the times of handing in, in UTC, by "STUDENT/EXERCISE". Raises UsageError."""
     return {
-        (row["student"], row["exercise"]): _moment(place, "submitted_at", row["submitted_at"])
+        f"{row['student']}/{row['exercise']}": _moment(place, "submitted_at", row["submitted_at"])
         for place, row in _rows(text, _TIME, path)
     }
 

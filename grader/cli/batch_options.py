@@ -5,19 +5,25 @@ Bad options are refused here, before anything starts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from grader.batch import late, layouts, submissions, tables
-from grader.batch.gradebook import Assignment, Student
+from grader.batch.gradebook import Assignment
+from grader.batch.late import parse_policy
+from grader.batch.layouts import recognise
 from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
+from grader.batch.submissions import collect, exercises_in
+from grader.batch.tables import parse_overrides, parse_times
 from grader.batch.uploads import Upload, uploads_in
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.report.audience import HIDDEN
+
+Table = TypeVar("Table")
 
 _MOST_TABLE_BYTES = 1 << 24
 
@@ -64,39 +70,42 @@ def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
 
 
 def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], tuple[str, ...]]:
-    """Return the batch of a command line that was completed, its exercises by id, and what belongs to nobody.
+    """Return the batch of a command line that was completed, its exercises by id, and the names that are nobody's.
 
     The batch lacks only the keys of its results. Raises UsageError.
     """
-    entries = _entries(options, before)
-    source = Path(options.source or (before.source if before else "")).resolve()
-    found = layouts.recognise(uploads_in(source), {entry.id: entry.name for entry in entries.values()})
-    wanted = {name: entries[name] for name in _wanted(options, before, found, entries)}
-    people = _roster(options, before)
-    times = _times(options, before)
-    students, handed_in = submissions.collect(
-        found, {name: entry.name for name, entry in wanted.items()}, people, times
-    )
+    old = before or Batch((), (), ())
+    entries = _entries(options, old)
+    source = Path(options.source or old.source).resolve()
+    uploads = recognise(uploads_in(source), {entry.id: entry.name for entry in entries.values()})
+    wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
+    roster = _table(options.roster, parse_roster, old.roster)
+    times = _table(options.times, parse_times, old.times)
+    students, handed_in = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster, times)
     if not handed_in:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
     if options.only not in (None, "failed", "changed") and options.only not in {one.student for one in handed_in}:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
+    ids = {student.id for student in students}
     whole = Batch(
         assignments=tuple(_assignment(entry, options.parts) for entry in wanted.values()),
         students=students,
         submissions=handed_in,
-        roster=people,
-        times={f"{student}/{exercise}": moment for (student, exercise), moment in times.items()},
-        policy=_policy(options, before),
-        overrides=_overrides(options, before, students, wanted),
-        seed=options.seed if options.seed is not None else before.seed if before else "",
+        roster=roster,
+        times=times,
+        policy=_table(options.late, parse_policy, old.policy),
+        overrides=_table(options.overrides, lambda text, path: parse_overrides(text, ids, wanted, path), old.overrides),
+        seed=options.seed if options.seed is not None else old.seed,
         source=str(source),
         parts=options.parts,
         compiled=options.kernels,
         cpu=options.cpu,
     )
-    _check_seed(whole.seed, before)
-    return whole, wanted, tuple(upload.name for upload in found if not upload.owners)
+    if whole.seed == HIDDEN and old.seed not in ("", HIDDEN):
+        raise UsageError(f"a hidden seed must not be known, got {old.seed}, which is published in this folder")
+    if whole.seed not in ("", HIDDEN):
+        parse_seed(whole.seed)
+    return whole, wanted, tuple(upload.name for upload in uploads if not upload.owners)
 
 
 def _assignment(entry: Entry, parts: Collection[str]) -> Assignment:
@@ -120,22 +129,20 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
         raise UsageError(f"--limit-minutes must be above 0, got {options.limit_minutes:g}")
 
 
-def _entries(options: BatchOptions, before: Batch | None) -> dict[str, Entry]:
-    """Every exercise by id; those that are named must be among them. Raises UsageError."""
+def _entries(options: BatchOptions, old: Batch) -> dict[str, Entry]:
+    """Return every exercise by id; those that are named must be among them. Raises UsageError."""
     root = find_root()
-    entries = {entry.id: entry for entry in discover(root)}
-    for wanted in (*options.exercises, *(one.id for one in (before.assignments if before else ()))):
+    for wanted in (*options.exercises, *(one.id for one in old.assignments)):
         resolve(root, wanted)
-    return entries
+    return {entry.id: entry for entry in discover(root)}
 
 
 def _wanted(
-    options: BatchOptions, before: Batch | None, found: Sequence[Upload], entries: Mapping[str, Entry]
+    options: BatchOptions, old: Batch, uploads: Sequence[Upload], entries: Mapping[str, Entry]
 ) -> tuple[str, ...]:
     """Return the exercises that are graded: those named, or all that somebody handed in; and those graded before."""
     named = {resolve(find_root(), one)[0].id for one in options.exercises}
-    handed = submissions.exercises_in(found, {name: entry.name for name, entry in entries.items()})
-    columns = (named or set(handed)) | {one.id for one in (before.assignments if before else ())}
+    columns = (named or set(exercises_in(uploads, entries))) | {one.id for one in old.assignments}
     if not columns:
         raise UsageError(f"somebody must have handed in an exercise ({', '.join(entries)}), got none")
     parts = {part.name for name in columns for part in entries[name].exercise.parts}
@@ -145,51 +152,18 @@ def _wanted(
     return tuple(name for name in entries if name in columns)
 
 
-def _roster(options: BatchOptions, before: Batch | None) -> tuple[Student, ...]:
-    if options.roster is not None:
-        return parse_roster(_table(options.roster), options.roster)
-    return before.roster if before else ()
-
-
-def _times(options: BatchOptions, before: Batch | None) -> dict[tuple[str, str], str]:
-    if options.times is not None:
-        return tables.parse_times(_table(options.times), options.times)
-    times = before.times if before else {}
-    return {(name.rpartition("/")[0], name.rpartition("/")[2]): moment for name, moment in times.items()}
-
-
-def _policy(options: BatchOptions, before: Batch | None) -> late.LatePolicy:
-    if options.late is not None:
-        return late.parse_policy(_table(options.late), options.late)
-    return before.policy if before else late.LatePolicy()
-
-
-def _overrides(
-    options: BatchOptions, before: Batch | None, students: tuple[Student, ...], wanted: Mapping[str, Entry]
-) -> tuple[tables.OverrideRow, ...]:
-    if options.overrides is not None:
-        known = {student.id for student in students}
-        return tables.parse_overrides(_table(options.overrides), known, wanted, options.overrides)
-    return before.overrides if before else ()
-
-
-def _table(path: str) -> str:
-    """Return the text of a table. Raises UsageError."""
+def _table(path: str | None, parse: Callable[[str, object], Table], before: Table) -> Table:
+    """Return a file's table, or the earlier run's where no file is named. Raises UsageError."""
+    if path is None:
+        return before
     try:
         with Path(path).open("rb") as file:
             data = file.read(_MOST_TABLE_BYTES + 1)
         if len(data) > _MOST_TABLE_BYTES:
             raise UsageError(f"a table must hold at most {_MOST_TABLE_BYTES} bytes, got more in {path}")
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except OSError as refused:
         raise UsageError(f"a table must be readable, got {path}: {refused.strerror}") from refused
     except UnicodeDecodeError as broken:
         raise UsageError(f"a table must be UTF-8, got byte 0x{data[broken.start]:02x} in {path}") from None
-
-
-def _check_seed(text: str, before: Batch | None) -> None:
-    if text == HIDDEN:
-        if before and before.seed not in ("", HIDDEN):
-            raise UsageError(f"a hidden seed must not be known, got {before.seed}, which is published in this folder")
-    elif text:
-        parse_seed(text)
+    return parse(text, path)

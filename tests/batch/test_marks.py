@@ -149,7 +149,7 @@ def test_an_override_without_a_reason_or_for_nobody_is_refused(text: str, said: 
 
 def test_times_are_kept_in_utc() -> None:
     text = "student,exercise,submitted_at\nada,ex_15,2026-11-02T09:15:00+01:00\n"
-    assert parse_times(text) == {("ada", "ex_15"): "2026-11-02T08:15:00Z"}
+    assert parse_times(text) == {"ada/ex_15": "2026-11-02T08:15:00Z"}
     with pytest.raises(UsageError, match="must have an offset, such as Z"):
         parse_times(text.replace("+01:00", ""))
 
