@@ -1,4 +1,4 @@
-"""Find the owner of every submission, by the folder layouts of the platforms that submissions come from.
+"""Find the owners of every upload, by the folder layouts of the platforms.
 
 | platform | layout |
 | --- | --- |
@@ -31,7 +31,7 @@ _MOST_METADATA_BYTES = 1 << 27
 
 
 def recognise(uploads: Sequence[Upload], exercises: Mapping[str, str]) -> tuple[Upload, ...]:
-    """Return the uploads with their owners, and those that belong to nobody without.
+    """Return the uploads with their owners; an upload that belongs to nobody has none.
 
     exercises: names by id. Raises UsageError for unreadable metadata.
     """
@@ -63,14 +63,14 @@ def _recognised(upload: Upload, exercises: Mapping[str, str]) -> Upload:
 
 
 def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
-    """Return an upload, opened; `file` is what its owner called it, where the platform put more before that."""
+    """Return an upload, opened. file: the owner's name for it, if the platform put more in front."""
     if file and not upload.is_folder:
         upload = replace(upload, name=file, files=tuple(replace(one, path=(file,)) for one in upload.files))
     return replace(opened(upload), name=printable(upload.name), owners=(owner,))
 
 
 def _repository(name: str, exercises: Mapping[str, str]) -> tuple[str, str] | None:
-    """(exercise, user) of a repository's name, the longest name of an exercise first."""
+    """Return exercise and user of a repository's name; of several exercises that fit, the longest name counts."""
     slugs = {slug.replace("_", "-"): exercise for exercise, full in exercises.items() for slug in (exercise, full)}
     for slug in sorted(slugs, key=len, reverse=True):
         user = name.replace("_", "-").lower().removeprefix(f"{slug}-")

@@ -32,11 +32,11 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 @dataclass(frozen=True)
 class Submission:
-    """One student's file for one exercise, from the archive to batch.json.
+    """A student's file for one exercise.
 
-    path: the owner's name for the file. key: names its result; empty before it is computed, and if the file cannot be
-    graded: then `trouble` says why. sha256: of the text. late: the platform called it late. text: what is graded;
-    submissions/ holds it, batch.json does not.
+    path: the student's name for the file. trouble: why it cannot be graded. key: names its result; empty if it cannot be
+    graded, and before the ledger computes it. sha256: of the text. late: the platform called it late. text: in no
+    batch.json; the folder submissions/ holds it.
     """
 
     student: str
@@ -55,8 +55,8 @@ class Batch:
     """batch.json: all that the marks of a class are made of, beside the records.
 
     students: the roster, then those that it does not name. seed: as it was given: a number, "hidden", or empty for the
-    exercises' own. source: where the submissions lie. parts: those that are graded; empty for all. times: when what was
-    handed in, by "STUDENT/EXERCISE", where the instructor said so.
+    exercises' own. source: where the submissions lie. parts: those that are graded; empty for all. times: of
+    submissions, by "STUDENT/EXERCISE", if the instructor gave them.
     """
 
     assignments: tuple[Assignment, ...]

@@ -1,4 +1,4 @@
-"""The submissions of a class: for every student and exercise the text to grade, or why there is none."""
+"""Turn uploads into submissions: for every student and exercise the text to grade, or why there is none."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def collect(
 ) -> tuple[tuple[Student, ...], tuple[Submission, ...]]:
     """Return all students, and everybody's submissions for these exercises (names by id), sorted by student.
 
-    The students: the roster, then the owners that it does not name. times: when what was handed in, by
-    "STUDENT/EXERCISE", where the layout does not say.
+    The students: the roster, then the owners that it does not name. times: by "STUDENT/EXERCISE", where
+    the layout does not say.
     """
     owned: list[tuple[Upload, Owner, Student | None]] = []
     for upload in uploads:

@@ -1,4 +1,4 @@
-"""Read an instructor's CSV files: points given by hand, and times of handing in. Says in words what is wrong."""
+"""Read an instructor's CSV files: overrides of marks, and times of submissions. Errors name the line."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class OverrideRow:
 
 
 def read_rows(text: str, path: object) -> tuple[tuple[str, ...], list[tuple[int, tuple[str, ...]]]]:
-    """Return the columns of a CSV file, and its other rows that are not blank, each with its last line's number.
+    """Return the first row of a CSV file, and the others that are not blank, each with the number of its last line.
 
-    Whatever ends its lines. Raises UsageError.
+    Accepts every line ending. Raises UsageError.
     """
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None))
     try:
@@ -58,7 +58,7 @@ def parse_overrides(
 
 
 def parse_times(text: str, path: object = "times") -> dict[str, str]:
-    """Return the times of handing in, in UTC, by "STUDENT/EXERCISE". Raises UsageError."""
+    """Return the times of submissions, in UTC, by "STUDENT/EXERCISE". Raises UsageError."""
     return {
         f"{row['student']}/{row['exercise']}": _moment(place, "submitted_at", row["submitted_at"])
         for place, row in _rows(text, _TIME, path)

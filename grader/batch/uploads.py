@@ -1,7 +1,7 @@
 """List and read a folder or an archive of submissions. Never unpacks it, since its maker may be hostile.
 
-Nothing is read but files that are asked for, and of those no more than a submission may hold. No link is followed. What
-breaks a rule is trouble of the one who handed it in, in words, and of nobody else.
+Reads only files that are asked for, and of those no more than a submission may hold. Follows no link. An upload that
+breaks a rule gets `trouble`, the reason in words; the other uploads are not affected.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 
 @dataclass(frozen=True)
 class UploadedFile:
-    """A file that was handed in.
+    """A file of an upload.
 
-    path: from the folder or archive of its owner. trouble: why it cannot be read. read(n): returns its first n bytes;
+    path: inside the upload. trouble: why it cannot be read. read(n): returns its first n bytes;
     raises UsageError.
     """
 
@@ -48,7 +48,11 @@ class UploadedFile:
 
 @dataclass(frozen=True)
 class Owner:
-    """Somebody as a platform names them: no Student, since people choose these names. ids: by platform, as there."""
+    """A person as a platform names them.
+
+    Not a Student: people choose these names, so they may be hostile; a Student's id is fit for the name of a file.
+    ids: by platform, as in a Student.
+    """
 
     label: str
     name: str = ""
@@ -58,11 +62,11 @@ class Owner:
 
 @dataclass(frozen=True)
 class Upload:
-    """What a student or a group handed in together: a folder or archive with its files, or a file, its own only one.
+    """A folder, an archive, or a single file, from one student or from a group.
 
-    trouble: why nothing of it can be graded. owners: nobody before `layouts.recognise` has found them. exercise: the
-    one that the upload's name speaks of, by id; empty where it speaks of none. late: the platform says so (it need not
-    say by how much).
+    trouble: why nothing of it can be graded. owners: empty before `layouts.recognise`, and if it belongs to nobody.
+    exercise: the id in the upload's name; empty if there is none. late: the platform says so, without saying by how
+    much.
     """
 
     name: str
@@ -82,7 +86,7 @@ def printable(name: str) -> str:
 
 
 def uploads_in(place: Path) -> tuple[Upload, ...]:
-    """Return what lies in a folder, or in an archive, sorted by name. Raises UsageError."""
+    """Return the uploads in a folder or in an archive, without owners, sorted by name. Raises UsageError."""
     if place.is_file() and zipfile.is_zipfile(place):
         try:
             return grouped(_archived(place, trusted=True))
