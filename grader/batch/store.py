@@ -34,8 +34,8 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 class Submission:
     """A student's file for one exercise.
 
-    path: the student's name for the file. trouble: why it cannot be graded. key: names its result; empty if it cannot be
-    graded, and before the ledger computes it. sha256: of the text. late: the platform called it late. text: in no
+    path: the student's name for the file. trouble: why it cannot be graded. key: names its result; empty if it cannot
+    be graded, and before the ledger computes it. sha256: of the text. late: the platform called it late. text: in no
     batch.json; the folder submissions/ holds it.
     """
 
