@@ -1,7 +1,7 @@
 """Read an OUT_DIR: its records, and the gradebook that they make with the late policy and the overrides of batch.json.
 
-Everything here was written by `grade batch`, but records quote submissions: they are decoded into the record's types
-or reported as unreadable, one by one, so that a damaged file stops nothing.
+`grade batch` wrote all of it, but records quote submissions. Each is decoded into the record's types or reported as
+unreadable, so that a damaged file stops nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BATCHES = msgspec.json.Decoder(Batch)
 
 
 def read(out_dir: Path, visit: Callable[[StoredRecord], None] = lambda found: None) -> Gradebook:
-    """Return the gradebook of an OUT_DIR. `visit` is given every record on the way, so that each is read once.
+    """Return the gradebook of an OUT_DIR. Calls `visit` with every record, so that each is read once.
 
     Raises UsageError when the folder is no OUT_DIR.
     """
@@ -40,7 +40,7 @@ def read(out_dir: Path, visit: Callable[[StoredRecord], None] = lambda found: No
 
 
 def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord]:
-    """Every record of an OUT_DIR, in the order of students and assignments; or those of one share of the students.
+    """Return the records of an OUT_DIR in the order of students and assignments; or of one share of the students.
 
     Raises UsageError.
     """
@@ -62,7 +62,7 @@ def read_record(path: Path) -> Record:
 
 
 def read_batch(out_dir: Path) -> Batch:
-    """batch.json, checked. Raises UsageError."""
+    """Return batch.json, checked. Raises UsageError."""
     path = out_dir / "batch.json"
     try:
         batch = _BATCHES.decode(path.read_bytes())
@@ -131,7 +131,7 @@ def _mark(blank: Mark, submission: Submission | None, found: StoredRecord | None
     path = found.path if found else ""
     record = found.record if found else None
     if record is None:
-        # What was handed in and has no record is not missing: whoever exports marks leaves it open.
+        # What was handed in and has no record is not missing: an export leaves its mark open.
         return blank if submission is None and found is None else replace(blank, status="grader_error", record=path)
     submitted_at = (submission.submitted_at if submission else "") or record.submitted_at
     said_late = submission is not None and submission.late

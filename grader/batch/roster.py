@@ -160,7 +160,7 @@ def _is_another(student: Student, owner: Owner) -> bool:
 
 
 def _same_name(student: Student, owner: Owner) -> bool:
-    """Canvas writes the last name first, and nothing between the names."""
+    """Return whether the names are equal. Canvas writes the last name first, and nothing between the names."""
     first, _, rest = student.name.partition(",")
     words = f"{rest} {first}".split() if rest else student.name.split()
     spelled = {_letters(" ".join(words)), _letters(" ".join([*words[-1:], *words[:-1]]))} - {""}

@@ -216,7 +216,7 @@ class BatchStore:
             os.fsync(file.fileno())
 
     def journal(self) -> Iterator[JournalLine]:
-        """Every line that is whole."""
+        """Yield every line that is whole."""
         with contextlib.suppress(FileNotFoundError), (self.folder / "journal.jsonl").open("rb") as file:
             for line in file:
                 with contextlib.suppress(ValueError, RecursionError):
@@ -239,7 +239,7 @@ class BatchStore:
             yield
 
     def _refuse_links(self) -> None:
-        """Whatever is a file or a folder of ours is one, and no link. export/ is its reader's own."""
+        """Raise UsageError if a link lies in the folder. Skips export/: a batch writes nothing there."""
         waiting = [str(self.folder)]
         while waiting:
             place = waiting.pop()

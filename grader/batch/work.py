@@ -1,7 +1,7 @@
 """A worker of a batch: it grades one submission after another, with fork servers that live as long as it does.
 
-A task comes as text and a result goes as text, both JSON of our own types. No submission is imported here, and nothing
-that one said is unpickled.
+A task comes as text and an outcome goes as text, both JSON of our own types. No submission is imported here, and
+nothing that a submission said is unpickled.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def introduce(cpu: bool) -> str:
     try:
         return encode(_state(cpu).introduced())
     except Exception as fault:
-        # Whatever is wrong with this machine must reach the instructor, in words.
+        # The instructor must read every fault of this machine, in words.
         return encode(Terms(trouble=_words(fault)))
 
 

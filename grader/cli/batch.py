@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def batch(options: BatchOptions) -> int:
-    """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
+    """Grade a class. Return the exit code. Refuses bad options before anything is started."""
     store = BatchStore(Path(options.out).resolve())
     before = read_batch(store.folder) if store.has_batch() else None
     options = completed(options, before)
@@ -171,7 +171,7 @@ def _duration(seconds: float) -> str:
 
 
 def _exit_code(marks: Sequence[Mark]) -> int:
-    """5 where the grader failed at some, 1 where some failed, 3 and 4 where nothing worse happened, else 0."""
+    """Return 5 if the grader failed at some, 1 if some failed, 3 or 4 if nothing worse happened, else 0."""
     statuses = {mark.status for mark in marks} - {"missing"}
     if "grader_error" in statuses:
         return 5

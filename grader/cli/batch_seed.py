@@ -25,7 +25,7 @@ def publish(out: str) -> int:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")
         seed = store.hidden_seed(now())
         known = replace(whole, seed=f"{seed:#x}")
-        # The seed first: a run that is killed here is repeated, and writes the same.
+        # batch.json last: a run that is killed before is repeated, and writes the same.
         count = restamp(store, known)
         store.write_batch(known)
     print(f"The seed was {seed:#x}; {count} records and scorecards now hold it.")
