@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from grader.batch.moments import utc
-from grader.batch.uploads import Owner, Upload, grouped, opened, printable
+from grader.batch.uploads import Owner, Upload, grouped, opened, printable, uploads_in
 from grader.errors import UsageError
 
 _CANVAS = re.compile(r"(?P<name>.+?)_(?:(?P<late>late)_)?(?P<id>\d+)_(?P<attachment>\d+)_(?P<file>.+)", re.IGNORECASE)
@@ -30,11 +30,12 @@ _METADATA = ("submission_metadata.yml", "submission_metadata.yaml")
 _MOST_METADATA_BYTES = 1 << 27
 
 
-def recognise(uploads: Sequence[Upload], exercises: Mapping[str, str]) -> tuple[Upload, ...]:
-    """Return the uploads with their owners; an upload that belongs to nobody has none.
+def recognise(place: Path, exercises: Mapping[str, str]) -> tuple[Upload, ...]:
+    """Return the uploads in a folder or an archive with their owners; one that belongs to nobody has none.
 
-    exercises: names by id. Raises UsageError for unreadable metadata.
+    exercises: names by id. Raises UsageError if the place or its metadata cannot be read.
     """
+    uploads = uploads_in(place)
     inner = _inside_one_folder(uploads)
     metadata = next((upload for upload in inner if upload.name in _METADATA), None)
     if metadata is not None:

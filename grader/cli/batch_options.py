@@ -17,7 +17,7 @@ from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
 from grader.batch.submissions import collect, exercises_in
 from grader.batch.tables import parse_overrides, parse_times
-from grader.batch.uploads import Upload, uploads_in
+from grader.batch.uploads import Upload
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -77,7 +77,7 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
     old = before or Batch((), (), ())
     entries = _entries(options, old)
     source = Path(options.source or old.source).resolve()
-    uploads = recognise(uploads_in(source), {entry.id: entry.name for entry in entries.values()})
+    uploads = recognise(source, {entry.id: entry.name for entry in entries.values()})
     wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
     roster = _table(options.roster, parse_roster, old.roster)
     times = _table(options.times, parse_times, old.times)

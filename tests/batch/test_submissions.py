@@ -17,7 +17,7 @@ from grader.batch.layouts import recognise
 from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
 from grader.batch.submissions import collect, exercises_in
-from grader.batch.uploads import printable, uploads_in
+from grader.batch.uploads import printable
 from grader.errors import UsageError
 
 EXERCISES = {"ex_15": "ex_15_triton_basics", "ex_16": "ex_16_triton_gemm"}
@@ -43,7 +43,7 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
 
 
 def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Batch:
-    students, submissions = collect(recognise(uploads_in(folder), exercises), exercises, roster, {})
+    students, submissions = collect(recognise(folder, exercises), exercises, roster, {})
     return Batch((), students, submissions, roster)
 
 
@@ -126,13 +126,13 @@ def test_gradescope_s_metadata_makes_no_objects(tmp_path: Path) -> None:
 
 def test_what_belongs_to_nobody_is_named(tmp_path: Path) -> None:
     lay(tmp_path, {"README.md": "hello", "Ada_1_assignsubmission_onlinetext_/a.html": "", f"b/{FILE}": TEXT})
-    found = recognise(uploads_in(tmp_path), ONE)
+    found = recognise(tmp_path, ONE)
     assert [one.name for one in found if not one.owners] == ["Ada_1_assignsubmission_onlinetext_", "README.md"]
 
 
 def test_the_exercises_are_those_that_somebody_handed_in(tmp_path: Path) -> None:
     lay(tmp_path, {f"ada/{FILE}": TEXT, "bob/ex_160.py": TEXT})
-    assert exercises_in(recognise(uploads_in(tmp_path), EXERCISES), EXERCISES) == ("ex_15",)
+    assert exercises_in(recognise(tmp_path, EXERCISES), EXERCISES) == ("ex_15",)
 
 
 def test_a_student_may_hand_in_several_exercises_in_several_places(tmp_path: Path) -> None:
