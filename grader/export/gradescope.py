@@ -48,7 +48,7 @@ def _tests(record: Record, kept: Mapping[str, float]) -> Iterator[dict[str, Any]
         test: dict[str, Any] = {"number": f"{number}.{place}", "name": _name(check), **_points(check, kept)}
         output = messages.full(check, record)
         if check.id in kept:
-            output = f"Kept from an earlier grading of this file; this time: {output}"
+            output = f"BatchStore from an earlier grading of this file; this time: {output}"
         tags = [view.line(tag, 100) for tag in (check.part, check.objective) if tag]
         yield {**test, "output": output, "tags": tags, "visibility": "visible"}
 
