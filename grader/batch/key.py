@@ -16,7 +16,7 @@ from grader.record import Environment
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms that show, keep and hand round results, and decide none.
-_WITHOUT = ("batch", "cli", "export", "report", "release", "similarity", "sanitizer")
+_WITHOUT = ("batch", "cli", "export", "report", "release", "classes", "sanitizer")
 
 
 @dataclasses.dataclass(frozen=True)
