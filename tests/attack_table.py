@@ -214,16 +214,17 @@ INTRODUCTION = """\
 This page lists every known way to cheat a grader of kernels, what stops it here, and the files that try it. Made by
 `python -m tests.attack_table`; do not edit.
 
-A file is named without its ending. It lies in `tests/submissions/` or in an exercise's folder under `reference/`, and its
-first line names the verdict that it must get. `tests/docs/test_attack_table.py` checks that this page matches the files,
-that no number is missing, that each number has a mechanism, and that every attack has an honest twin: a file that looks
-suspicious in the same way, and passes.
+A file is named without its ending. It lies in `tests/submissions/` or in an exercise's folder under `reference/`, and
+its first line names the verdict that it must get. `tests/docs/test_attack_table.py` checks that this page matches the
+files, that no number is missing, that each number has a mechanism, and that every attack has an honest twin: a file
+that looks suspicious in the same way, and passes.
 
-The recorder runs a submission's function on decoys. A clean process replays the record with kernels from the file's text,
-on inputs whose seed was unknown until then ([trust model](trust-model.md), [the trace](trace.md)). The column "stopped
-by" marks attacks that this makes impossible by construction, and names what stops the others. Two kinds of calls still
-run on true inputs in the submission's process: calls of a part that asks for no kernels (`select_kernel` of ex_17), and
-calls that cannot be replayed. Timed calls are replays too. Files in `timing/` misbehave only at the sizes that are timed.
+The recorder runs a submission's function on decoys. A clean process replays the record with kernels from the file's
+text, on inputs whose seed was unknown until then ([trust model](trust-model.md), [the trace](trace.md)). The column
+"stopped by" marks attacks that this makes impossible by construction, and names what stops the others. Two kinds of
+calls still run on true inputs in the submission's process: calls of a part that asks for no kernels (`select_kernel` of
+ex_17), and calls that cannot be replayed. Timed calls are replays too. Files in `timing/` misbehave only at the sizes
+that are timed.
 
 | folder | run by | where |
 | --- | --- | --- |
@@ -236,8 +237,8 @@ calls that cannot be replayed. Timed calls are replays too. Files in `timing/` m
 | `<exercise>/wrong/` | `grade check` | CPU and GPU |
 | `controls/`, `<exercise>/honest/` | `tests/attacks/test_attacks.py`, `grade check` | CPU and GPU |
 
-Canaries watch every grading of the first four rows (`tests/canaries.py`): no file outside the scratch folder may change,
-no listener may be reached, and no process or scratch folder may be left.
+Canaries watch every grading of the first four rows (`tests/canaries.py`): no file outside the scratch folder may
+change, no listener may be reached, and no process or scratch folder may be left.
 
 """
 
