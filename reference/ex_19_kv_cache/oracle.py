@@ -110,7 +110,7 @@ def paged_decode_attention_portion(
 
 
 def _one_sequence(chance: float, of_batch: Tensor) -> tuple[slice, int]:
-    """Which sequence, and the number of elements before it."""
+    """Return the slice of one sequence, and the number of elements before it."""
     place = int(chance * of_batch.shape[0])
     return slice(place, place + 1), place * of_batch[0].numel()
 

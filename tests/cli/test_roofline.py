@@ -73,7 +73,7 @@ def test_a_call_that_was_counted_without_a_replay_says_so() -> None:
     told = dataclasses.replace(counted(LaunchCounters("add_kernel", {})), unreplayed="aten.add")
     text = shown(dataclasses.replace(sample(), counters=told))
 
-    assert "The submission's own process was counted, for the call is not replayed: aten.add." in text
+    assert "The call was not replayed, so its own process was counted: aten.add." in text
 
 
 def test_a_part_of_which_nothing_was_counted_says_why() -> None:
