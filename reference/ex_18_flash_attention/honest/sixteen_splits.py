@@ -1,4 +1,4 @@
-"""The keys are cut into 16 splits whatever their number; a second kernel joins the partial results, all at once."""
+"""Any number of keys is cut into 16 splits; a second kernel joins the partial results, all at once."""
 
 import torch
 import triton
