@@ -141,7 +141,7 @@ def tile_kernel_body(
 
 # A compiler specialises on arguments that are 1 or multiples of 16: contiguous and aligned accesses become wide ones.
 tile_kernel = triton.jit(tile_kernel_body)
-# Small products gain nothing from that, and every other combination of sizes and strides would be compiled anew.
+# Small products gain nothing from that, and every other combination of sizes and strides would be compiled again.
 any_tile_kernel = triton.jit(
     tile_kernel_body,
     do_not_specialize=[

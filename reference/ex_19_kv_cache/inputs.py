@@ -264,7 +264,7 @@ def _layouts(case: Mapping[str, object], count: int) -> tuple[str, ...]:
 
 
 def _layouts_of(case: Mapping[str, object], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the layouts of tensors of these names. v_apart: v is a window of a larger tensor, all others contiguous."""
+    """Return the layouts of these tensors. v_apart: v is a window of a larger tensor, and all others are contiguous."""
     return one_apart(names, str(case["layout"]), "bhsd", "sliced") or _layouts(case, len(names))
 
 
