@@ -31,7 +31,7 @@ The rules, for every part
 - Return new memory at every call, on the device of the input: `torch.empty_like(x)` or
   `torch.empty(shape, dtype=..., device=x.device)`. Memory from `torch.empty` holds NaN while you are graded, so an
   element that you forget to write is seen.
-- Leave the inputs as they are, and never read or write outside them: what lies around them is not yours.
+- Leave the inputs as they are, and never read or write outside them: the memory around them is not yours.
 
 New to Triton? Five facts
 
@@ -108,7 +108,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         N is any length, such as 1, 127 or 4097. x and y may be slices of larger tensors, so their first element can
         lie at any address. Values may be large or tiny; infinities and NaN follow the usual rules of addition.
     Judged:
-        the values, for full and partly filled blocks and for slices; that every call computes anew; that a kernel
+        the values, for full and partly filled blocks and for slices; that every call computes its result; that a kernel
         does it, in one launch; the memory traffic, 3·N elements (read x, read y, write z); on a GPU the speed,
         relative to torch's addition.
     """
@@ -171,9 +171,9 @@ def row_softmax(x: torch.Tensor) -> torch.Tensor:
         The rows of p need not lie as far apart as those of x: each tensor has its own stride(0).
     Judged:
         the values, for rows that fill a block and rows that do not, large scores, entries of -inf, rows further apart
-        than they are long, and up to 16384 columns; that every call computes anew; that a kernel does it; for N up to
-        8192: one launch, and the memory traffic, 2·M·N elements (each row read once and written once); on a GPU the
-        share of the bandwidth that a plain copy reaches.
+        than they are long, and up to 16384 columns; that every call computes its result; that a kernel does it; for N
+        up to 8192: one launch, and the memory traffic, 2·M·N elements (each row read once and written once); on a GPU
+        the share of the bandwidth that a plain copy reaches.
     """
     raise NotImplementedError("row_softmax: keep a row in one program: maximum, exponentials, sum, quotient")
 
@@ -198,8 +198,8 @@ def global_sum(x: torch.Tensor) -> torch.Tensor:
         as in vector_add, all values finite. Add in any order; it may differ from call to call.
     Judged:
         the value, for full and partly filled blocks, for values with a large common offset and for slices; that every
-        call computes anew; that kernels do it, in at most two launches; the memory traffic, N elements and 10 % more
-        for the blocks' sums (use blocks of 1024 or more); on a GPU the speed, relative to torch.sum.
+        call computes its result; that kernels do it, in at most two launches; the memory traffic, N elements and 10 %
+        more for the blocks' sums (use blocks of 1024 or more); on a GPU the speed, relative to torch.sum.
     """
     raise NotImplementedError("global_sum: sum one block per program in float32, then bring the sums together")
 

@@ -32,7 +32,7 @@ The rules, for both parts
   convert a result's dtype, and read shapes and strides. Torch operators that compute fail the checks.
 - Return new memory at every call, on the device of the input. Memory from `torch.empty` holds NaN while you are graded,
   so an element that you forget to write is seen.
-- Leave the inputs as they are, and never read or write outside them: what lies around them is not yours.
+- Leave the inputs as they are, and never read or write outside them: the memory around them is not yours.
 - Besides inputs and results you may take 4 times the size of q, k, v and o in float32, and 1 MiB. Arrays as long as
   the sequences fit; Sq × Skv numbers do not.
 
@@ -148,8 +148,8 @@ def attention_forward(
         tokens or tokens before heads, windows of larger tensors that start at any element, batches that share their
         memory (a stride of 0). Logits may lie around ±10⁴. scale may be 0 or negative. Values are finite.
     Judged:
-        o and lse, for all of that; that sums and lse are in float32; that every call computes anew; that kernels do it,
-        in as many launches as you like; memory taken; bytes moved, at most those of tiles of 16 queries; on a GPU the
+        o and lse, for all of that; that sums and lse are in float32; that every call computes its result; that kernels
+        do it, in any number of launches; memory taken; bytes moved, at most those of tiles of 16 queries; on a GPU the
         speed, relative to PyTorch's own FlashAttention.
     """
     raise NotImplementedError("attention_forward: write a kernel that walks over the keys for one tile of queries")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def batch(options: BatchOptions) -> int:
-    """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
+    """Grade a class; return the exit code. Refuses bad requests before any work starts."""
     kept = Kept(Path(options.out).resolve())
     before = read_batch(kept.folder) if kept.has_batch() else None
     options = completed(options, before)

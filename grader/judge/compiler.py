@@ -101,7 +101,7 @@ class Compiling:
     def send(self, server: Callable[[], Spawner]) -> None:
         """Start the compilation on a thread, once; if the cache holds every outcome, only read them.
 
-        If one is missing, all are compiled anew. server: returns a server of mode "compile"; called only then. Sets
+        If one is missing, all are compiled again. server: returns a server of mode "compile"; called only then. Sets
         `sent`. A fault of the grader on the thread becomes the reason of every missing outcome; a check that asks for
         such an outcome is undecided.
         """

@@ -146,7 +146,7 @@ def elementwise(
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points[5],
             WRITES,
             Fresh(
@@ -424,7 +424,7 @@ ROW_SOFTMAX = Part(
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             1,
             WRITES,
             Fresh(

@@ -257,7 +257,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points[7],
             WRITES,
             Fresh(

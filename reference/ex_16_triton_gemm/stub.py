@@ -29,7 +29,7 @@ The rules, for both parts
   and read shapes and strides. Torch operators that compute fail the checks.
 - Return new memory at every call, on the device of the input: `torch.empty((M, N), dtype=a.dtype, device=a.device)`.
   Memory from `torch.empty` holds NaN while you are graded, so an element that you forget to write is seen.
-- Leave the inputs as they are, and never read or write outside them: what lies around them is not yours.
+- Leave the inputs as they are, and never read or write outside them: the memory around them is not yours.
 
 Why tiles
 
@@ -127,10 +127,9 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         both operands).
     Judged:
         the values, for sizes that fill every tile and sizes that do not, thin matrices and long K, and for any
-        strides; that sums and products are in float32; that every call computes anew; that kernels do it, in as many
-        launches as you like (a long K may be split over programs, and the partial results added up in a second kernel
-        or by tl.atomic_add); the memory traffic, at most that of tiles of 32 × 32; on a GPU the speed, relative to
-        cuBLAS.
+        strides; that sums and products are in float32; that every call computes its result; that kernels do it, in any
+        number of launches (you may split a long K over programs, and add up the partial results in a second kernel or
+        by tl.atomic_add); the memory traffic, at most that of tiles of 32 × 32; on a GPU the speed, relative to cuBLAS.
     """
     raise NotImplementedError("matmul: write a kernel that computes one tile of c in a loop over K")
 

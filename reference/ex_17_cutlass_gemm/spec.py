@@ -198,7 +198,7 @@ BLOCKED_GEMM = Part(
         ),
         Check(
             "fresh",
-            "Computes anew at every call",
+            "Computes its result at every call",
             3,
             LAYOUTS,
             Fresh(Cases(blocked(RAGGED), (tiled((20, 12, 8), (8, 8, 4), (4, 4)),), generated=0)),
@@ -310,7 +310,7 @@ GEMM = Part(
         ),
         Check(
             "fresh",
-            "Computes anew at every call",
+            "Computes its result at every call",
             3,
             TENSOR_CORES,
             Fresh(Cases(products(EIGHTS), (sized(200, 136, 264),), generated=0)),

@@ -122,10 +122,10 @@ def blocked_gemm(
            exist. The others are zeros in a fragment, and are never stored.
 
     Limits:
-        M, N, K ≥ 1. Nothing outside the matrices may be read or written: what lies around them is not yours.
+        M, N, K ≥ 1. Nothing outside the matrices may be read or written: the memory around them is not yours.
     Judged:
         the values, for whole tiles and residues, any tiler, any threads, any strides; that sums are in float32; that
-        every call computes anew; that the compiled function does it, by a TiledMma that is partitioned per thread.
+        every call computes its result; that the compiled function does it, by a TiledMma partitioned per thread.
     """
     raise NotImplementedError("blocked_gemm: loops over tiles of C, threads, and tiles of K")
 
@@ -164,7 +164,7 @@ def gemm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     Judged:
         without a GPU: that it compiles for sm_80 and sm_90, fits into their memory, uses tensor cores and spills no
         registers. With a GPU also: the values, for whole tiles and residues; that sums are in float32; that every call
-        computes anew; that your kernel does it; the speed, relative to cuBLAS.
+        computes its result; that your kernel does it; the speed, relative to cuBLAS.
     """
     c = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
     # The compiler may rely on this: rows have 8·n elements and start at multiples of 16 bytes; their number is any.

@@ -324,7 +324,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points[8],
             IMPLEMENTS,
             Fresh(

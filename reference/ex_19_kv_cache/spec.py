@@ -536,7 +536,7 @@ def decode_checks(
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points["fresh"],
             OPTIMISES,
             Fresh(

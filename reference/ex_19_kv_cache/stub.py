@@ -185,8 +185,8 @@ def decode_attention(
         any strides with the last one 1, and start at any element; all sequences may share one cache (a stride of 0).
         Logits may lie around ±10⁴. scale may be 0 or negative.
     Judged:
-        o, for all of that; that sums are in float32; that every call computes anew; a run of many steps in turns with
-        your append_kv; that kernels do it, in as many launches as you like; bytes loaded and stored: each cached
+        o, for all of that; that sums are in float32; that every call computes its result; a run of many steps in turns
+        with your append_kv; that kernels do it, in any number of launches; bytes loaded and stored: each cached
         element once per kv head, nothing past the lengths, and partial results of splits of 64 slots; on a GPU the
         speed, as a share of the bandwidth of a copy, for large batches and for one sequence with a long context.
     """
