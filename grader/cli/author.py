@@ -55,13 +55,13 @@ def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
     if how.write_wrong is not None:
         if every or how != CheckOptions(write_wrong=how.write_wrong):
-            raise UsageError("--write-wrong must stand alone beside one exercise: it checks nothing")
+            raise UsageError("--write-wrong must come with one exercise and no other option: it checks nothing")
         return _write_wrong(entries[0], Path(how.write_wrong))
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
     chosen = parse_seed(how.seed) if how.seed is not None else None
     check_target(how.json)
-    # A document on stdout is all that is there.
+    # A document on stdout must stand there alone.
     out = sys.stderr if how.json == "-" else sys.stdout
     with ExitStack() as servers:
         server = servers.enter_context(closing(start_server(cpu=how.cpu)))

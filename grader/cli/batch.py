@@ -110,7 +110,7 @@ def _terms_of(workers: Client, options: BatchOptions) -> Terms:
         if open_to and not options.allow_unconfined:
             raise MissingEnvironment(
                 f"a machine that runs strangers' code must confine it (grade doctor), but at {address} nothing guards "
-                f"{'; '.join(open_to)}; --allow-unconfined grades all the same"
+                f"{'; '.join(open_to)}; --allow-unconfined grades anyway"
             )
     first, terms = next(iter(found.items()))
     for address, its in found.items():

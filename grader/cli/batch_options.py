@@ -118,7 +118,7 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
     if options.resume and options.fresh:
         raise UsageError("at most one of --resume and --fresh must be given")
     if options.resume and before is None:
-        raise UsageError(f"--resume must find what an earlier run left, got none in {options.out}")
+        raise UsageError(f"--resume must find an earlier run, got none in {options.out}")
     if options.source is None and before is None:
         raise UsageError("a folder or a zip file of submissions must be given: grade batch DIR --out OUT_DIR")
     if options.workers is not None and options.workers < 1:

@@ -69,7 +69,7 @@ def _audience(text: str) -> Literal["instructor", "student"]:
 
 def _check_similarity(audience: str, threshold: float) -> None:
     if audience != "instructor":
-        raise UsageError(f"similar sources are shown to the instructor only, got --audience {audience}")
+        raise UsageError(f"--similarity must come with --audience instructor, got --audience {audience}")
     if not 0 < threshold <= 1:
         raise UsageError(f"--threshold must lie in 0 … 1, got {threshold:g}")
     if importlib.util.find_spec("copydetect") is None:

@@ -567,7 +567,7 @@ class Bench:
             else:
                 untold = (_words(outcome.message, line),)
         elif not (untold or told.deeds):
-            untold = ("a call before it, which it builds on, could not be replayed",)
+            untold = ("an earlier call that it builds on could not be replayed",)
         return told, self.call(call), untold
 
     def kernels_matter(self, request: CallRequest) -> bool:
@@ -642,5 +642,5 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
 
 
 def _words(name: str, line: int) -> str:
-    told = clean(name, 200) or "something that has no name"
+    told = clean(name, 200) or "something without a name"
     return f"{told} (line {line})" if line else told

@@ -223,7 +223,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     ("more", "said"),
     [
         (["--resume", "--fresh"], "at most one of --resume and --fresh must be given"),
-        (["--resume"], "--resume must find what an earlier run left, got none in "),
+        (["--resume"], "--resume must find an earlier run, got none in "),
         (["--workers", "0"], "--workers must be at least 1, got 0"),
         (["--workers", "1", "--scheduler", "tcp://x"], "at most one of --workers and --scheduler must be given"),
         (["--limit-minutes", "0"], "--limit-minutes must be above 0, got 0"),

@@ -1,4 +1,4 @@
-"""The keys are cut into 16 splits whatever their number; a second kernel joins the partial results, all at once."""
+"""Any number of keys is cut into 16 splits; a second kernel joins the partial results, all at once."""
 
 import torch
 import triton
@@ -79,9 +79,7 @@ def forward_kernel(
 
 
 @triton.jit(do_not_specialize=["Sq"])
-def join_kernel(
-    part_ptr, part_lse_ptr, o_ptr, lse_ptr, Sq, D: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr
-):
+def join_kernel(part_ptr, part_lse_ptr, o_ptr, lse_ptr, Sq, D: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr):
     """Weigh the splits of each query by their share of all exponentials; ROWS queries a program."""
     rows, head = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1)
     inside = rows < Sq
