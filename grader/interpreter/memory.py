@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from math import prod
 from types import FrameType
 from typing import Any
@@ -33,6 +33,7 @@ class MemoryWatch:
 
     def __init__(self) -> None:
         self._guard: Guard | None = None
+        self._builder: Any = None
         self._pointers: dict[int, np.uint64] = {}
         self._alive: list[Any] = []
         self._findings: list[GuardFinding] = []
@@ -55,6 +56,7 @@ class MemoryWatch:
         GridExecutor._init_args_hst = self._around_arguments(GridExecutor._init_args_hst)
         interpreter._implicit_cvt = self._around_conversion(interpreter._implicit_cvt)
         Builder.create_dot = self._around_dot(Builder.create_dot)
+        self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
 
     # -- launches ------------------------------------------------------------------------------------------------------
@@ -200,8 +202,6 @@ class MemoryWatch:
     def _look(
         self, access: Callable[..., Access], ptrs: Any, active: Lanes, values: Any
     ) -> tuple[Addresses, Lanes | None]:
-        from triton.runtime.interpreter import interpreter_builder
-
         pointers = np.asarray(ptrs.data)
         if pointers.dtype != np.uint64:
             raise TypeError(f"an address is a number of 64 bits without a sign, not {pointers.dtype}")
@@ -210,8 +210,8 @@ class MemoryWatch:
         guard = self._guard
         if guard is None:
             return pointers, None
-        x, y, z = interpreter_builder.grid_idx
-        guard.grid = interpreter_builder.grid_dim
+        x, y, z = self._builder.grid_idx
+        guard.grid = self._builder.grid_dim
         program = (x * guard.grid[1] + y) * guard.grid[2] + z
         return guard.access(access(program=program, where=_where()), pointers, active, values)
 
@@ -230,10 +230,8 @@ def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
     values: the values that are stored, compared or put into masked lanes. Raises TypeError for anything but a pointer
     to one of Triton's own types: a made-up type may claim any width.
     """
-    from triton.language import pointer_type
-
     pointer = _one_of(ptrs.dtype)
-    element = pointer.element_ty if type(pointer) is pointer_type else None
+    element = pointer.element_ty if type(pointer) is _types().pointer_type else None
     width = _width(element)
     if not width:
         raise TypeError(
@@ -251,27 +249,36 @@ def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
 
 def _one_of(kind: Any) -> Any:
     """Return the element type of a block type; any other type unchanged."""
-    from triton.language import block_type
-
-    return kind.element_ty if type(kind) is block_type else kind
+    return kind.element_ty if type(kind) is _types().block_type else kind
 
 
 def _width(element: Any) -> int:
     """Return the bytes that the interpreter moves for one of Triton's own types, 0 for any other."""
-    from triton.language import dtype
+    if type(element) is not _types().dtype:
+        return 0
+    bits = element.primitive_bitwidth
+    return _width_of(element.name, bits) if type(bits) is int else 0
+
+
+@cache
+def _width_of(name: str, bits: int) -> int:
+    """Return the bytes of a type of that name, 0 where it claims another number of bits."""
     from triton.runtime.interpreter import _get_np_dtype
 
-    if type(element) is not dtype:
-        return 0
-    width = np.dtype(_get_np_dtype(element)).itemsize
-    bits = element.primitive_bitwidth
-    return width if type(bits) is int and max(1, bits // 8) == width else 0
+    width = np.dtype(_get_np_dtype(_types().dtype(name))).itemsize
+    return width if max(1, bits // 8) == width else 0
+
+
+@cache
+def _types() -> Any:
+    """Return the module of Triton's types: an import in every access costs more than the access's other checks."""
+    from triton.language import core
+
+    return core
 
 
 def _told(kind: Any) -> str:
-    from triton.language import dtype
-
-    return str(kind)[:80] if isinstance(kind, dtype) else f"a {type(kind).__name__}"
+    return str(kind)[:80] if isinstance(kind, _types().dtype) else f"a {type(kind).__name__}"
 
 
 def _order(semantics: Any) -> Order:
@@ -280,19 +287,14 @@ def _order(semantics: Any) -> Order:
 
 def _where() -> tuple[int, str]:
     """Return the kernel line that is running, and its file; of nested kernel functions, the innermost."""
-    for frame in _frames(sys._getframe(2)):
-        name = frame.f_code.co_filename
-        if not name.startswith(_OURS):
-            return frame.f_lineno, name
-    return 0, ""
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(2)
     for _ in range(_MOST_FRAMES):
         if frame is None:
-            return
-        yield frame
+            break
+        if not _is_ours(frame.f_code.co_filename):
+            return frame.f_lineno, frame.f_code.co_filename
         frame = frame.f_back
+    return 0, ""
 
 
 def _folders() -> tuple[str, ...]:
@@ -304,3 +306,9 @@ def _folders() -> tuple[str, ...]:
 
 
 _OURS = _folders()
+
+
+@cache
+def _is_ours(file: str) -> bool:
+    """Return whether a file belongs to Triton or to the grader."""
+    return file.startswith(_OURS)

@@ -4,9 +4,9 @@ import torch
 import triton
 import triton.language as tl
 
-SPLITS, BLOCK_M, BLOCK_N = 16, 64, 64
-# Queries that one program joins.
-ROWS = 16
+BLOCK_M, BLOCK_N = 64, 64
+# Rows of partial results that one program joins.
+ROWS = 128
 STRIDES = [f"stride_{tensor}{axis}" for tensor in "qkv" for axis in "bhs"]
 
 
@@ -100,14 +100,16 @@ def attention_forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     (B, Hq, Sq, D), (Hkv, Skv) = q.shape, k.shape[1:3]
+    tiles = triton.cdiv(Sq, BLOCK_M)
+    splits = 16 if tiles * B * Hq <= 32 else 2
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-    part = torch.empty((B, Hq, SPLITS, Sq, D), dtype=torch.float32, device=q.device)
-    part_lse = torch.empty((B, Hq, SPLITS, Sq), dtype=torch.float32, device=q.device)
+    part = torch.empty((B, Hq, splits, Sq, D), dtype=torch.float32, device=q.device)
+    part_lse = torch.empty((B, Hq, splits, Sq), dtype=torch.float32, device=q.device)
     scale = D**-0.5 if scale is None else scale
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3])
-    sizes = (Hq // Hkv, SPLITS, Sq, Skv, scale, *strides, D, causal, BLOCK_M, BLOCK_N)
-    tiles = triton.cdiv(Sq, BLOCK_M)
-    forward_kernel[(tiles, Hq * SPLITS, B)](q, k, v, part, part_lse, *sizes)
-    join_kernel[(triton.cdiv(Sq, ROWS), B * Hq)](part, part_lse, o, lse, Sq, D, SPLITS, ROWS)
+    sizes = (Hq // Hkv, splits, Sq, Skv, scale, *strides, D, causal, BLOCK_M, BLOCK_N)
+    forward_kernel[(tiles, Hq * splits, B)](q, k, v, part, part_lse, *sizes)
+    queries = ROWS // splits
+    join_kernel[(triton.cdiv(Sq, queries), B * Hq)](part, part_lse, o, lse, Sq, D, splits, queries)
     return o, lse
