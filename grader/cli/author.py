@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 _MOST_JOBS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckOptions:
     """Options of `grade check`.
 
-    jobs: files at a time; None for one per core. json: target of the document. write_wrong: a folder for the planted
-    mistakes, instead of a check.
+    Either `exercise` names one, or `every` checks all. jobs: files at a time; None for one per core. json: target of
+    the document. write_wrong: a folder for the planted mistakes, instead of a check.
     """
 
+    exercise: str | None = None
+    every: bool = False
     seed: str | None = None
     cpu: bool = False
     write_probe: bool = False
@@ -43,38 +45,38 @@ class CheckOptions:
     write_wrong: str | None = None
 
 
-def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
+def check(options: CheckOptions) -> int:
     """Check one exercise or all; 0 only if everything holds."""
     root = find_root()
-    if every == (wanted is not None):
+    if options.every == (options.exercise is not None):
         raise UsageError("exactly one of an exercise and --all must be given")
-    if how.jobs is not None and how.jobs < 1:
-        raise UsageError(f"--jobs must be at least 1, got {how.jobs}")
-    entries = discover(root) if wanted is None else (resolve(root, wanted)[0],)
+    if options.jobs is not None and options.jobs < 1:
+        raise UsageError(f"--jobs must be at least 1, got {options.jobs}")
+    entries = discover(root) if options.exercise is None else (resolve(root, options.exercise)[0],)
     if not entries:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
-    if how.write_wrong is not None:
-        if every or how != CheckOptions(write_wrong=how.write_wrong):
+    if options.write_wrong is not None:
+        if options != CheckOptions(exercise=options.exercise, write_wrong=options.write_wrong):
             raise UsageError("--write-wrong must stand alone beside one exercise: it checks nothing")
-        return _write_wrong(entries[0], Path(how.write_wrong))
+        return _write_wrong(entries[0], Path(options.write_wrong))
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
-    chosen = parse_seed(how.seed) if how.seed is not None else None
-    check_target(how.json)
+    chosen = parse_seed(options.seed) if options.seed is not None else None
+    check_target(options.json)
     # A document on stdout is all that is there.
-    out = sys.stderr if how.json == "-" else sys.stdout
+    out = sys.stderr if options.json == "-" else sys.stdout
     with ExitStack() as servers:
-        server = servers.enter_context(closing(start_server(cpu=how.cpu)))
+        server = servers.enter_context(closing(start_server(cpu=options.cpu)))
         beside = servers.enter_context(closing(start_server(cpu=True))) if server.mode == "gpu" else None
-        at_once = _jobs(server, how.jobs)
+        at_once = _jobs(server, options.jobs)
         gates = {entry: _check_one(entry, server, beside, chosen, at_once, out) for entry in entries}
-    if how.write_probe:
+    if options.write_probe:
         for entry, gate in gates.items():
             path = entry.folder / f"tolerance_{server.mode}.md"
             write(path, _probe(entry, server.mode, gate))
             print(f"Margins written to {path}", file=sys.stderr)
-    if how.json is not None:
-        write_or_print(how.json, _document(gates, server.mode))
+    if options.json is not None:
+        write_or_print(options.json, _document(gates, server.mode))
     return 0 if all(gate.holds for gate in gates.values()) else 1
 
 

@@ -43,22 +43,22 @@ def worst(codes: Sequence[int]) -> int:
     return min(codes, key=_WORST.index, default=4)
 
 
-def grade_all(how: RunOptions, json_target: str | None, *, open_card: bool) -> int:
+def grade_all(options: RunOptions, json_target: str | None, *, open_card: bool) -> int:
     """Grade every exercise; the worst exit code."""
     root = find_root()
     entries = discover(root)
     if not entries:
         raise UsageError(f"there must be an exercise to grade, got none in {root}")
-    seed = parse_seed(how.seed) if how.seed is not None else None
+    seed = parse_seed(options.seed) if options.seed is not None else None
     check_target(json_target)
     keeps = can_keep(saved.card_of(entries[0]))
     stream = sys.stderr if json_target == "-" else sys.stdout
     ended = []
-    with Processes(cpu=how.cpu) as processes:
+    with Processes(cpu=options.cpu) as processes:
         for i, entry in enumerate(entries):
-            if not how.quiet:
+            if not options.quiet:
                 say(f"[{i + 1}/{len(entries)}] Checking {entry.stub} …", sys.stderr)
-            one = _graded(entry, processes, seed, how)
+            one = _graded(entry, processes, seed, options)
             if one.record is not None and keeps:
                 keep(entry, one.record, saved.card_of(entry))
             print(_line(one, stream), file=stream, flush=True)
@@ -74,17 +74,17 @@ def grade_all(how: RunOptions, json_target: str | None, *, open_card: bool) -> i
     return worst([one.code for one in ended])
 
 
-def _graded(entry: Entry, processes: Processes, seed: int | None, how: RunOptions) -> ExerciseEnd:
+def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOptions) -> ExerciseEnd:
     try:
         source = read_submission(entry.stub)
     except UsageError as refused:
         return ExerciseEnd(entry, why=f"{refused}; grade reset {entry.id} brings the stub back")
     server, baselines = processes.ready(entry)
-    job = job_for(entry, entry.stub, source, seed, how, gpu=server.mode == "gpu")
+    job = job_for(entry, entry.stub, source, seed, options, gpu=server.mode == "gpu")
     from grader.grading import grade
 
     processes.check()
-    with progress(len(job.plan.checks), quiet=how.quiet) as heard:
+    with progress(len(job.plan.checks), quiet=options.quiet) as heard:
         return ExerciseEnd(entry, grade(job, server, heard, baselines))
 
 

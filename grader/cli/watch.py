@@ -115,7 +115,7 @@ class _Loop:
     ) -> None:
         self._processes = processes
         self._live = live
-        self._how = RunOptions(cpu=cpu, quiet=quiet)
+        self._options = RunOptions(cpu=cpu, quiet=quiet)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._tasks = LatestTask(self._broke, processes.stop_baseline_process)
@@ -338,7 +338,7 @@ class _Loop:
         """
         key = entry.name, gpu
         if key not in self._jobs:
-            self._jobs[key] = job_for(entry, path, source, None, self._how, gpu=gpu)
+            self._jobs[key] = job_for(entry, path, source, None, self._options, gpu=gpu)
         return replace(self._jobs[key], source=source, graded_at=now())
 
     def _truth(self, entry: Entry, *, on_gpu: bool) -> Truth:
@@ -453,7 +453,7 @@ class _Loop:
 
     def _print(self, before: State) -> None:
         result, progress = screen.plain(before, self._state, self._paper())
-        if progress and not self._how.quiet:
+        if progress and not self._options.quiet:
             sys.stderr.write(progress)
             sys.stderr.flush()
         if result:

@@ -128,7 +128,7 @@ def golden(record: Record) -> dict[str, str]:
     found = {"junit_strict.xml": junit.strict(record)}
     for name, one in formats().items():
         if one.class_files is not None:
-            options = ExportOptions(name, columns=("ex_15=90412",))
+            options = ExportOptions(format=name, columns=("ex_15=90412",))
             made = one.class_files(options, ["ex_15"])(classes.book(), CHECKS)
             found |= {f"{name}/{file}": text for file, text in made.files.items()}
         elif one.files is not None:
