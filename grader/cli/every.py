@@ -11,7 +11,7 @@ from grader import __version__
 from grader.cli import listing, saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
-from grader.cli.run import RunOptions, can_keep, job_for, keep, progress, terminal_of
+from grader.cli.run import RunOptions, can_keep, job_for, keep, show_progress, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root
@@ -84,7 +84,7 @@ def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOp
     from grader.grading import grade
 
     processes.check()
-    with progress(len(job.plan.checks), quiet=options.quiet) as heard:
+    with show_progress(len(job.plan.checks), quiet=options.quiet) as heard:
         return ExerciseEnd(entry, grade(job, server, heard, baselines))
 
 
@@ -130,19 +130,19 @@ def write_index(entries: Sequence[Entry]) -> Path:
     rows = []
     for entry in entries:
         record = saved.record_of(entry)
-        standing = saved.standing_in(entry, record)
+        progress = saved.progress_with(entry, record)
         card = saved.card_of(entry)
         there = record is not None and card.is_file()
         rows.append(
             index.ExerciseRow(
                 id=entry.id,
                 title=entry.exercise.title,
-                state=standing.state,
-                words=listing.said(entry, standing),
+                state=progress.state,
+                words=listing.progress_words(entry, progress),
                 file=str(entry.stub),
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),
-                record=record if standing.state in ("begun", "done", "changed", "not started") else None,
+                record=record if progress.state in ("begun", "done", "changed", "not started") else None,
             )
         )
     place = saved.card_of(entries[0]).with_name("index.html")

@@ -207,7 +207,7 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
 def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:
     from grader.grading import grade
 
-    with progress(len(job.plan.checks), quiet=quiet) as heard:
+    with show_progress(len(job.plan.checks), quiet=quiet) as heard:
         return grade(job, server, heard, baselines)
 
 
@@ -229,7 +229,7 @@ def terminal_of(stream: object) -> tuple[bool, bool, int]:
     return colour, ascii_only, min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
-def progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
+def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
     """Show every check on stderr when it is decided: lines that vanish on a terminal, lines that stay elsewhere."""
     if quiet:
         return nullcontext(lambda result: None)

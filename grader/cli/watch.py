@@ -31,7 +31,7 @@ from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.processes import Processes
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import CheckResult, Record
 from grader.sandbox.cancellation import CancellableServer, CancelToken
 from grader.text import clean
@@ -103,7 +103,7 @@ def _first_open(root: Path) -> tuple[Entry, Path]:
     Raises UsageError if there is no exercise.
     """
     entries = discover(root)
-    entry = next((one for one in entries if not saved.standing(one).is_done), entries[0] if entries else None)
+    entry = next((one for one in entries if not saved.progress_of(one).is_done), entries[0] if entries else None)
     return (entry, entry.stub) if entry is not None else resolve(root, "")
 
 
@@ -256,7 +256,7 @@ class _Loop:
         names = [entry.name for entry in self._entries]
         place = names.index(self._entry.name)
         after = [*self._entries[place + 1 :], *self._entries[:place]]
-        following = next((entry for entry in after if not saved.standing(entry).is_done), None)
+        following = next((entry for entry in after if not saved.progress_of(entry).is_done), None)
         if following is None:
             self._post(StatusLine("Every exercise is done."))
             return
@@ -280,7 +280,9 @@ class _Loop:
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
-        self._state = State(subject, self._course(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry))
+        self._state = State(
+            subject, self._every_progress(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry)
+        )
         self._shown = None
         if self._live is not None:
             self._live.turn_to(entry.exercise.title)
@@ -292,8 +294,8 @@ class _Loop:
             self._events.get()
         self._follower.enter_context(Follower(self._path, read_submission, self._post))
 
-    def _course(self) -> tuple[Standing, ...]:
-        return tuple(saved.standing(entry) for entry in self._entries)
+    def _every_progress(self) -> tuple[Progress, ...]:
+        return tuple(saved.progress_of(entry) for entry in self._entries)
 
     # -- what takes time, on the thread of the latest task ---------------------------------------------------------
 
@@ -303,7 +305,7 @@ class _Loop:
         def run(token: CancelToken) -> None:
             record = self._graded(token, entry, path, wanted.source, wanted.run, wanted.first)
             attempts = self._kept(entry, path, record)
-            self._post(Graded(wanted.run, record, attempts, self._course()))
+            self._post(Graded(wanted.run, record, attempts, self._every_progress()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
             self._processes.ready(entry)[0].beside("compile")
 
@@ -402,7 +404,7 @@ class _Loop:
             if self._keeps:
                 write_index(self._entries)
             table = listing.table(self._entries, self._paper().ascii_only)
-            self._post(TextShown(wanted.run, table, self._course()))
+            self._post(TextShown(wanted.run, table, self._every_progress()))
 
         return run
 

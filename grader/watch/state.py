@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import CheckResult, Record
 from grader.report.view import LEARNERS
 
@@ -49,7 +49,7 @@ class State:
     """
 
     subject: WatchedExercise
-    progress: tuple[Standing, ...] = ()
+    progress: tuple[Progress, ...] = ()
     phase: Phase = "waiting"
     kind: Kind = "grade"
     run: int = 0
@@ -126,7 +126,7 @@ class Graded:
     run: int
     record: Record
     attempts: int
-    progress: tuple[Standing, ...]
+    progress: tuple[Progress, ...]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class TextShown:
 
     run: int
     text: str
-    progress: tuple[Standing, ...] | None = None
+    progress: tuple[Progress, ...] | None = None
 
 
 @dataclass(frozen=True)

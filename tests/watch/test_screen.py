@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import Counterexample
 from grader.watch.screen import Paper, Screen, draw, paint, plain
 from grader.watch.state import Graded, Heard, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
@@ -14,7 +14,7 @@ from tests.records import samples
 from tests.watch.test_state import FAILED, PASSED, SUBJECT, UNDONE, after, failing, record
 
 PLAIN = Paper(width=80)
-DONE = (Standing("done"), Standing("begun"))
+DONE = (Progress("done"), Progress("begun"))
 
 
 def text(screen: Screen) -> str:

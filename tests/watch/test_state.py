@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import Counterexample, Record
 from grader.watch.state import (
     Begun,
@@ -37,7 +37,7 @@ SUBJECT = WatchedExercise("ex_1", "Title", "/learner/ex_1.py", {"p": ("vague", "
 TOKEN = "ex_1:p.tail:N=1:0x5f"
 PASSED = samples.check("p.full", "Full", "pass", 1.0)
 FAILED = samples.check("p.tail", "Tail", "fail", counterexample=Counterexample({"N": 1}, "N=1", TOKEN))
-UNDONE, DONE = (Standing("begun"), Standing("begun")), (Standing("done"), Standing("begun"))
+UNDONE, DONE = (Progress("begun"), Progress("begun")), (Progress("done"), Progress("begun"))
 
 
 def record(*checks: object) -> Record:
