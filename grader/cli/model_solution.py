@@ -26,14 +26,14 @@ def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
     if as_json:
         rows = [{"id": check.id, "title": check.title, "status": check.status} for check in progress.open]
         place = str(_handed(entry, copy=copy)) if progress.is_done else None
-        told = {
+        document = {
             "id": entry.id,
             "state": progress.state,
             "words": progress_words(entry, progress),
             "solution": place,
             "open": rows,
         }
-        print(json.dumps(told, indent=1))
+        print(json.dumps(document, indent=1))
     elif progress.is_done:
         print(entry.source("solution.py") if show else _handed(entry, copy=copy), end="" if show else "\n")
     else:

@@ -118,20 +118,20 @@ def section(one: Roofline) -> Section:
     check = CheckResult(one.part, one.part, "", "", "pass", 0, 0, work=one.work, predictions=one.predictions)
     view = efficiency_view(check)
     notes = [one.why] if one.why else []
-    told = one.counters
-    if told is not None and told.why:
-        notes.append(f"No counters of the GPU: {told.why}")
-    elif told is None and one.work:
+    counted = one.counters
+    if counted is not None and counted.why:
+        notes.append(f"No counters of the GPU: {counted.why}")
+    elif counted is None and one.work:
         notes.append("No counters of the GPU: none is used here.")
-    launches = told.launches if told else ()
-    if launches and told:
-        notes.append(_beside_prediction(one, told))
-    if told is not None and told.unreplayed:
-        notes.append(f"The submission's own process was counted, for the call is not replayed: {told.unreplayed}.")
+    launches = counted.launches if counted else ()
+    if launches and counted:
+        notes.append(_beside_prediction(one, counted))
+    if counted is not None and counted.unreplayed:
+        notes.append(f"The submission's own process was counted, for the call is not replayed: {counted.unreplayed}.")
     return Section(
         title=one.title,
         view=_marked(view, one.predictions) if view else None,
-        caption=f"counted by the GPU itself (ncu), {told.words}" if launches and told else "",
+        caption=f"counted by the GPU itself (ncu), {counted.words}" if launches and counted else "",
         heads=tuple(_COUNTED),
         launches=tuple(tuple(cell(launch) for cell in _COUNTED.values()) for launch in launches),
         notes=tuple(notes),
@@ -158,11 +158,11 @@ _COUNTED: dict[str, Callable[[LaunchCounters], str]] = {
 }
 
 
-def _beside_prediction(one: Roofline, told: Counters) -> str:
+def _beside_prediction(one: Roofline, counted: Counters) -> str:
     """Return a sentence that compares the counted DRAM bytes with those of the prediction."""
-    known = [launch.dram_bytes for launch in told.launches if launch.dram_bytes is not None]
-    predicted = next((each.bytes for each in one.predictions if each.words == told.words), 0)
-    if len(known) < len(told.launches) or predicted <= 0:
+    known = [launch.dram_bytes for launch in counted.launches if launch.dram_bytes is not None]
+    predicted = next((each.bytes for each in one.predictions if each.words == counted.words), 0)
+    if len(known) < len(counted.launches) or predicted <= 0:
         return "The DRAM bytes were not counted."
     ratio = sum(known) / predicted
     return f"{amount(round(sum(known)))} bytes of DRAM, {ratio:.2f} times the {amount(predicted)} that are predicted."

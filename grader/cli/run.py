@@ -102,10 +102,10 @@ def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None)
         for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
-    told = sys.stderr if "-" in outputs.targets else sys.stdout
-    show(record, told)
+    stream = sys.stderr if "-" in outputs.targets else sys.stdout
+    show(record, stream)
     if outputs.timeline:
-        show_timeline(record, told)
+        show_timeline(record, stream)
     if card is not None:
         say(f"Scorecard: {card}", sys.stderr)
         if outputs.open_card:

@@ -39,17 +39,19 @@ def trace(wanted: str, submission: str | None, part: str | None, case: str | Non
     ):
         recipe = Recipe(chosen.name, dict(one.case), one.seed)
         on_cpu = chosen.on == "cpu"
-        told = pair.record(Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors))
-    if not isinstance(told, RecordedAnswer):
-        failure = why_not_finished(told, str(path))
+        recorded = pair.record(
+            Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors)
+        )
+    if not isinstance(recorded, RecordedAnswer):
+        failure = why_not_finished(recorded, str(path))
         say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
         return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
-    for line in trace_lines(told.trace):
+    for line in trace_lines(recorded.trace):
         say(line, sys.stdout)
-    for deed in told.deeds:
+    for deed in recorded.deeds:
         say(f"beside the kernels: {deed.name} (line {deed.line})", sys.stdout)
-    for deed in told.untold:
+    for deed in recorded.untold:
         say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
     return 0
 

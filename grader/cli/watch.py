@@ -436,7 +436,7 @@ class _Loop:
     def _greet(self) -> None:
         if self._live is not None:
             say(f"Live card: {self._live.address}", sys.stderr)
-            self._state = replace(self._state, told=f"live card: {self._live.address}")
+            self._state = replace(self._state, notice=f"live card: {self._live.address}")
         if not self._takes_keys:
             say("No terminal here: no keys; Ctrl-C or a signal ends this.", sys.stderr)
 

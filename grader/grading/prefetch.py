@@ -80,13 +80,13 @@ class _Prefetch:
         for planned, one in _later(self._plan):
             if self._stopped.is_set() or self._is_needless():
                 return
-            told = pair.record(_call(planned, one))
-            if not isinstance(told, RecordedAnswer) or not told.is_replayed:
+            recorded = pair.record(_call(planned, one))
+            if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
                 continue
-            kind = likeness(told.trace, lightest(told.trace))
+            kind = likeness(recorded.trace, lightest(recorded.trace))
             if kind not in seen:
                 seen.add(kind)
-                self._waiting.put(told)
+                self._waiting.put(recorded)
 
     def _is_needless(self) -> bool:
         """Return whether an earlier grading compiled all kernels so far."""
@@ -94,11 +94,11 @@ class _Prefetch:
 
     def _compile(self, compiler: Session) -> None:
         self._joining.join()
-        while (told := self._waiting.get()) is not None and not self._stopped.is_set():
-            wanted = Precompile(told.call, told.message, lightest(told.trace))
+        while (recorded := self._waiting.get()) is not None and not self._stopped.is_set():
+            message = Precompile(recorded.call, recorded.message, lightest(recorded.trace))
             with suppress(Exception):
                 compiler.wake()
-                self._joining.step(partial(compiler.precompile, wanted, _COMPILE_S))
+                self._joining.step(partial(compiler.precompile, message, _COMPILE_S))
 
 
 def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:

@@ -80,7 +80,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
             places = range(first, min(first + _AT_A_TIME, found.known))
             for place, trial in _tries(interpreted, one, places):
                 wrong = trial.failure
-                why = interpreted.why_refused(trial.told, place, trial.outcome) if wrong and trial.told else ""
+                why = interpreted.why_refused(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
                 if why:
                     refused.append(f"{_words(usual.tuning, place)}: {why}")
                 elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
@@ -134,7 +134,7 @@ def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
         usual = bench.try_case(one.case, one.seed)
         places = [place for place in range(usual.configurations) if _words(usual.tuning, place) == words]
         return any(
-            trial.failure and not (trial.told and bench.why_refused(trial.told, places[0], trial.outcome))
+            trial.failure and not (trial.recorded and bench.why_refused(trial.recorded, places[0], trial.outcome))
             for _, trial in _tries(bench, one, places[:1])
         )
 
@@ -143,13 +143,13 @@ def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Fai
     """Return the failure of one configuration, with the configuration in its words."""
     words, cause = _words(tuning, place), failure.cause
     where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
-    told = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
+    lead = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
     return replace(
         failure,
         cause=replace(
             cause,
             title=f"{cause.title}: with {words}",
-            rationale=f"{told}{cause.rationale}",
+            rationale=f"{lead}{cause.rationale}",
             help=f"Mend the kernel for this configuration, or leave the configuration out. {cause.help}".rstrip(),
         ),
     )

@@ -52,9 +52,9 @@ def place_in_triton(value: Any) -> str:
 class KernelTexts:
     """The functions that the launches of one call run, in order of first use."""
 
-    def __init__(self, path: str, told: Callable[[Any], Any]) -> None:
+    def __init__(self, path: str, encode: Callable[[Any], Any]) -> None:
         self._path = path
-        self._told = told
+        self._encode = encode
         self._places: dict[int, int] = {}
         self._alive: list[Any] = []
         self.rows: list[dict[str, Any]] = []
@@ -75,13 +75,13 @@ class KernelTexts:
             "line": function.__code__.co_firstlineno,
             "kind": "constexpr" if type(kernel).__name__ == "ConstexprFunction" else "jit",
             "names": {},
-            "options": {name: self._told(value) for name, value in _options(kernel) if value},
+            "options": {name: self._encode(value) for name, value in _options(kernel) if value},
             **({"home": home} if home else {}),
         }
         self.rows.append(row)
-        row["names"] = {name: _constant(self._told(value)) for name, value in _names(function).items()}
+        row["names"] = {name: _constant(self._encode(value)) for name, value in _names(function).items()}
         if computed := _computed_defaults(function):
-            row["defaults"] = {name: self._told(value) for name, value in computed.items()}
+            row["defaults"] = {name: self._encode(value) for name, value in computed.items()}
         return place
 
     def _home_of(self, function: types.FunctionType) -> str:
@@ -96,10 +96,10 @@ class KernelTexts:
         raise Untold(f"{said}: copy the text of the function, and of what it calls, into the file")
 
 
-def _constant(told: Any) -> Any:
+def _constant(encoded: Any) -> Any:
     """Return a global as Triton takes it: all are constants if the file switches the rule off."""
-    is_plain = isinstance(told, bool | int | float | str | None) or told[0] in ("float", "tuple", "list")
-    return ["constexpr", told] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else told
+    is_plain = isinstance(encoded, bool | int | float | str | None) or encoded[0] in ("float", "tuple", "list")
+    return ["constexpr", encoded] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else encoded
 
 
 def _options(kernel: Any) -> Iterator[tuple[str, Any]]:

@@ -126,7 +126,7 @@ class RecordedCall:
         """Record the storages that nothing holds any more."""
         self.steps += _freed(self._storages)
 
-    def told(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
+    def to_message(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
         """Return the whole recording. outputs: the returned values, in order."""
         rows = []
         with unobserved():
@@ -156,12 +156,12 @@ class RecordedCall:
         name = func._schema.name.partition("::")[2]
         known = [*tensors_in((args, tuple(kwargs.values())))]
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
-        told: tuple[list[Any], dict[str, Any]] = [], {}
+        encoded: tuple[list[Any], dict[str, Any]] = [], {}
         if name in RECORDED:
-            told = [self.telling.value(one) for one in args], {n: self.telling.value(v) for n, v in kwargs.items()}
+            encoded = [self.telling.value(one) for one in args], {n: self.telling.value(v) for n, v in kwargs.items()}
         result = func(*args, **kwargs)
         if name in RECORDED:
-            self._keep_operator(name, func, told, tensors_in(result))
+            self._keep_operator(name, func, encoded, tensors_in(result))
             self._descend(known, tensors_in(result))
         for tensor in tensors_in(result) if name in SHAPING else ():
             before = sizes.get(tensor.untyped_storage()._cdata)
@@ -170,7 +170,7 @@ class RecordedCall:
         return result
 
     def _keep_operator(
-        self, name: str, func: Any, told: tuple[list[Any], dict[str, Any]], results: Sequence[Tensor]
+        self, name: str, func: Any, encoded: tuple[list[Any], dict[str, Any]], results: Sequence[Tensor]
     ) -> None:
         self.freed()
         for tensor in results:
@@ -179,7 +179,7 @@ class RecordedCall:
         overload = func._overloadname
         if "out" in overload:
             self.cannot_tell(f"torch.{name}(…, out=…): write it without out=")
-        self.keep(["operator", f"{name}.{overload}", *told, [self.window(one) for one in results], self.line()])
+        self.keep(["operator", f"{name}.{overload}", *encoded, [self.window(one) for one in results], self.line()])
 
     def _descend(self, known: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         """Record the arguments behind an operator's results."""
@@ -281,14 +281,14 @@ class Recorder:
         call = self.call
         assert call is not None
         with unobserved():
-            told = call.telling
+            telling = call.telling
             try:
                 place = call.texts.place_of(kernel)
             except Untold as untold:
                 call.cannot_tell(str(untold))
                 return
-            rows = [told.value(one) for one in args], {name: told.value(one) for name, one in kwargs.items()}
-            chosen = {name: told.value(one, tensors=False) for name, one in options.items()}
+            rows = [telling.value(one) for one in args], {name: telling.value(one) for name, one in kwargs.items()}
+            chosen = {name: telling.value(one, tensors=False) for name, one in options.items()}
             call.keep(["launch", place, list(grid), *rows, chosen, call.line()])
 
     def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:

@@ -64,24 +64,24 @@ class Programs:
     def __init__(self) -> None:
         self._known: dict[CuteProgram, Program] = {}
 
-    def prepare(self, told: CuteProgram) -> Program:
+    def prepare(self, program: CuteProgram) -> Program:
         """Return a compiled program. Raises RefusedFunction if it is not allowed, Unreplayable if it is no text."""
-        found = self._known.pop(told, None) or prepare(told.name, text_of(told))
-        self._known[told] = found
+        found = self._known.pop(program, None) or prepare(program.name, text_of(program))
+        self._known[program] = found
         while len(self._known) > _KEPT_PROGRAMS:
             del self._known[next(iter(self._known))]
         return found
 
 
-def text_of(told: CuteProgram) -> str:
+def text_of(program: CuteProgram) -> str:
     """Return the text of a program. Raises Unreplayable."""
     try:
-        raw = zlib.decompressobj().decompress(b64decode(told.data, validate=True), told.nbytes + 1)
+        raw = zlib.decompressobj().decompress(b64decode(program.data, validate=True), program.nbytes + 1)
         text = raw.decode("ascii")
     except (ValueError, zlib.error) as broken:
         raise Unreplayable(f"a program must be compressed text: {broken}") from broken
-    if len(raw) != told.nbytes:
-        raise Unreplayable(f"a program must hold {told.nbytes} bytes, got {len(raw)}")
+    if len(raw) != program.nbytes:
+        raise Unreplayable(f"a program must hold {program.nbytes} bytes, got {len(raw)}")
     return text
 
 

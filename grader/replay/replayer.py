@@ -182,19 +182,19 @@ class Replayer:
         try:
             return do()
         except Exception as raised:
-            return self._told(raised, line() if line else self._timing.line)
+            return self._raised_message(raised, line() if line else self._timing.line)
 
-    def _told(self, raised: Exception, line: int) -> Raised:
+    def _raised_message(self, raised: Exception, line: int) -> Raised:
         if isinstance(raised, Computed):
-            return dataclasses.replace(self._raising.refused(str(raised), line), kind=messages.COMPUTED)
+            return dataclasses.replace(self._raising.describe_refusal(str(raised), line), kind=messages.COMPUTED)
         if isinstance(raised, Unreplayable):
             return Raised("raised", "crash", "Unreplayable", str(raised)[:2000], ())
         if refused := _refusal_in(raised):
-            told = self._raising.refused(refused.rule, refused.line, launched_at=line)
+            raised_message = self._raising.describe_refusal(refused.rule, refused.line, launched_at=line)
             if isinstance(refused, Elsewhere):
-                return dataclasses.replace(told, kind=messages.COMPUTED)
-            return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
-        return self._raising.told(raised, findings=self._findings(), launched_at=line)
+                return dataclasses.replace(raised_message, kind=messages.COMPUTED)
+            return raised_message if refused.python else dataclasses.replace(raised_message, kind=messages.UNTOLD)
+        return self._raising.describe(raised, findings=self._findings(), launched_at=line)
 
     def _replayed(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
@@ -260,12 +260,14 @@ class Replayer:
 
     # -- called by a run -----------------------------------------------------------------------------------------------
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+    def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._start.submission, self._path)
-        kernels = next((known for texts, known in self._kernels if texts == told), None) or Kernels(self._text, told)
+        kernels = next((known for texts, known in self._kernels if texts == kernel_texts), None) or Kernels(
+            self._text, kernel_texts
+        )
         others = [one for one in self._kernels if one[1] is not kernels]
-        self._kernels = [*others, (told, kernels)][-_MOST_KERNELS:]
+        self._kernels = [*others, (kernel_texts, kernels)][-_MOST_KERNELS:]
         return kernels
 
     @property
@@ -280,9 +282,9 @@ class Replayer:
 
     def program(self, place: int, trace: Trace) -> Program:
         """Return a compiled program of a trace. Raises RefusedFunction."""
-        told = trace.programs[place]
-        with self._announcer.during(told.name[:80]):
-            return self._programs.prepare(told)
+        cute_program = trace.programs[place]
+        with self._announcer.during(cute_program.name[:80]):
+            return self._programs.prepare(cute_program)
 
     def traffic(self) -> messages.Traffic | None:
         """Return the traffic of the latest launch, or None if it is not counted."""

@@ -52,7 +52,7 @@ _OPTIONS = frozenset(
 class Library(Protocol):
     """A source of the functions that a trace launches."""
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+    def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace. Raises RefusedFunction."""
 
     def program(self, place: int, trace: Trace) -> Program:
@@ -176,9 +176,9 @@ class Run:
             return
         self.line = step.line
         self._met.clear()
-        told = self._trace.kernels[step.kernel]
-        if told.home:
-            raise Elsewhere(step.line, f"the kernel {told.words}: write it in your file")
+        kernel_text = self._trace.kernels[step.kernel]
+        if kernel_text.home:
+            raise Elsewhere(step.line, f"the kernel {kernel_text.words}: write it in your file")
         kernel = self._kernel(step.kernel)
         args, kwargs, options = self._given(step, kernel)
         if self._notes:

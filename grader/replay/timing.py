@@ -170,10 +170,10 @@ class _TimedTrace:
         """Return the places of the inputs that are changed."""
         return tuple(self.call.arguments.index(name) for name in self.call.mutates)
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+    def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of the trace."""
         if self._known is None:
-            self._known = self.library.kernels(told)
+            self._known = self.library.kernels(kernel_texts)
         return self._known
 
     def program(self, place: int, trace: Trace) -> Program:

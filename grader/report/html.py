@@ -90,7 +90,7 @@ class CompiledView:
 
     summary: str
     found: tuple[kernels.KernelView, ...]
-    told: tuple[kernels.KernelNote, ...]
+    notes: tuple[kernels.KernelNote, ...]
     missing: tuple[tuple[str, str], ...]
     most_rows: int
 
@@ -253,7 +253,7 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
 
 def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
     """Return findings, kernels and rows up to the limits, or None if there is nothing to show."""
-    found, told, missing = kernels.kernels(part), kernels.told(part), kernels.missing(part)
+    found, notes, missing = kernels.kernels(part), kernels.kernel_notes(part), kernels.missing(part)
     if not (found or missing) or not entries:
         return None
     # sm_90 goes before sm_100.
@@ -261,10 +261,10 @@ def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
     counts = [
         "1 kernel" if len(found) == 1 else f"{len(found)} kernels",
         *([", ".join(targets)] if targets else []),
-        *([f"{len(told)} finding{'s' if len(told) > 1 else ''}"] if told else []),
+        *([f"{len(notes)} finding{'s' if len(notes) > 1 else ''}"] if notes else []),
         *(["some are missing"] if missing else []),
     ]
-    return CompiledView("; ".join(counts), found[:entries], told[:entries], missing[:entries], entries)
+    return CompiledView("; ".join(counts), found[:entries], notes[:entries], missing[:entries], entries)
 
 
 def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]:

@@ -75,12 +75,12 @@ def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: 
 
 def axes_words(selection: Selection) -> str:
     """Name the grid's axes: "Rows: M. Columns: tile_m, stages."; '' if they have no names."""
-    told = []
+    sentences = []
     for side, names in (("Rows", selection.cases[:MOST_CASES]), ("Columns", selection.things[:MOST_THINGS])):
         fields = [field for parts in _telling(names)[:1] for field, _ in parts]
         if fields and all(fields):
-            told.append(f"{side}: {view.line(_SEPARATOR.join(fields), 200)}.")
-    return " ".join(told)
+            sentences.append(f"{side}: {view.line(_SEPARATOR.join(fields), 200)}.")
+    return " ".join(sentences)
 
 
 def _common_cut(names: tuple[str, ...]) -> list[str]:

@@ -60,8 +60,8 @@ def _found(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
 
 def _stopped(one: Stopped, width: int) -> Iterator[str]:
     first = "" if one.status in ("not_implemented", "invalid_submission", "skipped_dependency") else one.call.words
-    told = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
-    yield from _wrapped(told, width)
+    text = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
+    yield from _wrapped(text, width)
     if first:
         yield f"   {_line(one.call.replay)}"
 

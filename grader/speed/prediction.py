@@ -129,12 +129,12 @@ def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]
     """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
     gpus = [published(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
     by_case = {case: predict(gpus[0], band, case, case.words(), counted) for case in band.suite.named}
-    told: dict[Case, float] = {}
+    distinct_us: dict[Case, float] = {}
     for case, one in by_case.items():
         # A size that takes as long as another tells nothing new.
-        if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in told.values()):
-            told[case] = one.time_us
-    cases = sorted(told, key=told.__getitem__)
+        if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in distinct_us.values()):
+            distinct_us[case] = one.time_us
+    cases = sorted(distinct_us, key=distinct_us.__getitem__)
     return tuple(
         one
         for place in _spread(len(cases))

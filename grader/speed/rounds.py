@@ -72,7 +72,7 @@ class TimedCase:
         """Return the first message to the replayer."""
         part = self.part
         call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
-        traces = tuple(told.message for told in self.traces)
+        traces = tuple(recorded.message for recorded in self.traces)
         untried = tuple(sorted(self.traces[-1].untried))
         return Prepare(call, traces, self.method, self.cover_bytes, untried)
 

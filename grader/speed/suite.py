@@ -155,9 +155,9 @@ class Suite:
     def _untold(self) -> str:
         """Return the name and line of the first thing that could not be recorded; '' if there is none."""
         for traced in self.traced.values():
-            for told in traced if isinstance(traced, tuple) else ():
-                if told.untold:
-                    return f"{told.untold[0].name} (line {told.untold[0].line})"
+            for call in traced if isinstance(traced, tuple) else ():
+                if call.untold:
+                    return f"{call.untold[0].name} (line {call.untold[0].line})"
         return ""
 
     @property
@@ -186,7 +186,7 @@ class Suite:
         traced = self.traced[case]
         if not isinstance(traced, tuple):
             raise CannotBeTimed(why_not_finished(traced, self.path))
-        if deeds := [deed.name for told in traced for deed in told.deeds]:
+        if deeds := [deed.name for call in traced for deed in call.deeds]:
             raise CannotBeTimed(verify.computed(case, deeds))
         if not traced[-1].kernels:
             raise CannotBeTimed(verify.launches_nothing(case))

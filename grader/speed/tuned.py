@@ -26,10 +26,10 @@ def _belongs(step: Choose, choice: TunedChoice) -> bool:
 
 
 def _table(trace: Trace, step: Choose, choice: TunedChoice) -> Tuned:
-    told = configurations_of(trace, step)
+    configurations = configurations_of(trace, step)
     rows = [
         Configuration(words, time_us, chosen=place == choice.chosen)
-        for place, (words, time_us) in enumerate(zip(told.words, choice.times_us, strict=True))
+        for place, (words, time_us) in enumerate(zip(configurations.words, choice.times_us, strict=True))
     ]
     shown = [row for place, row in enumerate(rows) if place < _MOST_ROWS or row.chosen]
-    return Tuned(told.kernel, step.line, tuple(shown))
+    return Tuned(configurations.kernel, step.line, tuple(shown))

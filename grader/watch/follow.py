@@ -47,12 +47,12 @@ class Follower:
 
     def _follow(self) -> None:
         self._look()
-        owed = told = False
+        owed = has_reported = False
         for by_event in self._ticks():
             changed = self._look()
             # An event may come just after the poll that found its change.
-            if owed and not by_event and not told:
-                told = True
+            if owed and not by_event and not has_reported:
+                has_reported = True
                 self._heard(Polls())
             owed = changed and not by_event
 

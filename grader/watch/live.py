@@ -99,9 +99,9 @@ class Live:
     def page(self, nonce: str) -> str:
         """Return the page in its present state."""
         with self._news:
-            told = {"version": self._version, "shown": self._shown}
+            state = {"version": self._version, "shown": self._shown}
             card, title, words = self._card, self._title, self._words
-        return live.render(card, title=title, nonce=nonce, words=words, **told)
+        return live.render(card, title=title, nonce=nonce, words=words, **state)
 
     def news(self, after: int) -> dict[str, object]:
         """Return the present state, after waiting until it differs from version `after` or 20 s have passed."""

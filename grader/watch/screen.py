@@ -129,8 +129,8 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
         if state.attempts >= _MANY and failing and failing.status in ("fail", "crash") and not state.hint:
             tried += "; stuck? h gives a hint"
         lines.append(f"{bar(state.progress, width=_BAR, ascii_only=paper.ascii_only)}; {state.subject.id}{tried}")
-    if state.told:
-        lines.append(state.told)
+    if state.notice:
+        lines.append(state.notice)
     if state.polls:
         lines.append("no file events here: the file is checked every 0.3 s")
     folded = [piece for line in lines for piece in textwrap.wrap(paper.said(line), room) or [""]]
@@ -169,7 +169,7 @@ def plain(old: State, new: State, paper: Paper) -> tuple[str, str]:
     if new.phase == "checking" and new.run != old.run:
         said += checking(new, paper)
     said += "".join(f"{line_of(new, i, paper)}\n" for i in range(len(old.results), len(new.results)))
-    for text, before in ((new.trouble, old.trouble), (new.told, old.told)):
+    for text, before in ((new.trouble, old.trouble), (new.notice, old.notice)):
         said += f"{paper.said(text)}\n" if text and text != before else ""
     if new.polls and not old.polls:
         said += "no file events here: the file is checked every 0.3 s\n"

@@ -44,8 +44,8 @@ class State:
 
     source: the text to grade. trouble: the reason why there is none. results: the checks that the run has decided, of
     `total`. record: the last whole grading, of the text `graded`. panel: the text that a key asked for. hint: the
-    number of hints shown for the first failing part. progress: the progress of every exercise. told: one line about the
-    last event.
+    number of hints shown for the first failing part. progress: the progress of every exercise. notice: one line about
+    the last event.
     """
 
     subject: WatchedExercise
@@ -62,7 +62,7 @@ class State:
     attempts: int = 0
     hint: int = 0
     panel: str = ""
-    told: str = ""
+    notice: str = ""
     polls: bool = False
 
     @property
@@ -243,7 +243,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case Polls():
             return replace(state, polls=True), NOTHING
         case StatusLine(text):
-            return replace(state, told=text), NOTHING
+            return replace(state, notice=text), NOTHING
         case Pressed(key):
             return _pressed(state, key)
         case Begun(run) | Heard(run) | Graded(run) | TextShown(run) | Broke(run):
@@ -287,7 +287,7 @@ def _reported(state: State, event: Begun | Heard | Graded | TextShown | Broke) -
         case TextShown(_, text, progress):
             return replace(_rested(state), panel=text, progress=state.progress if progress is None else progress)
         case Broke(_, why):
-            return replace(_rested(state), told=why)
+            return replace(_rested(state), notice=why)
 
 
 def _rested(state: State) -> State:
@@ -300,7 +300,7 @@ def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
         return (_back(state), NOTHING) if state.phase == "asking" else (state, NOTHING)
     if state.phase == "asking":
         return _back(state), (Do("reset"),) if key == "y" else NOTHING
-    state = replace(state, told="")
+    state = replace(state, notice="")
     match key:
         case "r":
             return _grade(state)
@@ -328,7 +328,7 @@ def _at_once(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
 
 
 def _back(state: State) -> State:
-    return replace(_rested(state), told="")
+    return replace(_rested(state), notice="")
 
 
 def shown_hints(state: State) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def test_going_back_over_the_footer_is_as_far_as_the_footer_is_high() -> None:
 def test_no_line_of_the_footer_is_as_wide_as_the_terminal(width: int, polls: bool) -> None:
     asking, _ = step(failing(), Pressed("x"))
     for state in (State(SUBJECT, UNDONE), after(Saved("a")), failing(), asking):
-        shown = replace(state, polls=polls, told="Your file: /a/rather/long/path/to/a/backup.py.bak")
+        shown = replace(state, polls=polls, notice="Your file: /a/rather/long/path/to/a/backup.py.bak")
         assert all(len(line) < width for line in draw(shown, Paper(width=width)).footer)
 
 

@@ -190,13 +190,13 @@ def test_of_all_exercises_the_checks_are_counted_together() -> None:
 
 def test_a_fault_of_ours_ends_the_run_with_a_sentence() -> None:
     state = after(Saved("a"), Broke(1, "the grader failed"))
-    assert (state.phase, state.told) == ("resting", "the grader failed")
+    assert (state.phase, state.notice) == ("resting", "the grader failed")
 
 
 def test_what_was_told_is_there_until_a_key_is_pressed() -> None:
     told = after(StatusLine("Your file: x.bak"), Saved("b"), Graded(2, record(PASSED), 1, UNDONE), start=failing())
-    assert told.told == "Your file: x.bak"
-    assert after(Pressed("l"), start=told).told == ""
+    assert told.notice == "Your file: x.bak"
+    assert after(Pressed("l"), start=told).notice == ""
 
 
 def test_that_the_file_is_polled_is_remembered() -> None:

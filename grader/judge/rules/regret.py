@@ -179,14 +179,14 @@ def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
 
 
 def _too_dear(mean: float, rule: Regret, worst: Sequence[ChoiceCost]) -> Failure:
-    told = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
+    worst_in_words = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
     return Failure(
         "fail",
         Cause(
             "regret",
             "The choices cost too much",
             f"On average they cost {mean:.0%} more than the best; points begin below {rule.none:.0%}, and all are "
-            f"earned at {rule.full:.0%}. The worst: {told}.",
+            f"earned at {rule.full:.0%}. The worst: {worst_in_words}.",
             "What does the case that is shown here have that your rule does not look at?",
             f"below {rule.none:.0%}",
             f"{mean:.0%}",

@@ -101,5 +101,5 @@ def _told(end: _End, steps: int) -> Failure:
             ),
         )
     help_text = " ".join(filter(None, (advice, cause.help)))
-    told = replace(cause, title=f"{lead}{cause.title}", rationale=f"{when} {cause.rationale}", help=help_text)
-    return replace(end.failure, cause=told, clues=clues, lead=lead, advice=advice)
+    extended = replace(cause, title=f"{lead}{cause.title}", rationale=f"{when} {cause.rationale}", help=help_text)
+    return replace(end.failure, cause=extended, clues=clues, lead=lead, advice=advice)

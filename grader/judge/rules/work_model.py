@@ -255,13 +255,13 @@ def _times(work: Work) -> str:
 
 
 def _each(launches: Sequence[LaunchInfo]) -> str:
-    told = []
+    moved_words = []
     for launch in launches[:4]:
         if launch.traffic:
             moved = f"loads {_bytes(launch.traffic.loaded_bytes)} and stores {_bytes(launch.traffic.stored_bytes)}"
-            told.append(f"{clean(launch.kernel, 80)} {moved}")
+            moved_words.append(f"{clean(launch.kernel, 80)} {moved}")
     more = f"; and {len(launches) - 4} more launches" if len(launches) > 4 else ""
-    return f"{'; '.join(told)}{more}."
+    return f"{'; '.join(moved_words)}{more}."
 
 
 # -- where the bytes went --------------------------------------------------------------------------------------------

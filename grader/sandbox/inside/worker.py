@@ -174,7 +174,7 @@ class Worker:
             with self._pretending():
                 spec.loader.exec_module(self._submission)
         except BaseException as raised:
-            return self._raising.told(raised, loading=True)
+            return self._raising.describe(raised, loading=True)
         public = [
             found
             for found, value in vars(self._submission).items()
@@ -207,7 +207,7 @@ class Worker:
             every = wanted.every_configuration
             return self._compiler.compile(lambda: function(*values), self._announcer, every=every)
         except BaseException as raised:
-            return self._raising.told(raised)
+            return self._raising.describe(raised)
 
     def _record(self, wanted: RecordCall) -> Recorded | Raised:
         """Call one function on decoys and return its trace; its kernels are not run."""
@@ -232,9 +232,9 @@ class Worker:
             # No kernel has run, so something else wrote there.
             for name in placed.disturbed(call.mutates)[0]:
                 recording.did(f"a write to {name}")
-            return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
+            return recording.to_message([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:
-            return self._raising.told(raised)
+            return self._raising.describe(raised)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""
@@ -253,7 +253,7 @@ class Worker:
             forms = self._copied_out(call, items_of(result), placed, memory_fd)
             changed, overrun = placed.disturbed(call.mutates)
         except BaseException as raised:
-            return self._raising.told(raised, findings=self._findings())
+            return self._raising.describe(raised, findings=self._findings())
         launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
         return Returned("returned", forms, changed, overrun, launches, operators, self._findings())
 
