@@ -85,7 +85,7 @@ class AgainstItself(Suite):
 
 def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]:
     """Yield `count` verdicts over the sizes of the part's suite, in turn."""
-    band = part.bands[0]
+    band = part.speed_bands[0]
     gpu = machine.find_gpu()
     if gpu is None:
         sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")

@@ -157,14 +157,14 @@ def run_gate(
     entry: Entry,
     server: ForkServer,
     seed: int,
-    heard: Callable[[GateLine], None],
+    on_finding: Callable[[GateLine], None],
     jobs: int = 1,
     interpreter: ForkServer | None = None,
 ) -> Gate:
     """Run the whole gate, `jobs` files at a time.
 
-    heard: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU once
-    more, because only the interpreter sees every access.
+    on_finding: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU
+    once more, because only the interpreter sees every access.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}
@@ -172,7 +172,7 @@ def run_gate(
 
     def note(finding: GateLine) -> None:
         gate.findings.append(finding)
-        heard(finding)
+        on_finding(finding)
 
     trials = _trials(entry)
     # Every file meets the same cases.

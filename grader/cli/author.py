@@ -111,11 +111,11 @@ def _document(gates: Mapping[Entry, Gate], mode: str) -> str:
     return as_json({"schema": "grade/check/v1", "mode": mode, "exercises": exercises})
 
 
-def _jobs(server: ForkServer, wanted: int | None) -> int:
+def _jobs(server: ForkServer, requested: int | None) -> int:
     """Return how many files to grade at a time: one per core in the interpreter, one on a GPU, which times them."""
     if server.mode == "gpu":
         return 1
-    return wanted or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
+    return requested or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
 
 
 def _check_one(
@@ -126,12 +126,12 @@ def _check_one(
     from grader.author import run_gate
     from grader.exercise.plan import default_seed
 
-    def heard(finding: GateLine) -> None:
+    def on_finding(finding: GateLine) -> None:
         mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]
         say(f"  {mark} {finding.subject:<44} {finding.outcome}", out)
 
     started = monotonic()
-    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, heard, jobs, beside)
+    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, on_finding, jobs, beside)
     print(_margins(gate), file=out)
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)

@@ -84,8 +84,8 @@ def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOp
     from grader.grading import grade
 
     processes.check()
-    with show_progress(len(job.plan.checks), quiet=options.quiet) as heard:
-        return ExerciseEnd(entry, grade(job, server, heard, baselines))
+    with show_progress(len(job.plan.checks), quiet=options.quiet) as on_result:
+        return ExerciseEnd(entry, grade(job, server, on_result, baselines))
 
 
 def _line(one: ExerciseEnd, stream: object) -> str:

@@ -17,9 +17,9 @@ from grader.exercise.catalogue import Entry, find_root, resolve
 _MOST_NAMED = 5
 
 
-def solution(wanted: str, *, show: bool, copy: bool, as_json: bool) -> int:
+def solution(exercise: str, *, show: bool, copy: bool, as_json: bool) -> int:
     """Give the model solution to who has one of their own: 0, or 1 with what is still open."""
-    entry, _ = resolve(find_root(), wanted)
+    entry, _ = resolve(find_root(), exercise)
     if not entry.solution.is_file():
         raise UsageError(f"a solution must be here to be shown, got a student bundle without that of {entry.id}")
     progress = saved.progress_of(entry)

@@ -79,7 +79,7 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
     for part in parts:
         own = [check for check in checks if check.part == part.name]
         work = tuple(work for check in own for work in check.work)
-        predictions = tuple(one for band in part.bands for one in on_paper(band, work))
+        predictions = tuple(one for band in part.speed_bands for one in on_paper(band, work))
         reasons = (check.reason for check in own if check.reason)
         why = "" if work else next(reasons, "no check of this part counts bytes")
         found.append(Roofline(part.name, part.title, work, predictions, why))
@@ -89,11 +89,11 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
     start = entry.start(source)
     longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
-    asked = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
+    calls = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()
     lock = GpuLock(gpu.uuid if gpu else "unknown")
     with closing(ForkServer("gpu")) as server, lock.alone():
-        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, asked)}
+        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, calls)}
     return tuple(replace(one, counters=answers.get(one.part)) for one in found)
 
 

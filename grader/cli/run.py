@@ -59,10 +59,10 @@ class RunOptions:
     quiet: bool = False
 
 
-def run(wanted: str, submission: str | None, options: RunOptions, outputs: Outputs) -> int:
+def run(exercise: str, submission: str | None, options: RunOptions, outputs: Outputs) -> int:
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
     root = find_root()
-    entry, path = resolve(root, wanted)
+    entry, path = resolve(root, exercise)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
     seed = parse_seed(options.seed) if options.seed is not None else None
@@ -72,8 +72,8 @@ def run(wanted: str, submission: str | None, options: RunOptions, outputs: Outpu
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
-    for asked in outputs.targets:
-        check_target(asked)
+    for target in outputs.targets:
+        check_target(target)
     card = card_for(entry, path, options.parts)
     keeps_card = can_keep(card)
     if not options.quiet:
@@ -207,8 +207,8 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
 def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:
     from grader.grading import grade
 
-    with show_progress(len(job.plan.checks), quiet=quiet) as heard:
-        return grade(job, server, heard, baselines)
+    with show_progress(len(job.plan.checks), quiet=quiet) as on_result:
+        return grade(job, server, on_result, baselines)
 
 
 def show(record: Record, stream: object) -> None:

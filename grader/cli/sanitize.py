@@ -58,18 +58,18 @@ def sanitize(options: SanitizeOptions) -> int:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
     check_target(options.json)
 
-    def heard(line: str) -> None:
+    def on_line(line: str) -> None:
         if not options.quiet:
             say(line, sys.stderr)
 
     # Before anything slow: loading torch takes seconds, and silence looks like a hang.
-    heard(f"Looking at {path.resolve()} …")
+    on_line(f"Looking at {path.resolve()} …")
     gpu = not options.cpu and machine.has_gpu()
 
     def subject(*, on_gpu: bool) -> SanitizeTarget:
         return _subject(entry, path, source, seed, options, on_gpu=on_gpu, has_gpu=machine.may_have_gpu())
 
-    examined = _examined(subject, tool, heard, gpu=gpu)
+    examined = _examined(subject, tool, on_line, gpu=gpu)
     from grader.sanitizer import findings, text
 
     stream = sys.stderr if options.json == "-" else sys.stdout
@@ -92,14 +92,14 @@ def _tool(options: SanitizeOptions) -> ToolName | None:
 
 
 def _examined(
-    subject: Callable[..., SanitizeTarget], tool: ToolName | None, heard: Callable[[str], None], *, gpu: bool
+    subject: Callable[..., SanitizeTarget], tool: ToolName | None, on_line: Callable[[str], None], *, gpu: bool
 ) -> Examination:
     """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
     executable = find() if gpu else None
     note = ""
     if executable is not None:
         try:
-            return _by_tool(subject, executable, tool or "memcheck", heard)
+            return _by_tool(subject, executable, tool or "memcheck", on_line)
         except MissingEnvironment as missing:
             note = f"{missing}. {_INSTEAD}"
     elif gpu:
@@ -110,19 +110,19 @@ def _examined(
     with closing(ForkServer("interpret")) as server:
         from grader.sanitizer.run import examine_by_guard
 
-        examined = examine_by_guard(subject(on_gpu=False), server, heard)
+        examined = examine_by_guard(subject(on_gpu=False), server, on_line)
     return replace(examined, notes=(*examined.notes, note)) if note else examined
 
 
 def _by_tool(
-    subject: Callable[..., SanitizeTarget], executable: str, tool: ToolName, heard: Callable[[str], None]
+    subject: Callable[..., SanitizeTarget], executable: str, tool: ToolName, on_line: Callable[[str], None]
 ) -> Examination:
     gpu = machine.find_gpu()
     with closing(ForkServer("gpu")) as server:
         from grader.sanitizer.run import examine_by_tool
 
         lock = GpuLock(gpu.uuid if gpu else "unknown")
-        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, heard)
+        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, on_line)
 
 
 def _subject(

@@ -20,13 +20,13 @@ from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
 
-def trace(wanted: str, submission: str | None, part: str | None, case: str | None) -> int:
+def trace(exercise: str, submission: str | None, part: str | None, case: str | None) -> int:
     """Print a trace; the exit code: 0 if the call was recorded, 1 if not, 3 if the function is not written yet.
 
     part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; those that are not given are
     the part's first case's. Raises UsageError.
     """
-    entry, path = resolve(find_root(), wanted)
+    entry, path = resolve(find_root(), exercise)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
     chosen = _part_of(entry, part)

@@ -95,10 +95,10 @@ class _Prefetch:
     def _compile(self, compiler: Session) -> None:
         self._joining.join()
         while (recorded := self._waiting.get()) is not None and not self._stopped.is_set():
-            message = Precompile(recorded.call, recorded.message, lightest(recorded.trace))
+            request = Precompile(recorded.call, recorded.message, lightest(recorded.trace))
             with suppress(Exception):
                 compiler.wake()
-                self._joining.step(partial(compiler.precompile, message, _COMPILE_S))
+                self._joining.step(partial(compiler.precompile, request, _COMPILE_S))
 
 
 def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:

@@ -95,7 +95,7 @@ def grade(
         ) as compiling,
     ):
         diagnosis = Diagnosis(entry.exercise, truth)
-        compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
+        compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, for_record=job.compiled)
         answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, refusal)
         speed = SpeedResult(job, pair, setup, answers)
 
@@ -115,7 +115,7 @@ def grade(
                 if not compilation.holds(result):
                     yield result
 
-        if compilation.is_asked:
+        if compilation.is_needed:
             send_compiler()
         with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan):
             for part, planned in parts:

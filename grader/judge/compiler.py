@@ -46,7 +46,7 @@ def case_for(part: Part) -> Case | None:
 
     The largest timed case of at most 64 MiB; without one, the last named case of a check that judges values.
     """
-    for band in part.bands:
+    for band in part.speed_bands:
         sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
         moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
         if moderate:
@@ -84,8 +84,8 @@ class Compiling:
         self._limit_s = limit_s
         self._shelf = shelf
         self._capability = capability
-        asked = [target for part in parts for check in part.checks for target in check.rule.targets]
-        self.targets = compiled_for(capability, asked)
+        targets = [target for part in parts for check in part.checks for target in check.rule.targets]
+        self.targets = compiled_for(capability, targets)
         self.sent = False
         self._outcomes: dict[tuple[str, str], CompileOutcome] = {}
         self._session: Session | None = None
@@ -187,10 +187,10 @@ class Compiling:
                     key = part.name, target.name
                     self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
 
-    def run(self, server: Spawner, heard: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
+    def run(self, server: Spawner, on_outcome: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU on the caller's thread, without the cache.
 
-        heard: called with each outcome. Returns early after `recall`. Raises GradeError if no process gets ready.
+        on_outcome: called with each outcome. Returns early after `recall`. Raises GradeError if no process gets ready.
         """
         for target in self.targets:
             start = replace(self._start, target=target.capability)
@@ -202,7 +202,7 @@ class Compiling:
                     if self._recalled.is_set():
                         return
                     self._outcomes[part.name, target.name] = outcome
-                    heard(outcome)
+                    on_outcome(outcome)
 
     def _compile(self, session: Session, part: Part, target: Architecture) -> CompileOutcome:
         outcome = CompileOutcome(part.name, target.name)
@@ -210,8 +210,8 @@ class Compiling:
         if case is None or (part.tensors == "cute" and not target.cute_dsl):
             no_case = "no case of this part can be compiled for"
             return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
-        wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)
-        answer, announced = session.compile(wanted, self._limit_s)
+        request = Compile(Recipe(part.name, dict(case), _SEED), self._every)
+        answer, announced = session.compile(request, self._limit_s)
         if isinstance(answer, Compiled):
             binaries = answer.binaries[:MOST_KERNELS]
             kernels = [described(binary, target, case.words()) for binary in binaries]

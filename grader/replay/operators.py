@@ -59,8 +59,8 @@ def operators() -> Mapping[str, Supporting]:
 
 def _checked(name: str, kind: str, value: Any) -> Any:
     """Return an argument if it fits its parameter. Raises Unreplayable."""
-    wanted = _KINDS.get(name)
-    right = isinstance(value, wanted) if wanted else all(_is_plain(kind, one) for one in _listed(value))
+    expected_type = _KINDS.get(name)
+    right = isinstance(value, expected_type) if expected_type else all(_is_plain(kind, one) for one in _listed(value))
     if value is None or right:
         return value
     raise Unreplayable(f"an operator cannot be given {type(value).__name__} as {name}")

@@ -153,17 +153,17 @@ class Replayer:
 
     def _prepared(self, message: dict[str, Any]) -> Answer:
         traces = [decode_trace(one) for one in message["traces"]]
-        asked = decode(messages.Prepare, {**message, "traces": []})
+        request = decode(messages.Prepare, {**message, "traces": []})
         # The memory of earlier replays is not needed any more, and the timed work may need all of it.
         self._home = _Home.on(self._device, guarded=self._guarded)
         self._homes[self._device.type] = self._home
-        recipe = asked.call.recipe
+        recipe = request.call.recipe
         builder = getattr(self._builders, recipe.part)
 
         def build(seed: int) -> tuple[object, ...]:
             return tensors.build(builder, recipe.case, seed, None, self._device)
 
-        return self._said(lambda: self._timing.prepare(asked, traces, build))
+        return self._said(lambda: self._timing.prepare(request, traces, build))
 
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))

@@ -62,10 +62,10 @@ class TraceTimer:
         self._outputs: tuple[object, ...] = ()
         self.line = 0
 
-    def prepare(self, asked: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
+    def prepare(self, request: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
         """Run each trace once, and tune the last. build: makes the inputs of a seed on the device."""
-        self._work, self._outputs, self._cover_bytes = None, (), asked.cover_bytes
-        self._call = asked.call
+        self._work, self._outputs, self._cover_bytes = None, (), request.cover_bytes
+        self._call = request.call
         memory = Memory(self._device, guarded=False)
         _give_back(self._device)
         fill_uninitialised_memory(on=False)
@@ -73,12 +73,14 @@ class TraceTimer:
         try:
             for trace in traces:
                 tunes = trace is traces[-1]
-                untried = frozenset(asked.untried if tunes else ())
-                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=tunes, untried=untried)
+                untried = frozenset(request.untried if tunes else ())
+                timed = _TimedTrace(
+                    self, memory, self._library, trace, request.call, build, tunes=tunes, untried=untried
+                )
                 timed.place(timed.inputs(_SEED))
                 run = timed.first()
             assert timed is not None
-            self._work = Graph(timed, _SEED) if asked.method == "graph" else timed
+            self._work = Graph(timed, _SEED) if request.method == "graph" else timed
         finally:
             fill_uninitialised_memory(on=True)
             self.line = timed.line if timed else 0
@@ -91,15 +93,15 @@ class TraceTimer:
         """
         return _CompileOnlyRun(self._device, self._library, trace, configuration).launches()
 
-    def sample(self, wanted: Sample) -> Sampled:
+    def sample(self, request: Sample) -> Sampled:
         """Take one sample. Raises ValueError if nothing is prepared."""
         if self._work is None:
             raise ValueError("a sample must be of something prepared, got none")
         self._outputs = ()
         fill_uninitialised_memory(on=False)
         try:
-            sampled, self._outputs = self._clock.sample(self._work, wanted.seed, self._cover_bytes)
-            return replace(sampled, changed=self._changed(self._work, wanted.seed)) if wanted.examines else sampled
+            sampled, self._outputs = self._clock.sample(self._work, request.seed, self._cover_bytes)
+            return replace(sampled, changed=self._changed(self._work, request.seed)) if request.examines else sampled
         finally:
             fill_uninitialised_memory(on=True)
 
@@ -114,16 +116,16 @@ class TraceTimer:
             if not torch.equal(_elements(now).view(torch.uint8), _elements(before).view(torch.uint8))
         )
 
-    def show(self, wanted: Show, memory_fd: int) -> BytesShown:
+    def show(self, request: Show, memory_fd: int) -> BytesShown:
         """Copy bytes of an output of the latest sample into the memory file."""
-        output = self._outputs[wanted.output] if wanted.output < len(self._outputs) else None
+        output = self._outputs[request.output] if request.output < len(self._outputs) else None
         if not isinstance(output, Tensor):
             return BytesShown("shown", copied=False)
-        raw = _elements(output).view(torch.uint8)[wanted.first : wanted.first + wanted.count]
-        if raw.numel() != wanted.count:
+        raw = _elements(output).view(torch.uint8)[request.first : request.first + request.count]
+        if raw.numel() != request.count:
             return BytesShown("shown", copied=False)
         with mmap.mmap(memory_fd, 0) as memory:
-            memory[: wanted.count] = raw.cpu().numpy().tobytes()
+            memory[: request.count] = raw.cpu().numpy().tobytes()
         return BytesShown("shown", copied=True)
 
     def time_us(self, work: TimedWork) -> float:

@@ -233,10 +233,10 @@ def _anchor(kind: str, name: str) -> str:
 
 
 def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
-    kept = record.checks[: limits.checks]
+    shown_checks = record.checks[: limits.checks]
     parts = []
     for part in view.parts_of(record):
-        checks = [check for check in kept if check.part == part.name]
+        checks = [check for check in shown_checks if check.part == part.name]
         all_of_it = [check for check in record.checks if check.part == part.name]
         shown = PartView(
             info=part,

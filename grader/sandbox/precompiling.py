@@ -47,7 +47,7 @@ class CompilerProcess(Protocol):
         """Start the process if it does not run."""
 
     def precompile(
-        self, wanted: Precompile, limit_s: float, *, counted: bool = False
+        self, request: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
         """Compile the launches of a trace.
 
@@ -136,14 +136,14 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: 
     process.wake()
     for place, configuration in _taken(work.needed):
         recorded = work.calls[place]
-        job = Precompile(recorded.call, recorded.message, configuration)
-        joining.step(partial(process.precompile, job, _NEEDED_S))
+        request = Precompile(recorded.call, recorded.message, configuration)
+        joining.step(partial(process.precompile, request, _NEEDED_S))
     work.begin_tuning(tuning_s)
     for group in _taken(work.groups):
         for done, (place, configuration) in enumerate(group):
             recorded, left_s = work.calls[place], work.ends_at - monotonic()
-            job = Precompile(recorded.call, recorded.message, configuration)
-            compiled = partial(process.precompile, job, left_s, counted=True)
+            request = Precompile(recorded.call, recorded.message, configuration)
+            compiled = partial(process.precompile, request, left_s, counted=True)
             # A Raised counts as ready: a failure is known as well.
             if left_s <= 0 or not isinstance(joining.step(compiled), Precompiled | Raised):
                 work.untried += group[done:]

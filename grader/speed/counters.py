@@ -203,18 +203,18 @@ def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
 
 
 def count(
-    server: ForkServer, executable: str, start: Start, limits: Limits, asked: Sequence[tuple[Part, Case, int]]
+    server: ForkServer, executable: str, start: Start, limits: Limits, calls: Sequence[tuple[Part, Case, int]]
 ) -> Iterator[Counters]:
     """Count each part once, on its case, in a process of its own under ncu.
 
     The seed of the counted call follows from the trace.
     """
-    for part, case, seed in asked:
+    for part, case, seed in calls:
         found, text = _counted(server, command(executable), start, limits, part, case, seed)
         missing = unknown(text)
         if not found.launches and missing:
-            kept = [name for name in METRICS if name not in missing]
-            found, _ = _counted(server, command(executable, kept), start, limits, part, case, seed)
+            known_metrics = [name for name in METRICS if name not in missing]
+            found, _ = _counted(server, command(executable, known_metrics), start, limits, part, case, seed)
         yield found
 
 

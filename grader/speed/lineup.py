@@ -34,7 +34,7 @@ class Lineup:
         return replace(band, baseline=baseline, fallbacks=(), shown_beside=beside)
 
 
-def asked(band: SpeedBand) -> tuple[str, ...]:
+def candidates(band: SpeedBand) -> tuple[str, ...]:
     """Return the baselines that may take part, each once."""
     return tuple(dict.fromkeys((band.baseline, *band.fallbacks, *band.shown_beside)))
 
@@ -45,7 +45,7 @@ def smallest(band: SpeedBand) -> Case:
 
 
 def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: bool = False) -> Lineup:
-    """Choose among the baselines of `asked`.
+    """Choose among the `candidates`.
 
     missing: why each cannot run, '' for those that can. slow: whether those that take seconds to compile are timed
     beside the others.

@@ -159,8 +159,8 @@ class Rounds:
             for count in range(most):
                 self._round(self._running(), looked_at=count == looked_at)
                 spent_s = monotonic() - started
-                asked = count + 1 >= least and (count + 1 - least) % every == 0
-                if asked and (spent_s > budget_s or enough(self.samples)):
+                may_stop = count + 1 >= least and (count + 1 - least) % every == 0
+                if may_stop and (spent_s > budget_s or enough(self.samples)):
                     break
                 if count + 1 >= max(_FEWEST, looked_at + 1) and spent_s > budget_s + _PATIENCE_S:
                     break

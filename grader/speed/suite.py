@@ -25,7 +25,7 @@ from grader.speed import verify
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
-from grader.speed.lineup import Lineup, asked, lineup, smallest
+from grader.speed.lineup import Lineup, candidates, lineup, smallest
 from grader.speed.monitor import watching
 from grader.speed.roofline import RooflineWork
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed, outside_us
@@ -167,7 +167,7 @@ class Suite:
     def _lineup(self) -> Lineup:
         """Return the baselines that take part, tried on the smallest size."""
         recipe = Recipe(self.part.name, dict(smallest(self.band)), _TRIAL_SEED)
-        missing = self.baseline_process.missing(recipe, asked(self.band))
+        missing = self.baseline_process.missing(recipe, candidates(self.band))
         return lineup(self.band, missing, slow=self.slow_baselines)
 
     def _timed(self, case: Case) -> SizeTiming:

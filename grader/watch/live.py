@@ -171,17 +171,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.shown.knows(self.headers.get("Host", "")):
             self._refuse(HTTPStatus.FORBIDDEN)
             return
-        asked = urlsplit(self.path)
-        token = asked.path.split("/")[1] if asked.path.startswith("/") else ""
+        url = urlsplit(self.path)
+        token = url.path.split("/")[1] if url.path.startswith("/") else ""
         if not self.server.shown.lets_in(token):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         self.server.let_in(self.connection)
-        if asked.path == f"/{token}/":
+        if url.path == f"/{token}/":
             nonce = secrets.token_urlsafe(16)
             self._answer(self.server.shown.page(nonce), "text/html; charset=utf-8", live.policy(nonce))
-        elif asked.path == f"/{token}/news":
-            after = parse_qs(asked.query).get("after", ["-1"])[0]
+        elif url.path == f"/{token}/news":
+            after = parse_qs(url.query).get("after", ["-1"])[0]
             # 15 digits fit any version. Anything else is answered with the present state.
             known = int(after) if after.isascii() and after.isdigit() and len(after) < 16 else -1
             self._answer(json.dumps(self.server.shown.news(known)), "application/json", "default-src 'none'")

@@ -112,7 +112,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Heard:
+class CheckDecided:
     """An event: a run decided a check."""
 
     run: int
@@ -160,7 +160,7 @@ class StatusLine:
     text: str
 
 
-Event = Saved | Unreadable | Polls | Begun | Heard | Graded | TextShown | Broke | Pressed | StatusLine
+Event = Saved | Unreadable | Polls | Begun | CheckDecided | Graded | TextShown | Broke | Pressed | StatusLine
 
 
 # -- actions ----------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
             return replace(state, notice=text), NOTHING
         case Pressed(key):
             return _pressed(state, key)
-        case Begun(run) | Heard(run) | Graded(run) | TextShown(run) | Broke(run):
+        case Begun(run) | CheckDecided(run) | Graded(run) | TextShown(run) | Broke(run):
             # Events of an earlier run are about an old text.
             return (_reported(state, event), NOTHING) if run == state.run else (state, NOTHING)
 
@@ -268,12 +268,12 @@ def _running(state: State, kind: Kind) -> State:
     return replace(cleared, panel="")
 
 
-def _reported(state: State, event: Begun | Heard | Graded | TextShown | Broke) -> State:
+def _reported(state: State, event: Begun | CheckDecided | Graded | TextShown | Broke) -> State:
     match event:
         case Begun(_, total):
             # Grading everything begins once for each exercise.
             return replace(state, total=state.total + total)
-        case Heard(_, result):
+        case CheckDecided(_, result):
             return replace(state, results=(*state.results, result))
         case Graded(_, record, attempts, progress):
             before = state.first_failing

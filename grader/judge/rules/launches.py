@@ -43,12 +43,12 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
 def _wrong_number(one: PlannedCase, seen: Sequence[LaunchInfo], most: int) -> Failure:
     count = len(seen)
     title = "Too many launches" if count else "No kernel was launched"
-    wanted = "one launch" if most == 1 else f"at most {most} launches"
-    rationale = f"For {one.case.words()} {wanted} should do, got {count}{_listed(seen)}."
+    allowed = "one launch" if most == 1 else f"at most {most} launches"
+    rationale = f"For {one.case.words()} {allowed} should do, got {count}{_listed(seen)}."
     help_text = (
         "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
     )
-    return Failure("fail", Cause("launches", title, rationale, help_text, wanted, str(count)))
+    return Failure("fail", Cause("launches", title, rationale, help_text, allowed, str(count)))
 
 
 def _listed(seen: Sequence[LaunchInfo]) -> str:

@@ -41,12 +41,12 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     return Ruling(found or refused, evidence=evidence)
 
 
-def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:
+def _by_operations(evidence: Sequence[Evidence], operations: Sequence[str]) -> Failure | None:
     for seen in evidence:
         # Operations are only known of replayed calls.
         if not seen.is_replayed:
             continue
-        if missing := [name for name in wanted if name not in seen.operations]:
+        if missing := [name for name in operations if name not in seen.operations]:
             return Failure(
                 "policy",
                 Cause(
