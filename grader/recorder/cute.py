@@ -63,7 +63,7 @@ class CuteLog(Protocol):
     def program(self, program: TracedProgram, arguments: Sequence[Argument]) -> None:
         """Record one call of a traced function."""
 
-    def untold(self, what: str) -> None:
+    def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
 
 
@@ -163,7 +163,7 @@ class _TracedCompilation:
         self._compile = compile_and_cache
         self._made: Any = None
 
-    def compiled(self) -> Any:
+    def compile_function(self) -> Any:
         """Return the compiled function."""
         if self._made is None:
             pipeline, signature, _, *rest = self._args
@@ -221,11 +221,11 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
         def run_compiled_program(self, exe_args: Sequence[Any]) -> Any:
             """Record the call, or run it."""
             if not log.is_on:
-                return self._traced.compiled().run_compiled_program(exe_args)
+                return self._traced.compile_function().run_compiled_program(exe_args)
             try:
                 log.program(self._traced.program, _arguments(self._traced.program, exe_args, tensors))
             except Untold as untold:
-                log.untold(str(untold))
+                log.record_untold(str(untold))
             return 0
 
         def to(self, device: object = None) -> Any:  # noqa: ARG002

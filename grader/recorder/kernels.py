@@ -114,11 +114,11 @@ def _names(function: types.FunctionType) -> dict[str, Any]:
     A kernel's function in a module gets its dotted name: helpers.maximum.
     """
     found: dict[str, Any] = {}
-    used = {name for code in _within(function.__code__) for name in code.co_names}
+    used = {name for code in _nested_codes(function.__code__) for name in code.co_names}
     for name in sorted(used & function.__globals__.keys()):
         held = found[name] = function.__globals__[name]
         if isinstance(held, types.ModuleType) and held.__name__.partition(".")[0] != "triton":
-            behind = {one: vars(held).get(one) for one in sorted(_behind(name, function))}
+            behind = {one: vars(held).get(one) for one in sorted(_attributes_used(name, function))}
             found |= {f"{name}.{one}": value for one, value in behind.items() if is_function_of_kernels(value)}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
@@ -147,18 +147,18 @@ def _is_literal(node: ast.expr) -> bool:
     return all(_is_literal(one) for one in node.elts) if isinstance(node, ast.Tuple) else isinstance(node, ast.Constant)
 
 
-def _behind(name: str, function: types.FunctionType) -> set[str]:
+def _attributes_used(name: str, function: types.FunctionType) -> set[str]:
     """Return the attributes of this name that a function uses."""
     return {
         str(after.argval)
-        for code in _within(function.__code__)
+        for code in _nested_codes(function.__code__)
         for before, after in pairwise(dis.get_instructions(code))
         if before.argval == name and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
     }
 
 
-def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+def _nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _within(constant)
+            yield from _nested_codes(constant)

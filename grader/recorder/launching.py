@@ -32,7 +32,7 @@ class Log(Protocol):
     def choose(self, attempts: list[Callable[[], Any]]) -> Any:
         """Record every attempt as an alternative, and return the result of the first."""
 
-    def untold(self, what: str) -> None:
+    def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
 
 
@@ -43,7 +43,7 @@ class Trials:
         self.running = False
 
     @contextmanager
-    def begun(self) -> Iterator[None]:
+    def pause_recording(self) -> Iterator[None]:
         """Record no launches while the block runs."""
         before, self.running = self.running, True
         try:
@@ -80,11 +80,11 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
         options = {name: value for name, value in kwargs.items() if name not in names and name not in _NOT_TOLD}
         bound = launches.bound(kernel, args, by_name)
 
-        def again(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:
+        def relaunch(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:
             return launch(kernel, *given, grid=new_grid, warmup=False, **chosen)
 
         compiled = run(kernel, *args, grid=grid, warmup=True, **kwargs) if warmup and on_gpu else None
-        handle = Handle(kernel.fn.__name__, names, bound, options, again, compiled).with_constants(
+        handle = Handle(kernel.fn.__name__, names, bound, options, relaunch, compiled).with_constants(
             launches.constant_names(kernel)
         )
         if warmup:
@@ -107,7 +107,7 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
 
 
 def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callable[..., Any]:
-    def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+    def run_tuner(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(tuner, *args, **kwargs)
         if kwargs.get("warmup"):
@@ -135,19 +135,19 @@ def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callabl
         tuner.best_config, tuner.nargs = configs[0], None
         return result
 
-    return tuned
+    return run_tuner
 
 
 def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:
     """Return a stand-in for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
 
-    def timed(call: Callable[[], object], *args: Any, **options: Any) -> Any:
+    def run_benchmark(call: Callable[[], object], *args: Any, **options: Any) -> Any:
         if not log.is_on:
             return timing(call, *args, **options)
-        with trials.begun():
+        with trials.pause_recording():
             return launches.benchmark_once(call, **options)
 
-    return timed
+    return run_benchmark
 
 
 def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,6 +155,6 @@ def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any
         if not log.is_on:
             return getitem(kernel, grid)
         # Compiled by hand before the call: its function is not known.
-        return lambda *_, **__: log.untold("a launch of a kernel that was compiled earlier")
+        return lambda *_, **__: log.record_untold("a launch of a kernel that was compiled earlier")
 
     return with_grid

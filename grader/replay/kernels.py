@@ -35,7 +35,7 @@ from grader.interpreter.beyond import NeedsGpu
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, KernelReference, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
-from grader.replay.values import Elsewhere, RefusedFunction, described, fields_of, is_acting, plain_value, text_of
+from grader.replay.values import Elsewhere, RefusedFunction, describe, fields_of, is_acting, plain_value, text_of
 
 __all__ = ["Kernels", "RefusedFunction", "Text"]
 
@@ -63,7 +63,7 @@ class Text:
     def __init__(self, source: str, path: str) -> None:
         self.path = path
         self.lines = re.split("\r\n|\r|\n", source)
-        self.tree = _parsed(source)
+        self.tree = _parse(source)
         self.functions = {(name, line): found for name, line, found in _functions(self.tree)}
         self.imports = dict(_imports(self.tree))
         linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self.lines], path)
@@ -149,7 +149,7 @@ class Kernels:
             _REMAINDER: _remainder,
             _SORTED: _sorted,
             _CONSTEXPR: tl.constexpr,
-            _CONDITION: _known,
+            _CONDITION: _require_constant,
             **{name: _refusing(refused) for name, refused in found.refusals.items()},
             "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
             "__name__": "submission",
@@ -158,12 +158,12 @@ class Kernels:
             namespace["interpreter_semantic"] = interpreter_semantic
         make = _Maker(tree, text.path, namespace, defaults, annotations, place)
         fn = make.function(ast.Module([copy.deepcopy(tree)], []))
-        kernel = self._made(kernel_text, fn, make, _lines_of(plain, text), plain)
+        kernel = self._make_kernel(kernel_text, fn, make, _lines_of(plain, text), plain)
         self._built[index] = kernel
         for name, thing in found.used.items():
-            namespace[name] = self._object(thing)
+            namespace[name] = self._object_of(thing)
 
-    def _object(self, thing: Thing) -> Any:
+    def _object_of(self, thing: Thing) -> Any:
         match thing:
             case KernelReference(index):
                 try:
@@ -174,7 +174,7 @@ class Kernels:
                 return value
         raise AssertionError(thing)
 
-    def _made(
+    def _make_kernel(
         self, kernel_text: KernelText, fn: types.FunctionType, make: _Maker, text: list[str], plain: Function
     ) -> Any:
         if kernel_text.kind == "constexpr":
@@ -224,7 +224,7 @@ def _works_on_memory(function: Function) -> str:
 # -- the text --------------------------------------------------------------------------------------------------------
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -298,7 +298,7 @@ class _Names:
 
     def _look_up(self, name: str) -> Thing | None:
         if name in self._kernel_text.names:
-            return _thing(self._kernel_text.names[name], self._kernel_of)
+            return _thing_of(self._kernel_text.names[name], self._kernel_of)
         return _imported(self._imports[name]) if name in self._imports else None
 
     def chain(self, node: ast.expr) -> Thing | None:
@@ -326,7 +326,7 @@ class _Names:
         return found[0] if len(found) == 1 else None
 
 
-def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
+def _thing_of(value: Value, kernel_of: Callable[[int], object]) -> Thing:
     if isinstance(value, KernelValue):
         return KernelReference(value.index)
     if isinstance(value, LanguageValue):
@@ -335,7 +335,7 @@ def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
         if value.what.startswith(FROM_ELSEWHERE):
             return Unknown(value.what[:300])
         return Unknown(
-            f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
+            f"{describe(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
         )
     try:
         return Data(plain_value(value, kernel_of))
@@ -500,18 +500,18 @@ class _Conditions(ast.NodeTransformer):
         refusal = self._conditions.get(id(node))
         self.generic_visit(node)
         if refusal:
-            node.test = _asked(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
+            node.test = _call_of(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         refusal = self._conditions.get(id(node))
         self.generic_visit(node)
         if refusal:
-            node.test = _asked(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
+            node.test = _call_of(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
         return node
 
 
-def _known(condition: Any, refuse: Callable[[], None]) -> Any:
+def _require_constant(condition: Any, refuse: Callable[[], None]) -> Any:
     """Return a condition that is known at compile time. Any other is refused: both branches would be compiled."""
     if isinstance(condition, tl.tensor):
         refuse()
@@ -537,23 +537,23 @@ class _Pure(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        return _asked(_REMAINDER, node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
+        return _call_of(_REMAINDER, node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
         if node.attr == "sort":
             # The only method that a tensor shares with a list, where it changes the list.
-            node.value = _asked(_SORTED, node.value, node.value)
+            node.value = _call_of(_SORTED, node.value, node.value)
         return node
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         self.generic_visit(node)
         how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "s")
-        node.value, node.conversion = _asked(_TEXT, node.value, node.value, how), -1
+        node.value, node.conversion = _call_of(_TEXT, node.value, node.value, how), -1
         return node
 
 
-def _asked(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
+def _call_of(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
     call = ast.Call(ast.Name(name, ast.Load()), list(operands), [])
     return ast.fix_missing_locations(ast.copy_location(call, place))
 

@@ -136,22 +136,26 @@ class Replayer:
         try:
             match message.get("op"):
                 case messages.Sample.op:
-                    return self._said(lambda: self._timing.sample(decode(messages.Sample, message)))
+                    return self._answer_or_raised(lambda: self._timing.sample(decode(messages.Sample, message)))
                 case messages.Show.op:
-                    return self._said(lambda: self._timing.show(decode(messages.Show, message), descriptors[0]))
+                    return self._answer_or_raised(
+                        lambda: self._timing.show(decode(messages.Show, message), descriptors[0])
+                    )
                 case messages.Prepare.op:
-                    return self._prepared(message)
+                    return self._prepare(message)
                 case messages.Precompile.op:
                     trace = decode_trace(message.pop("trace"))
                     place = decode(messages.Precompile, {**message, "trace": {}}).configuration
-                    return self._said(lambda: Precompiled("precompiled", self._timing.precompile(trace, place)))
+                    return self._answer_or_raised(
+                        lambda: Precompiled("precompiled", self._timing.precompile(trace, place))
+                    )
                 case _:
                     return self._replay(message, descriptors[0])
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _prepared(self, message: dict[str, Any]) -> Answer:
+    def _prepare(self, message: dict[str, Any]) -> Answer:
         traces = [decode_trace(one) for one in message["traces"]]
         request = decode(messages.Prepare, {**message, "traces": []})
         # The memory of earlier replays is not needed any more, and the timed work may need all of it.
@@ -163,7 +167,7 @@ class Replayer:
         def build(seed: int) -> tuple[object, ...]:
             return tensors.build(builder, recipe.case, seed, None, self._device)
 
-        return self._said(lambda: self._timing.prepare(request, traces, build))
+        return self._answer_or_raised(lambda: self._timing.prepare(request, traces, build))
 
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
@@ -173,11 +177,11 @@ class Replayer:
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
         try:
-            return self._replayed(replay, trace, memory_fd)
+            return self._run_trace(replay, trace, memory_fd)
         finally:
             self._home = regular
 
-    def _said(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
+    def _answer_or_raised(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
         """Return the answer of `do`, or a description of its exception."""
         try:
             return do()
@@ -196,22 +200,22 @@ class Replayer:
             return raised_message if refused.python else dataclasses.replace(raised_message, kind=messages.UNTOLD)
         return self._raising.describe(raised, findings=self._findings(), launched_at=line)
 
-    def _replayed(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
+    def _run_trace(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
         run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
-        def done() -> Answer:
+        def replay_steps() -> Answer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
                     torch.cuda.synchronize()
-            return self._returned(call, trace, run, memory_fd)
+            return self._returned_message(call, trace, run, memory_fd)
 
-        return self._said(done, lambda: run.line)
+        return self._answer_or_raised(replay_steps, lambda: run.line)
 
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
@@ -227,7 +231,7 @@ class Replayer:
                 number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype
             )
 
-    def _returned(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
+    def _returned_message(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
         outputs: list[tuple[Form, Tensor | None]] = []
         for output in trace.outputs:

@@ -78,13 +78,13 @@ class TraceTimer:
                     self, memory, self._library, trace, request.call, build, tunes=tunes, untried=untried
                 )
                 timed.place(timed.inputs(_SEED))
-                run = timed.first()
+                run = timed.run_first()
             assert timed is not None
             self._work = Graph(timed, _SEED) if request.method == "graph" else timed
         finally:
             fill_uninitialised_memory(on=True)
             self.line = timed.line if timed else 0
-        return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
+        return Prepared("prepared", timed.output_forms(), tuple(timed.tuned.values()), len(run.launched))
 
     def precompile(self, trace: Trace, configuration: int) -> int:
         """Compile the launches of a trace, and return their number.
@@ -101,11 +101,15 @@ class TraceTimer:
         fill_uninitialised_memory(on=False)
         try:
             sampled, self._outputs = self._clock.sample(self._work, request.seed, self._cover_bytes)
-            return replace(sampled, changed=self._changed(self._work, request.seed)) if request.examines else sampled
+            return (
+                replace(sampled, changed=self._changed_inputs(self._work, request.seed))
+                if request.examines
+                else sampled
+            )
         finally:
             fill_uninitialised_memory(on=True)
 
-    def _changed(self, work: _TimedTrace | Graph, seed: int) -> tuple[str, ...]:
+    def _changed_inputs(self, work: _TimedTrace | Graph, seed: int) -> tuple[str, ...]:
         """Return the names of the inputs that the latest sample changed and must not change."""
         fresh, mutates = work.inputs(seed), set(self._call.mutates)
         pairs = zip(self._call.arguments, work.given(), fresh, strict=True)
@@ -193,7 +197,7 @@ class _TimedTrace:
         """Return the inputs of the last run, as they are now."""
         return tuple(self._values.values())
 
-    def first(self) -> Run:
+    def run_first(self) -> Run:
         """Run it for the first time: refuse computing by torch, and tune autotuned launches."""
         return self._run(notes=True)
 
@@ -220,7 +224,7 @@ class _TimedTrace:
     def _tensor(self, window: int) -> Tensor | None:
         return self.memory.tensor(self.trace.windows[window]) if window >= 0 else None
 
-    def forms(self) -> tuple[Form, ...]:
+    def output_forms(self) -> tuple[Form, ...]:
         """Return the forms of the outputs."""
         own = [
             form_of(tensor) if (tensor := self._tensor(output.window)) is not None else output.form
@@ -247,7 +251,9 @@ class _TimedTrace:
                 times.append(_LEFT_OUT)
                 continue
             try:
-                times.append(self._time_of(step, place, run, min((one for one in times if one >= 0), default=inf)))
+                times.append(
+                    self._time_alternative(step, place, run, min((one for one in times if one >= 0), default=inf))
+                )
             except Exception as refused:
                 if not is_passed_over(refused):
                     raise
@@ -259,7 +265,7 @@ class _TimedTrace:
             raise raised
         return TunedChoice(step.line, tuple(times), min(working, key=lambda place: times[place]))
 
-    def _time_of(self, step: Choose, place: int, run: Run, best_us: float) -> float:
+    def _time_alternative(self, step: Choose, place: int, run: Run, best_us: float) -> float:
         alternative = _Alternative(self.memory, lambda: run.steps(step.alternatives[place]))
         launched = len(run.launched)
         try:
@@ -313,7 +319,7 @@ class _Blank(Memory):
         super().__init__(device, guarded=False)
         self._sizes: dict[int, int] = {}
         for window in trace.windows:
-            self._sizes[window.storage] = max(_end_of(window), self._sizes.get(window.storage, 0))
+            self._sizes[window.storage] = max(_end_byte(window), self._sizes.get(window.storage, 0))
 
     def tensor(self, window: Window) -> Tensor:
         """Return a window as a tensor, and make its storage if it does not exist."""
@@ -323,7 +329,7 @@ class _Blank(Memory):
         return super().tensor(window)
 
 
-def _end_of(window: Window) -> int:
+def _end_byte(window: Window) -> int:
     """Return the byte behind the last element of a window."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
     dtype = getattr(torch, window.dtype, None)

@@ -231,7 +231,7 @@ class Worker:
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
             # No kernel has run, so something else wrote there.
             for name in placed.disturbed(call.mutates)[0]:
-                recording.did(f"a write to {name}")
+                recording.record_deed(f"a write to {name}")
             return recording.to_message([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:
             return self._raising.describe(raised)
