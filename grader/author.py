@@ -29,7 +29,7 @@ from grader.exercise.planted import PlantedMistake
 from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
-from grader.judge.rules.regret import counted, mean_regret
+from grader.judge.rules.regret import counted_ratios, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
@@ -454,6 +454,6 @@ def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
         if all(isnan(offer.ratio) for offer in offers):
             continue
         measured += 1
-        for offer, ratio in zip(offers, counted(offers), strict=True):
+        for offer, ratio in zip(offers, counted_ratios(offers), strict=True):
             found.setdefault(str(offer.thing), []).append(ratio)
     return {name: ratios for name, ratios in found.items() if len(ratios) == measured}

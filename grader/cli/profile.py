@@ -112,7 +112,7 @@ def _compiled(
     compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S, capability=capability)
     with closing(ForkServer("compile")) as server:
         compiling.run(server, on_outcome)
-    return tuple(PartInfo(part.name, part.title, *compiling.found(part.name)) for part in parts), nothing
+    return tuple(PartInfo(part.name, part.title, *compiling.kernels_of(part.name)) for part in parts), nothing
 
 
 def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:

@@ -209,4 +209,4 @@ def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pa
 def _part_info(part: Part, checks: Iterable[CheckResult], compiling: Compiling) -> PartInfo:
     if not compiling.sent or not any(was_run(check) for check in checks if check.part == part.name):
         return PartInfo(part.name, part.title)
-    return PartInfo(part.name, part.title, *compiling.found(part.name))
+    return PartInfo(part.name, part.title, *compiling.kernels_of(part.name))

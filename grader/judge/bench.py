@@ -25,7 +25,7 @@ from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure, WrongCall, check_device, examine
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.judge.unlike import unlike, whole_numbers
+from grader.judge.unlike import draw_unlike, whole_numbers
 from grader.protocol.configurations import Configurations, configurations_in
 from grader.protocol.messages import (
     COMPUTED,
@@ -187,7 +187,7 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
 def _evidence_of_trace(
     request: CallRequest, recorded: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
 ) -> Evidence:
-    deeds = [_words(deed.name, deed.line) for deed in recorded.deeds]
+    deeds = [_with_line(deed.name, deed.line) for deed in recorded.deeds]
     is_replayed = recorded.is_replayed and not untold
     kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
     if is_replayed and isinstance(outcome, Finished):
@@ -204,7 +204,7 @@ def _evidence_of_trace(
         tuple(dict.fromkeys(deeds)),
         untold,
         is_replayed,
-        _reads(recorded.deeds),
+        _read_deeds(recorded.deeds),
         tuple(clean(text.words, 200) for text in recorded.trace.kernels if text.home),
         request.seed,
         launched,
@@ -212,7 +212,7 @@ def _evidence_of_trace(
     )
 
 
-def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
+def _read_deeds(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
     """Return the operators that gave Python values, each with the arguments that its line used."""
     of_line: dict[int, dict[str, None]] = {}
     for deed in deeds:
@@ -323,7 +323,7 @@ class Bench:
         try:
             for recorded in self._record_all(requests, chained=chained, known=known):
                 if isinstance(recorded.result, RecordedAnswer) and not chained and len(requests) > 1:
-                    call_of = partial(self._expecting, recorded.request, recorded.recipe)
+                    call_of = partial(self._call_with_slots, recorded.request, recorded.recipe)
                     places = self._configurations(recorded.request, recorded.result)
                     self.pair.begin_apart(early, len(calls), recorded.result, call_of, places)
                 calls.append(recorded)
@@ -335,7 +335,7 @@ class Bench:
             self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
             for place, recorded in enumerate(calls):
                 left = any(isinstance(one.result, RecordedAnswer) for one in calls[place + 1 :])
-                trial = self._examined(recorded, early.outcome(place), direct=direct)
+                trial = self._examine(recorded, early.outcome(place), direct=direct)
                 if trial.failure:
                     # Later requests need idle replayers.
                     early.close()
@@ -358,11 +358,13 @@ class Bench:
             recorded_answers = [result for _, result in group if isinstance(result, RecordedAnswer)]
             planned = list(map(self._recipe, own_requests))
             recipes = (
-                self._counting(planned, own_requests, recorded_answers) if recorded_answers and not known else planned
+                self._true_recipes(planned, own_requests, recorded_answers)
+                if recorded_answers and not known
+                else planned
             )
             yield from (_RecordedRequest(*results, recipe) for results, recipe in zip(group, recipes, strict=True))
 
-    def _counting(
+    def _true_recipes(
         self, planned: Sequence[Recipe], requests: Sequence[CallRequest], recorded_answers: Sequence[RecordedAnswer]
     ) -> list[Recipe]:
         """Return the recipes of calls with the seeds that count."""
@@ -372,7 +374,7 @@ class Bench:
             return [_seeded(recipe, seed) for recipe in planned]
 
         has_whole = any(map(self._has_whole_numbers, planned)) and not any(request.carries for request in requests)
-        return unlike(drawn, planned, self._whole_numbers) if has_whole else drawn(0)
+        return draw_unlike(drawn, planned, self._whole_numbers) if has_whole else drawn(0)
 
     def _has_whole_numbers(self, recipe: Recipe) -> bool:
         if recipe.part not in self._whole:
@@ -419,11 +421,11 @@ class Bench:
             defaults=left_out(part, recipe),
         )
 
-    def _expecting(self, request: CallRequest, recipe: Recipe) -> Call:
+    def _call_with_slots(self, request: CallRequest, recipe: Recipe) -> Call:
         """Return the call of a recipe, with room for its expected outputs."""
         return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
-    def _examined(self, recorded_request: _RecordedRequest, early: Outcome | None, *, direct: bool) -> Trial:
+    def _examine(self, recorded_request: _RecordedRequest, early: Outcome | None, *, direct: bool) -> Trial:
         """Replay or make a call, and examine the outcome.
 
         early: the outcome, if the call was replayed already.
@@ -431,15 +433,15 @@ class Bench:
         request, result, recipe = recorded_request.request, recorded_request.result, recorded_request.recipe
         part = request.part or self.part
         expected = self.truth.expect(part, recipe)
-        call = self._expecting(request, recipe)
+        call = self._call_with_slots(request, recipe)
         untold: tuple[str, ...] = ()
         is_replay = False
         if isinstance(result, RecordedAnswer):
             places = self._configurations(request, result)
-            result, outcome, untold = self._replayed(result, call, early, places, direct=direct)
+            result, outcome, untold = self._replay(result, call, early, places, direct=direct)
             is_replay = result.is_replayed and not (untold or direct)
             if result.is_replayed and not (untold or request.configurations or result.found or request.carries):
-                outcome = self._passing_over(result, call, outcome, expected)
+                outcome = self._pass_over_refused(result, call, outcome, expected)
             if part is self.part:
                 self.evidence.append(_evidence_of_trace(request, result, outcome, untold))
         elif result is None:
@@ -448,17 +450,17 @@ class Bench:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = result
-        if words := self._not_run(outcome, is_replay=is_replay):
+        if words := self._why_not_run(outcome, is_replay=is_replay):
             if request.may_be_left_out and words == self._too_slow:
                 return Trial(recipe, outcome, expected, None, 0.0, left_out=words)
             raise NotRunHere(words)
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
-        if failure and (names := self._left_out(call)):
+        if failure and (names := self._omitted_arguments(call)):
             rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
             failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
         if failure and isinstance(outcome, Finished):
-            failure = self._seen(failure, WrongCall(recipe, outcome, expected))
+            failure = self._with_wrong_call(failure, WrongCall(recipe, outcome, expected))
         elif part is self.part:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
         if part is self.part and request.is_plain:
@@ -467,7 +469,7 @@ class Bench:
         recorded = result if isinstance(result, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
 
-    def _not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
+    def _why_not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
         """Return why only a GPU can run a call; "" if that is not so.
 
         is_replay: the replayer answered. A submission's own exceptions may have any name, so they do not count.
@@ -479,14 +481,14 @@ class Bench:
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
-        words = _words(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
+        words = _with_line(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
         return words
 
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
-    def refused(self, part: str, count: int) -> Mapping[int, str]:
+    def refused_configurations(self, part: str, count: int) -> Mapping[int, str]:
         """Return the configurations that are passed over although the interpreter runs them, with reasons."""
         return {
             one.place: why
@@ -497,7 +499,7 @@ class Bench:
     def _configurations(self, request: CallRequest, recorded: RecordedAnswer) -> tuple[int, ...]:
         """Return the configurations that a call tries; empty for all."""
         count = recorded.configurations
-        refused = self.refused(recorded.call.recipe.part, count)
+        refused = self.refused_configurations(recorded.call.recipe.part, count)
         usable = tuple(place for place in range(count) if place not in refused) if refused else ()
         return request.configurations or usable
 
@@ -520,7 +522,7 @@ class Bench:
             self._refusals[key] = self.refusal(recorded, place)
         return not self._refusals[key]
 
-    def _passing_over(
+    def _pass_over_refused(
         self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
     ) -> Outcome:
         """Return the outcome without the configurations that are wrong and that the GPU refuses."""
@@ -534,7 +536,7 @@ class Bench:
                 return outcome
         tried, refused = outcome, 0
         for place in range(count):
-            if place in self.refused(part, count):
+            if place in self.refused_configurations(part, count):
                 refused += 1
                 continue
             tried = self.pair.replay_alone(recorded, call, (place,))
@@ -542,26 +544,26 @@ class Bench:
                 return tried if refused else outcome
             refused += 1
         # All are refused: the failure of the first one counts.
-        for place in self.refused(part, count):
+        for place in self.refused_configurations(part, count):
             del self._refusals[_Configuration(part, count, place, was_right=False)]
         return outcome
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
         return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
 
-    def _left_out(self, call: Call) -> str:
+    def _omitted_arguments(self, call: Call) -> str:
         """Return the arguments that a call leaves out, in words."""
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
         return " and ".join(call.arguments[count:])
 
-    def _replayed(
+    def _replay(
         self, recorded: RecordedAnswer, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
     ) -> tuple[RecordedAnswer, Outcome, tuple[str, ...]]:
         """Replay a call, or make it where it cannot be replayed.
 
         Returns what was recorded, the outcome, and what could not be recorded.
         """
-        untold = tuple(_words(deed.name, deed.line) for deed in recorded.untold)
+        untold = tuple(_with_line(deed.name, deed.line) for deed in recorded.untold)
         if recorded.is_replayed and not direct:
             outcome = early or self.pair.replay(recorded, call, places)
             self._lost = not isinstance(outcome, Finished)
@@ -571,7 +573,7 @@ class Bench:
             if outcome.kind == COMPUTED:
                 recorded = replace(recorded, deeds=(Deed(outcome.message, line),))
             else:
-                untold = (_words(outcome.message, line),)
+                untold = (_with_line(outcome.message, line),)
         elif not (untold or recorded.deeds):
             untold = ("a call before it, which it builds on, could not be replayed",)
         return recorded, self.call(call), untold
@@ -621,12 +623,12 @@ class Bench:
         right = examine(outcome, trial.expected, inputs, self.path)[0] is None
         return "by other means" if right else ""
 
-    def _seen(self, failure: Failure, seen: WrongCall) -> Failure:
+    def _with_wrong_call(self, failure: Failure, wrong_call: WrongCall) -> Failure:
         """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
-        if failure.cause.mismatch is not None and any(_is_answer_to(seen, earlier) for earlier in self.recent):
+        if failure.cause.mismatch is not None and any(_is_answer_to(wrong_call, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
-        return replace(failure, seen=seen, clues=clues)
+        return replace(failure, seen=wrong_call, clues=clues)
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
@@ -647,6 +649,6 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     return dict([*part.defaults.items()][len(part.defaults) - count :])
 
 
-def _words(name: str, line: int) -> str:
+def _with_line(name: str, line: int) -> str:
     text = clean(name, 200) or "something that has no name"
     return f"{text} (line {line})" if line else text

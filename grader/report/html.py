@@ -169,16 +169,16 @@ class _Compiled(BytecodeCache):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+        self._cached: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Load a template that was compiled before."""
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
+        if bucket.key in self._cached:
+            bucket.bytecode_from_string(self._cached[bucket.key])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep a compiled template."""
-        self._kept[bucket.key] = bucket.bytecode_to_string()
+        self._cached[bucket.key] = bucket.bytecode_to_string()
 
 
 _COMPILED = _Compiled()
