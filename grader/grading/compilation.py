@@ -42,7 +42,7 @@ class Compilation:
             for planned in self._planned.values()
         )
 
-    def check(self, planned: PlannedCheck) -> CheckResult:
+    def judge(self, planned: PlannedCheck) -> CheckResult:
         """Judge a check of what the part's kernels compile to."""
         started = monotonic()
         try:
@@ -58,8 +58,8 @@ class Compilation:
         except Exception as fault:
             return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
 
-    def holds(self, result: CheckResult) -> bool:
-        """Return whether a result must wait for the compiler, and store it until `released`.
+    def hold(self, result: CheckResult) -> bool:
+        """Return whether a result must wait for the compiler, and store it until `release`.
 
         The interpreter also runs kernels that compile for no GPU.
         """
@@ -68,7 +68,7 @@ class Compilation:
             self._held.append(result)
         return held
 
-    def released(self) -> Iterator[CheckResult]:
+    def release(self) -> Iterator[CheckResult]:
         """Yield the results that waited; those whose kernels compile for no GPU fail."""
         for result in self._held:
             nowhere = compiles_nowhere(self._compiling.outcomes(result.part))

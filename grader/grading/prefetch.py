@@ -77,10 +77,10 @@ class _Prefetch:
         """Record the planned cases; pass on those that launch something new."""
         pair = Pair(self._session, self._compilers)
         seen: set[object] = set()
-        for planned, one in _later(self._plan):
+        for planned, one in _later_cases(self._plan):
             if self._stopped.is_set() or self._is_needless():
                 return
-            recorded = pair.record(_call(planned, one))
+            recorded = pair.record(_call_of(planned, one))
             if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
                 continue
             kind = likeness(recorded.trace, lightest(recorded.trace))
@@ -101,7 +101,7 @@ class _Prefetch:
                 self._joining.step(partial(compiler.precompile, request, _COMPILE_S))
 
 
-def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
+def _later_cases(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
     """Yield the cases of all checks but the first, whose kernels are needed at once."""
     for planned in plan.checks[1:]:
         if planned.part.is_replayed and planned.part.on != "cpu":
@@ -109,7 +109,7 @@ def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
                 yield planned, one
 
 
-def _call(planned: PlannedCheck, one: PlannedCase) -> Call:
+def _call_of(planned: PlannedCheck, one: PlannedCase) -> Call:
     part = planned.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
     return Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)

@@ -60,7 +60,7 @@ def main(channel_fd: int) -> None:
     try:
         state = _State(Entry(Path(begin.root), begin.name))
     except Exception as failed:
-        send(channel, dataclasses.asdict(_failure(failed)))
+        send(channel, dataclasses.asdict(_failed_message(failed)))
         return
     send(channel, {})
     state.rehearse()
@@ -138,7 +138,7 @@ class _State:
                 with contextlib.suppress(Exception):
                     recipe = Recipe(part.name, dict(band.suite.named[0]), _REHEARSAL)
                     for name in (band.baseline, *band.shown_beside):
-                        baselines.unmet(name, part.name, self._baselines)
+                        baselines.unmet_requirement(name, part.name, self._baselines)
                     self._truth.expect(part, recipe)
                     if baselines.FAMILIES[band.baseline].computes:
                         run = baselines.function_of(band.baseline, part.name, self._baselines)
@@ -147,14 +147,14 @@ class _State:
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """Do what a message asks for. A failure is an answer as well."""
         try:
-            return dataclasses.asdict(self._do(message, descriptors))
+            return dataclasses.asdict(self._dispatch(message, descriptors))
         except Exception as failed:
-            return dataclasses.asdict(_failure(failed))
+            return dataclasses.asdict(_failed_message(failed))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _do(self, message: dict[str, Any], descriptors: list[int]) -> Any:
+    def _dispatch(self, message: dict[str, Any], descriptors: list[int]) -> Any:
         match message.get("op"):
             case PrepareBaseline.op:
                 return self._prepare(decode(PrepareBaseline, message))
@@ -248,5 +248,5 @@ class _State:
         return self._revealed[1][request.output]
 
 
-def _failure(failed: Exception) -> Failed:
+def _failed_message(failed: Exception) -> Failed:
     return Failed(f"{type(failed).__name__}: {str(failed)[:600]}")

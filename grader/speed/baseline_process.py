@@ -127,7 +127,7 @@ class BaselineProcess:
             return revealed, memory[: 8 * count], memory[8 * count : 16 * count]
 
     def _ask(self, request: Any, answer_type: type[T], descriptor: int | None = None) -> T:
-        with self._or_gone():
+        with self._stop_on_failure():
             if not self._started:
                 with spent("wait for the baseline process"):
                     self._answer(_START_TIMEOUT_S)
@@ -136,7 +136,7 @@ class BaselineProcess:
             return decode(answer_type, self._answer(_ANSWER_TIMEOUT_S))
 
     @contextlib.contextmanager
-    def _or_gone(self) -> Iterator[None]:
+    def _stop_on_failure(self) -> Iterator[None]:
         try:
             yield
         except (Closed, FrameError, DecodeError, OSError) as gone:

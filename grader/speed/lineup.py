@@ -27,7 +27,7 @@ class Lineup:
     missing: Mapping[str, str]
     note: str
 
-    def applied(self, band: SpeedBand) -> SpeedBand:
+    def apply(self, band: SpeedBand) -> SpeedBand:
         """Return the band as it is measured here: against the chosen baseline, with all others beside it."""
         baseline = self.baseline or band.baseline
         beside = tuple(name for name in self.missing if name != baseline)

@@ -13,14 +13,14 @@ from grader.record import Configuration, Tuned
 _MOST_ROWS = 64
 
 
-def tuned(trace: Trace, choices: Sequence[TunedChoice]) -> tuple[Tuned, ...]:
+def tuned_tables(trace: Trace, choices: Sequence[TunedChoice]) -> tuple[Tuned, ...]:
     """Return a table for every choice that matches one of the trace's."""
     steps = [step for step in trace.steps if isinstance(step, Choose)]
     pairs = zip(steps, choices, strict=False)
-    return tuple(_table(trace, step, choice) for step, choice in pairs if _belongs(step, choice))
+    return tuple(_table(trace, step, choice) for step, choice in pairs if _matches(step, choice))
 
 
-def _belongs(step: Choose, choice: TunedChoice) -> bool:
+def _matches(step: Choose, choice: TunedChoice) -> bool:
     count = len(step.alternatives)
     return step.line == choice.line and len(choice.times_us) == count and 0 <= choice.chosen < count
 

@@ -66,7 +66,7 @@ def test_where_nothing_of_the_chain_runs_there_is_no_baseline_and_every_reason()
         "FlashAttention (SDPA) cannot run here: a; memory-efficient attention (SDPA) cannot run here: b; "
         "eager torch cannot run here: c"
     )
-    assert one.applied(band()).baseline == "sdpa_flash"
+    assert one.apply(band()).baseline == "sdpa_flash"
 
 
 def test_what_is_missing_beside_changes_nothing_for_the_baseline() -> None:
@@ -94,14 +94,14 @@ def test_an_unknown_baseline_is_asked_about_like_any_other() -> None:
 
 
 def test_the_band_as_it_is_measured_names_the_chosen_one_and_keeps_all_others_beside_it() -> None:
-    applied = found(sdpa_flash=NEWER).applied(band())
+    applied = found(sdpa_flash=NEWER).apply(band())
     assert (applied.baseline, applied.fallbacks) == ("sdpa_efficient", ())
     assert applied.shown_beside == ("sdpa_flash", "torch_eager", "sdpa_cudnn", "torch_compile")
     assert (applied.floor, applied.full, applied.suite) == (0.25, 1.0, band().suite)
 
 
 def test_the_specification_s_figure_may_be_told_of_the_fallback_itself() -> None:
-    applied = found(sdpa_flash=NEWER, sdpa_efficient="no").applied(band())
+    applied = found(sdpa_flash=NEWER, sdpa_efficient="no").apply(band())
     assert applied.baseline == "torch_eager"
     assert applied.curves is not None
     assert applied.curves.versus == "torch_eager"
