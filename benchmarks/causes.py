@@ -39,30 +39,33 @@ _KNOWN_CASES = 256
 INTRODUCTION = """\
 # Why did it fail: how causes are found, and how often that is right
 
-Made by `python -m benchmarks.causes --markdown docs/causes.md`; do not edit. Every planted mistake of an exercise says
-in its docstring what is behind its failure (`Cause: <kind>`), by what its mistake is. It is graded with the plan that
-every learner gets, without a GPU; then the suspects on the card of the check that it names are compared with that word.
+This page explains how a card names the likely cause of a failure, and measures how often the name is right. Made by
+`python -m benchmarks.causes --markdown docs/causes.md`; do not edit.
+
+The docstring of every planted mistake names its true cause (`Cause: <kind>`). The benchmark grades each mistake without
+a GPU, with the default plan. Then it compares the suspects on the card of the named check with the true cause.
 
 ## How causes are found
 
-A card's suspects are weighed clues (`grader/diagnosis/ranking.py`); nothing of it has a say in a status or in points.
+A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change no status and no points.
 
-- **Values** (`judge/patterns.py`): zeros, copies, memory that nobody stored to, NaN that can only come from around an
-  argument, a limit, a constant factor, exchanged axes, shifted positions, another output's values, errors as small as a
-  rounding's.
-- **Foreseen mistakes** (`<part>_mistakes` in an oracle): an answer that is a mistake's, but for its rounding, is no
-  guess. **Foreseen roundings** (`<part>_roundings`): errors that are, element by element, those of a sum or of an
+- **Values** (`grader/diagnosis/patterns.py`): zeros, copies, memory that was never stored to, NaN that can only come
+  from around an argument, a limit, a constant factor, exchanged axes, shifted positions, another output's values,
+  errors as small as a rounding's.
+- **Known mistakes** (`<part>_mistakes` in an oracle): an answer that equals a known mistake's, except for rounding, is
+  not a guess. **Known roundings** (`<part>_roundings`): the errors are, element by element, those of a sum or an
   intermediate value in too few bits.
-- **Contrast** (`judge/contrast.py`): all cases of the part, failing and passing, along every axis; a specification says
-  what an axis points to (`contrasts`). A kind that leaves other cases alone is unlikely where those fail as well.
-- **What was seen** when the call was replayed: accesses and races, launches, bytes, memory, calls one after another;
-  and what kernels were compiled to. What else computed is in the record of the call ([the trace](trace.md)).
-- **Probes**: the first failing call of a part is made once more on the same inputs; a wrong answer is compared with the
-  right answers to calls before it; a call that is wrong when it is replayed is made in the submission's own process.
+- **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
+  A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases right is unlikely
+  if those fail as well.
+- **The replay**: accesses and races, launches, bytes, memory, repeated calls; also the compiled kernels. The trace of
+  the call names other computations ([the trace](trace.md)).
+- **Probes**: the first failing call of a part is repeated on the same inputs. A wrong answer is compared with the right
+  answers of earlier calls. A call that is wrong in the replay is made in the submission's own process.
 
-Clues of one kind strengthen each other; what only some of the failing cases show counts less. A suspect is *confirmed*
-where values or a probe leave no doubt; all others say "looks like". Below a weight of 0.3 nothing is offered: a plain
-mismatch is better than a wrong cause.
+Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
+*confirmed* if values or a probe leave no doubt; all others say "looks like". A suspect is left out if its weight is
+below 0.3, or below 0.4 of the first one's: a plain mismatch is better than a wrong cause.
 """
 
 
@@ -215,12 +218,11 @@ def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, s
 
 
 HELD_OUT_NOTE = """\
-The rules were made with the planted files at hand, so their figures flatter. The other mistakes
-(`benchmarks/held_out.json`) are model solutions with one mistake of the kind that learners make, written and labelled
-before any of them was graded; of these the first failing check counts. The *tried* ones came first: then 19 of 40 true
-causes were offered first and 23 among three, and general rules were mended because of what they showed. The *held out*
-ones came after that; no rule was changed because of them. Theirs are the figures to expect of a mistake that nobody has
-foreseen.
+The rules were made with the planted files at hand, so those figures are too good. The other mistakes
+(`benchmarks/held_out.json`) are model solutions with one typical mistake of a learner. They were written and labelled
+before any of them was graded; the first failing check counts. The *tried* ones came first: 19 of 40 true causes were
+then offered first and 23 among three, and general rules were improved because of them. The *held out* ones came later,
+and no rule was changed because of them. Expect their figures for a mistake that no rule knows.
 """
 
 

@@ -1,8 +1,8 @@
 """ex_17: matrix multiplication with CUTLASS, in Python: the CuTe DSL.
 
-A fast GEMM is one idea, repeated: divide the problem into tiles, the tiles among those who work, and keep what will be
-needed next closer than what was needed last. CUTLASS writes that idea down as data. A *layout* says where elements lie,
-a *tiler* cuts a layout into tiles, a *partition* gives each thread its part, and *atoms* are the instructions that copy
+A fast GEMM repeats one idea: divide the problem into tiles, divide the tiles among the threads, and keep the data for
+the next step in the nearest memory. CUTLASS writes that idea down as data. A *layout* says where elements lie, a
+*tiler* cuts a layout into tiles, a *partition* gives each thread its part, and *atoms* are the instructions that copy
 and multiply. You write it twice: first plainly, for any tiles and any threads, then with tensor cores.
 
 Run it
@@ -13,11 +13,11 @@ Run it
     python exercises/ex_17_cutlass_gemm.py the tour below
 
 blocked_gemm and gemm need the package nvidia-cutlass-dsl: pip install -c constraints.txt -e '.[cutlass]'. select_kernel
-needs nothing. Without a GPU blocked_gemm and select_kernel are graded all the same, and gemm is compiled and looked at.
+needs nothing. Without a GPU blocked_gemm and select_kernel are graded in full; gemm is only compiled.
 
 Where to start
 
-    1. Run the tour, and read it beside its output. Change a number and predict what is printed.
+    1. Run the tour, and read it with its output. Change a number and predict the output.
     2. blocked_gemm     the tour's calls, in three loops; steps above the function
     3. select_kernel    plain Python; no part depends on another
     4. gemm             the same partitions, now in shared memory and on tensor cores
@@ -43,18 +43,18 @@ The tour, for A: [6, 4] and C: [6, 8], row after row, tiles of C of 4 × 8, K in
     tiled_mma.make_fragment_C(...)                  (1,2,2):(0,1,2)       the same shape, in registers
     partition_C of the identity tensor, tile row 1  (5,1) (7,1) (5,5) (7,5)        where its four elements lie in C
 
-C has 6 rows, so row 7 is residue: thread 3 must not store two of its four elements. `cute.elem_less((7, 1), (6, 8))` is
-what says so.
+C has 6 rows, so row 7 is residue: thread 3 must not store two of its four elements. `cute.elem_less((7, 1), (6, 8))`
+is False, and says so.
 
 Three things to know
 
-- A `@cute.jit` function runs twice. First Python runs it to write a program ("tracing"): that is when `print` prints,
-  and when shapes and Constexpr arguments are numbers. Then the program is compiled, and runs: that is when elements are
-  loaded and stored, and when `cute.printf` prints.
-- `for i in range(...)` is a loop of the program; `for i in cutlass.range_constexpr(...)` is unrolled by Python. `if`
-  on an element or a loop's index is a branch of the program, and must not change the type of a variable.
-- The function is compiled anew for other shapes and tilers. In half a second, if one thread has not more than some
-  hundred multiply-adds to do for each tile of K: cute.gemm unrolls them. The grader keeps to at most 256.
+- A `@cute.jit` function runs twice. First Python runs it to write a program ("tracing"): now `print` prints, and shapes
+  and Constexpr arguments are numbers. Then the compiled program runs: now elements are loaded and stored, and
+  `cute.printf` prints.
+- `for i in range(...)` is a loop of the program; Python unrolls `for i in cutlass.range_constexpr(...)`. An `if` on an
+  element or a loop's index is a branch of the program, and must not change the type of a variable.
+- The function is compiled again for other shapes and tilers. That takes half a second if a thread does at most a few
+  hundred multiply-adds per tile of K: cute.gemm unrolls them. The grader asks for at most 256.
 """
 
 import cuda.bindings.driver as cuda
@@ -114,18 +114,18 @@ def blocked_gemm(
         mC[m, n] = sum_k mA[m, k] * mB[n, k], in float32
 
     Steps:
-        1. a TiledMma of the universal operation for tM × tN threads
-        2. for every tile (m, n) of C, and every thread: its part of the tile; an accumulator of that shape, cleared
-        3. for every tile of K: its parts of A's and B's tile into fragments, cute.gemm onto the accumulator
-        4. the accumulator into its part of C
-        5. predicates: identity tensors of A, B and C, cut and partitioned in the same way, say which elements exist.
-           What does not exist is a zero in a fragment, and is not stored.
+        1. Make a TiledMma of the universal operation for tM × tN threads.
+        2. For every tile (m, n) of C and every thread: take its part of the tile, and clear an accumulator like it.
+        3. For every tile of K: copy its parts of A and B into fragments, and cute.gemm them onto the accumulator.
+        4. Store the accumulator to its part of C.
+        5. Add predicates: identity tensors of A, B and C, cut and partitioned in the same way, say which elements
+           exist. The others are zeros in a fragment, and are never stored.
 
     Limits:
-        M, N, K ≥ 1. Nothing outside the matrices may be read or written: what lies around them is not yours.
+        M, N, K ≥ 1. Nothing outside the matrices may be read or written: the memory around them is not yours.
     Judged:
-        the values, for whole tiles and residues, any tiler, any threads, any strides; that sums are float32's; that
-        every call computes anew; that the compiled function does it, by a TiledMma that is partitioned per thread.
+        the values, for whole tiles and residues, any tiler, any threads, any strides; that sums are in float32; that
+        every call computes its result; that the compiled function does it, by a TiledMma partitioned per thread.
     """
     raise NotImplementedError("blocked_gemm: loops over tiles of C, threads, and tiles of K")
 
@@ -162,12 +162,12 @@ def gemm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         They need not be multiples of a tile.
         Compiling takes seconds: compile once for all sizes (`mark_layout_dynamic`, `cute.compile`), not at every call.
     Judged:
-        without a GPU: it compiles for sm_80 and sm_90, in the memory that there is, with tensor-core instructions and
-        without spilled registers. With one: values, for whole tiles and residues; that sums are float32's; that every
-        call computes anew; that your kernel does it; the speed, relative to cuBLAS.
+        without a GPU: that it compiles for sm_80 and sm_90, fits into their memory, uses tensor cores and spills no
+        registers. With a GPU also: the values, for whole tiles and residues; that sums are in float32; that every call
+        computes its result; that your kernel does it; the speed, relative to cuBLAS.
     """
     c = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
-    # Rows of 8·n elements at multiples of 16 bytes, of any number: what the compiler may rely on.
+    # The compiler may rely on this: rows have 8·n elements and start at multiples of 16 bytes; their number is any.
     mA = from_dlpack(a, assumed_align=16).mark_layout_dynamic(leading_dim=1)
     mA = mA.mark_compact_shape_dynamic(mode=1, stride_order=(0, 1), divisibility=8)
     stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
@@ -194,8 +194,8 @@ def select_kernel(m, n, k, candidates, device):
         the candidate whose kernel takes the least time for the product on the device
 
     Judged:
-        by regret: how much longer than the best one your choices take, as measured on an H200, over shapes that are
-        not listed here; all points up to 10 % (geometric mean). No constant choice comes close.
+        by regret: how much longer your choices take than the best ones, measured on an H200, over shapes that are not
+        listed here. All points up to 10 % (geometric mean). No constant choice comes close.
     """
     raise NotImplementedError("select_kernel: predict the time of each candidate, and return the least")
 

@@ -3,8 +3,8 @@
 Attention compares every query with every key: Sq · Skv numbers. Standard attention writes them to memory, reads them
 for the softmax, writes the weights, and reads those for the product with v. For long sequences that traffic, not the
 arithmetic, takes the time, and the memory runs out first. FlashAttention computes the same numbers, tile by tile, and
-never writes one of them down. That is what you write here: the forward pass, and a backward pass that computes the
-weights anew instead of having kept them.
+stores none of them. You write it here: the forward pass, and a backward pass that computes the weights again instead
+of loading them.
 
 Run it
 
@@ -23,28 +23,28 @@ Where to start
     3. attention_backward    three small kernels: delta; dk and dv; dq
     4. On a GPU: other tiles, a first loop without masks, `@triton.autotune`.
 
-A part that still raises NotImplementedError counts as not started and spoils nothing else. The forward kernel takes
-about 40 lines, the backward ones 70 together. attention_backward is given o and lse; it does not need your forward.
+A part that still raises NotImplementedError counts as not started; the other is still graded. The forward kernel takes
+about 40 lines, the backward ones 70 together. attention_backward gets o and lse; it does not need your forward.
 
 The rules, for both parts
 
 - Your Triton kernels do the arithmetic. In PyTorch you may allocate (`torch.empty`, `torch.zeros`), make views, copy,
-  convert a result's dtype, and read shapes and strides; torch operators that compute are noticed.
+  convert a result's dtype, and read shapes and strides. Torch operators that compute fail the checks.
 - Return new memory at every call, on the device of the input. Memory from `torch.empty` holds NaN while you are graded,
   so an element that you forget to write is seen.
-- Leave the inputs as they are, and never read or write outside them: what lies around them is not yours.
-- Beside inputs and results you may take 4 times the size of q, k, v and o in float32, and 1 MiB. That is room for
-  whatever is as long as the sequences, and none for Sq × Skv numbers.
+- Leave the inputs as they are, and never read or write outside them: the memory around them is not yours.
+- Besides inputs and results you may take 4 times the size of q, k, v and o in float32, and 1 MiB. Arrays as long as
+  the sequences fit; Sq × Skv numbers do not.
 
 Softmax without the whole row
 
     A row of logits s[0], s[1], … has the weights exp(s[j] - m) / l, where m is its largest logit (without it exp would
-    overflow) and l the sum of the exp(s[j] - m). Both need the whole row, or so it seems. But suppose that m, l and
-    acc = sum of exp(s[j] - m) · v[j] are right for the first keys, and a further tile of keys comes, s with its v:
+    overflow) and l the sum of the exp(s[j] - m). Both seem to need the whole row. But suppose that m, l and
+    acc = sum of exp(s[j] - m) · v[j] are right for the first keys, and the next tile of keys has logits s and values v:
 
         m_new = the larger of m and the tile's largest logit
         p     = exp(s - m_new)                           the tile's weights, not yet divided
-        alpha = exp(m - m_new)                           what was added up so far was relative to m
+        alpha = exp(m - m_new)                           the sums so far are relative to m
         l     = alpha · l   + sum of p
         acc   = alpha · acc + p · v
         m     = m_new
@@ -53,18 +53,18 @@ Softmax without the whole row
 
 What lse is for
 
-    lse = m + log(l), the logarithm of the row's sum of exp(s[j]): with it exp(s[j] - lse) is a weight, divided and all.
-    One number per query is all that the backward pass needs to have any tile of the weights again.
+    lse = m + log(l), the logarithm of the row's sum of exp(s[j]): with it exp(s[j] - lse) is a finished weight.
+    From this one number per query the backward pass computes any tile of the weights again.
 
 Five things to know
 
 - `tl.dot` multiplies float16 and bfloat16 tiles on the tensor cores into float32. Logits, m, l, lse and acc stay in
-  float32; only what goes into a second `tl.dot` is rounded: `tl.dot(p.to(v.dtype), v)`.
+  float32; round only the operands of a second `tl.dot`: `tl.dot(p.to(v.dtype), v)`.
 - Grouped heads: Hq is a multiple of Hkv, and each kv head serves Hq // Hkv neighbouring query heads. Query head h reads
-  kv head h // (Hq // Hkv). Going back, a kv head's dk and dv are the sums over its query heads.
+  kv head h // (Hq // Hkv). In the backward pass, a kv head's dk and dv are the sums over its query heads.
 - The causal mask is aligned at the end: the last query sees all keys, and query i sees keys j <= i + Skv - Sq. With
-  more queries than keys, the first ones see nothing: o = 0 and lse = -inf. Mind -inf - (-inf), which is NaN.
-- Tiles that no query of yours can see need not be visited, and of those that all of them see, none needs a mask.
+  more queries than keys, the first ones see nothing: o = 0 and lse = -inf. Avoid -inf - (-inf), which is NaN.
+- Skip tiles that none of your queries sees. Tiles that all of them see need no mask.
 - exp(x) is 2**(x · log2 e) on the hardware: with log2 e multiplied into the scale, `tl.exp2` saves a multiplication for
   every weight.
 """
@@ -132,8 +132,8 @@ def attention_forward(
         q: [B, Hq, Sq, D], float16 or bfloat16; Hq a multiple of Hkv; D is 16, 32, 64 or 128
         k: [B, Hkv, Skv, D], same dtype and device as q
         v: [B, Hkv, Skv, D], same dtype and device as q
-        causal: whether query i sees keys j <= i + Skv - Sq only
-        scale: what logits are multiplied by, any finite float; None: D**-0.5
+        causal: True: query i sees keys j <= i + Skv - Sq only
+        scale: the factor of the logits, any finite float; None: D**-0.5
     Output:
         o: [B, Hq, Sq, D], dtype of q; new memory
         lse: [B, Hq, Sq], float32; new memory
@@ -141,16 +141,16 @@ def attention_forward(
         s[b, h, i, j] = scale * sum_d q[b, h, i, d] * k[b, g, j, d], where g = h // (Hq // Hkv)
         lse[b, h, i] = log(sum_j exp(s[b, h, i, j])), the natural logarithm, over the keys j that query i sees
         o[b, h, i, d] = sum_j exp(s[b, h, i, j] - lse[b, h, i]) * v[b, g, j, d]
-        of a query that sees no key, o is 0 and lse is -inf
+        for a query that sees no key, o is 0 and lse is -inf
 
     Limits:
         Sq, Skv >= 1 are any sizes, such as 1, 65 or 1000. Tensors have any strides with stride(3) == 1: heads before
         tokens or tokens before heads, windows of larger tensors that start at any element, batches that share their
         memory (a stride of 0). Logits may lie around ±10⁴. scale may be 0 or negative. Values are finite.
     Judged:
-        o and lse, for all of that; that sums are float32's, and so is lse; that every call computes anew; that kernels
-        do it, in as many launches as you like; memory taken and bytes moved, at most those of tiles of 32 queries; on a
-        GPU the speed, relative to PyTorch's own FlashAttention.
+        o and lse, for all of that; that sums and lse are in float32; that every call computes its result; that kernels
+        do it, in any number of launches; memory taken; bytes moved, at most those of tiles of 16 queries; on a GPU the
+        speed, relative to PyTorch's own FlashAttention.
     """
     raise NotImplementedError("attention_forward: write a kernel that walks over the keys for one tile of queries")
 
@@ -212,12 +212,12 @@ def attention_backward(
         dv[b, g, j, d] = sum over the same of p[b, h, i, j] * do[b, h, i, d]
 
     Limits:
-        as in attention_forward. do and o may lie in memory differently. Of a query that saw no key, lse is -inf; it has
-        dq = 0 and adds nothing to dk and dv.
+        as in attention_forward. do and o may lie in memory differently. For a query that saw no key, lse is -inf; it
+        has dq = 0 and adds nothing to dk and dv.
     Judged:
-        as in attention_forward. dq may be added up by tl.atomic_add, in float32, if that is how you want it: equal
-        inputs need not give equal bits here. On a GPU the speed, relative to the backward pass of PyTorch's own
-        FlashAttention.
+        as in attention_forward; bytes moved, at most those of tiles of 16 queries and 16 keys. You may add up dq by
+        tl.atomic_add, in float32: here equal inputs need not give equal bits. On a GPU the speed, relative to the
+        backward pass of PyTorch's own FlashAttention.
     """
     raise NotImplementedError("attention_backward: delta first, then dk and dv, then dq")
 

@@ -3,7 +3,7 @@
 A language model writes one token at a time. Its attention needs the keys and values of all earlier tokens; they never
 change, so they are kept: the KV cache. Without it every token would cost the whole sequence's computation again. With
 it a token costs one walk over the cache, in which each number is loaded, multiplied once or a few times, and dropped.
-That is why decoding is bound by memory bandwidth, and what you write here is judged by what it loads.
+So memory bandwidth limits decoding, and your kernels are judged by the bytes that they load.
 
 Run it
 
@@ -22,9 +22,9 @@ Where to start
     3. decode_attention          one program per sequence and kv head first; then splits, for long contexts
     4. paged_decode_attention    the same walk, with a table that says where each page lies
 
-A part that still raises NotImplementedError counts as not started and spoils nothing else; one check of
-decode_attention runs it in turns with your append_kv, as a model would. Kernels take about 15, 40 and 45 lines, and
-one that joins splits 15.
+A part that still raises NotImplementedError counts as not started; the others are still graded. Only one check of
+decode_attention needs append_kv: it runs both in turns, as a model would. Kernels take about 15, 40 and 45 lines,
+and one that joins splits 15.
 
 The rules, for all parts
 
@@ -32,26 +32,26 @@ The rules, for all parts
   make views, and read shapes and strides; torch operators that compute are noticed.
 - Results are new memory at every call, on the device of the input. Memory from `torch.empty` holds NaN while you are
   graded, so an element that you forget to write is seen.
-- What a part does not say it changes, it leaves as it is; and never read or write outside the tensors.
+- Change only what the part says that it changes, and never read or write outside the tensors.
 - Read `lengths` and `block_table` in the kernel. `lengths.tolist()`, or anything else that brings their numbers to
   Python, makes the CPU wait for the GPU at every token.
 
 Lengths
 
     The sequences of a batch are of different lengths; the cache has room for Smax tokens of each. Slots past a
-    sequence's length hold whatever was there before. Here that is NaN, and 0 · NaN is NaN: such a slot must not be
-    loaded, or must be replaced by a zero (`tl.load(..., mask=..., other=0.0)`) before it is multiplied.
+    sequence's length hold old values. Here they hold NaN, and 0 · NaN is NaN: do not load such a slot, or replace it by
+    a zero (`tl.load(..., mask=..., other=0.0)`) before you multiply it.
 
 Grouped heads
 
     Each kv head serves Hq // Hkv neighbouring query heads: query head h reads kv head h // (Hq // Hkv). Their queries
-    can be the rows of one tile: then a key that was loaded once is used by all of them. With 32 query heads and 8 kv
+    can be the rows of one tile: then all of them use a key that was loaded once. With 32 query heads and 8 kv
     heads that is a quarter of the bytes, and of the time.
 
 Splits
 
     With 128 sequences of 8 kv heads there is work for 1024 programs. With one sequence there are 8, and a GPU has 132
-    multiprocessors. So the slots of a sequence are split over several programs. Each leaves its own o and its own
+    multiprocessors. So split the slots of a sequence over several programs. Each stores its own o and its own
     lse = m + log(l), the log of its sum of exp(logits); a second kernel joins them:
 
         o = sum over splits of exp(lse[split] - max) · o[split], divided by the sum of exp(lse[split] - max)
@@ -61,8 +61,8 @@ Splits
 
 Three things to know
 
-- `tl.dot` wants at least 16 rows: pad a group of query heads with masked ones. Products are float32; only what goes
-  into a second `tl.dot` is rounded: `tl.dot(p.to(v.dtype), v)`.
+- `tl.dot` wants at least 16 rows: pad a group of query heads with masked ones. Products are float32; round only the
+  operands of a second `tl.dot`: `tl.dot(p.to(v.dtype), v)`.
 - The online softmax of FlashAttention works here too: a new maximum m_new multiplies l and acc by exp(m - m_new).
 - A cache may have more than 2**31 elements. Make page and slot numbers 64 bits wide before you multiply them by a
   stride: `page.to(tl.int64) * stride`.
@@ -81,15 +81,15 @@ def sequence_means_kernel(x_ptr, lengths_ptr, y_ptr, stride_xb, stride_xs, D: tl
     b = tl.program_id(0).to(tl.int64)
     dims = tl.arange(0, D)
 
-    # The kernel looks up for itself how long its sequence is: nobody waits for that but this program.
+    # The kernel loads its sequence's length itself: only this program waits for it.
     length = tl.load(lengths_ptr + b)
     total = tl.zeros((D,), dtype=tl.float32)
 
-    # The loop ends with the sequence. A sequence without tokens has no turn.
+    # The loop ends with the sequence. For a sequence without tokens it does not run.
     for start in range(0, length, BLOCK):
         slots = start + tl.arange(0, BLOCK)
 
-        # What lies past the length is not loaded; zeros come in its place, and add nothing.
+        # Slots past the length are not loaded; zeros take their place, and add nothing.
         x_ptrs = x_ptr + b * stride_xb + slots[:, None] * stride_xs + dims[None, :]
         x = tl.load(x_ptrs, mask=slots[:, None] < length, other=0.0)
         total += tl.sum(x.to(tl.float32), 0)
@@ -172,21 +172,21 @@ def decode_attention(
         k_cache: [B, Hkv, Smax, D], same dtype and device as q
         v_cache: [B, Hkv, Smax, D], same dtype and device as q
         lengths: [B], int32: how many slots of each sequence are taken, 0 … Smax
-        scale: what logits are multiplied by, any finite float; None: D**-0.5
+        scale: the factor of the logits, any finite float; None: D**-0.5
     Output:
         o: [B, Hq, D], dtype of q; new memory
     Definition:
         s[b, h, j] = scale * sum_d q[b, h, d] * k_cache[b, g, j, d], where g = h // (Hq // Hkv), for j < lengths[b]
         o[b, h, d] = sum_j exp(s[b, h, j]) * v_cache[b, g, j, d] / sum_j exp(s[b, h, j])
-        of a sequence with lengths[b] = 0, o is 0
+        for a sequence with lengths[b] = 0, o is 0
 
     Limits:
         Lengths are ragged, with 0, 1 and Smax among them; slots past them hold NaN. Hq // Hkv is 1 to 8. Tensors have
         any strides with the last one 1, and start at any element; all sequences may share one cache (a stride of 0).
         Logits may lie around ±10⁴. scale may be 0 or negative.
     Judged:
-        o, for all of that; that sums are float32's; that every call computes anew; a run of many steps in turns with
-        your append_kv; that kernels do it, in as many launches as you like; bytes loaded and stored: each cached
+        o, for all of that; that sums are in float32; that every call computes its result; a run of many steps in turns
+        with your append_kv; that kernels do it, in any number of launches; bytes loaded and stored: each cached
         element once per kv head, nothing past the lengths, and partial results of splits of 64 slots; on a GPU the
         speed, as a share of the bandwidth of a copy, for large batches and for one sequence with a long context.
     """
@@ -197,8 +197,8 @@ def decode_attention(
 
 # @triton.jit
 # def paged_kernel(q_ptr, k_ptr, v_ptr, table_ptr, lengths_ptr, ...):
-#     ...as above, but of a tile of slots first load which pages they lie in: block_table[b, slot // page], with the
-#     mask of the slots; the address is then page · stride + (slot % page) · stride
+#     ...as above, but first load the page of every slot of the tile: block_table[b, slot // page], with the mask of
+#     the slots; the address is then page · stride + (slot % page) · stride
 
 
 def paged_decode_attention(
@@ -211,8 +211,8 @@ def paged_decode_attention(
 ) -> torch.Tensor:
     """Compute the same attention, with the cache in pages that lie anywhere in a pool.
 
-    A cache of Smax slots for every sequence wastes whatever a sequence does not use. In pages, sequences take from one
-    pool what they need, page by page, and sequences that begin alike share the pages of their beginning.
+    A cache of Smax slots for every sequence wastes the slots that a sequence does not use. With pages, a sequence takes
+    from one pool only the pages that it needs, and sequences with the same beginning share its pages.
 
     Inputs:
         q: [B, Hq, D], float16 or bfloat16; Hq a multiple of Hkv; D is 64 or 128
@@ -220,7 +220,7 @@ def paged_decode_attention(
         v_pages: [P, page, Hkv, D], same dtype and device as q
         block_table: [B, blocks], int32: block_table[b, i] is the page of slots i * page … i * page + page - 1
         lengths: [B], int32: how many slots each sequence has, 0 … blocks * page
-        scale: what logits are multiplied by, any finite float; None: D**-0.5
+        scale: the factor of the logits, any finite float; None: D**-0.5
     Output:
         o: [B, Hq, D], dtype of q; new memory
     Definition:
@@ -228,10 +228,10 @@ def paged_decode_attention(
 
     Limits:
         as in decode_attention. Pages come in any order, and may be in several sequences' rows; entries of the table
-        past a sequence's last page are -1. Slots that no sequence has, and whole pages, hold NaN. block_table may be a
+        past a sequence's last page are -1. Unused slots and unused pages hold NaN. block_table may be a
         window of a larger table; pages have any strides with stride(3) == 1.
     Judged:
-        as in decode_attention, but for the run of many steps.
+        as in decode_attention, without the run of many steps.
     """
     raise NotImplementedError("paged_decode_attention: the walk of decode_attention, with a page number for every slot")
 

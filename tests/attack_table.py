@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "attacks.md"
 ATTACKS: Mapping[int, str] = {
     1: "works on another stream than the one that is timed",
     2: "a thread or process does the work, or completes it, outside of the window",
-    3: "a lazy tensor, or a method on one instance, that computes when it is looked at",
+    3: "a lazy tensor, or a method on one instance, that computes when it is read",
     4: "replaces clocks, events or waiting",
     5: "rewrites statistics or harness: `__main__`, module table, gc, frames",
     6: "swaps a function's code and keeps its identity",
@@ -31,7 +31,7 @@ ATTACKS: Mapping[int, str] = {
     14: "patches the import table",
     15: "overwrites the handles of the timer's events",
     16: "writes its own memory through /proc, past page protection",
-    17: "scans heap and stack for what is secret",
+    17: "scans heap and stack for secrets",
     18: "recognises warm-up; later calls do less",
     19: "solves many queued problems in one call",
     20: "learns the order of the calls and replays it",
@@ -46,7 +46,7 @@ ATTACKS: Mapping[int, str] = {
     29: "remembers answers by a fingerprint of the content",
     30: "remembers answers by shape",
     31: "keeps the last output in static memory",
-    32: "hands results on between stages through files",
+    32: "passes results between stages through files",
     33: "rebuilds the data from a seed",
     34: "computes once; the old buffer is still right",
     35: "prepares weights outside of the timed part",
@@ -63,7 +63,7 @@ ATTACKS: Mapping[int, str] = {
     46: "less precision, or a global switch for it",
     47: "accurate only where inputs look like a test",
     48: "right at the sizes that are checked, wrong at those that are timed",
-    49: "leaves out what seldom matters",
+    49: "leaves out rare cases",
     50: "detects the grader",
     51: "reseeds or patches the generator",
     52: "lives inside an allowed share of wrong elements",
@@ -92,10 +92,10 @@ ATTACKS: Mapping[int, str] = {
 }
 
 # Mechanisms that stop more than one attack.
-_NO_PYTHON = "by construction: nothing of the submission's Python is there when kernels run"
-_ELSEWHERE = "by construction: oracle, comparison and verdict are in a process that it cannot reach"
+_NO_PYTHON = "by construction: none of the submission's Python is present when kernels run"
+_ELSEWHERE = "by construction: oracle, comparison and verdict run in a process that the submission cannot reach"
 _REBUILT = "by construction: judge and replayer build the inputs themselves"
-_TEXT = "by construction: kernels are taken from the file's text"
+_TEXT = "by construction: kernels come from the file's text"
 _SEED = "seed after the trace"
 _SEEDS = "seed after the traces of all calls of the check"
 _LIST = "allow-list over the syntax tree"
@@ -104,12 +104,12 @@ _CONFINED = "confinement"
 _DECODED = "strict, bounded decoding; an answer counts only after its question"
 _EVERY = "every element compared with the oracle"
 _POISON = "fresh memory is NaN; every element compared with the oracle"
-_TIMED = "every timed call has inputs and memory of its own, and is checked"
-_CLOCK = "by construction: the clock is in a process in which none of its Python runs"
-_SIZES = "what cannot be judged at one size is not made up for by others"
+_TIMED = "every timed call has its own inputs and memory, and is verified"
+_CLOCK = "by construction: the clock runs in a process without the submission's Python"
+_SIZES = "a size that cannot be judged is not replaced by other sizes"
 _NOT_HERE = "does not apply"
 
-# What stops it.
+# The mechanism that stops each attack.
 MECHANISM: Mapping[int, str] = {
     1: "by construction: a replay launches on one stream, in order",
     2: _NO_PYTHON,
@@ -132,12 +132,12 @@ MECHANISM: Mapping[int, str] = {
     19: f"{_NO_PYTHON}; {_TIMED}",
     20: f"{_SEED}; {_TIMED}",
     21: f"{_CLOCK}; the physical floor; {_SIZES}",
-    22: f"{_NO_PYTHON}; a cover larger than the cache; operators are timed as launches are",
+    22: f"{_NO_PYTHON}; a cover larger than the cache; operators are timed like launches",
     23: "a cover larger than the cache",
     24: "by construction: a replay has ended before its results are read",
     25: "by construction: only replayed bytes are an answer",
-    26: "by construction: what is printed decides nothing",
-    27: f"{_NO_PYTHON}; the baseline is timed in turns, in another process",
+    26: "by construction: printed text decides nothing",
+    27: f"{_NO_PYTHON}; the baseline is timed in the same rounds, in another process",
     28: _SEEDS,
     29: _SEEDS,
     30: _SEEDS,
@@ -156,11 +156,11 @@ MECHANISM: Mapping[int, str] = {
     43: _EVERY,
     44: _EVERY,
     45: _EVERY,
-    46: "derived tolerances; a switch that Python sets is not set in the replayer",
+    46: "derived tolerances; a switch that the submission's Python sets is not set in the replayer",
     47: f"families of values; {_EVERY}",
     48: _TIMED,
     49: _EVERY,
-    50: "by construction: what was recorded is what is judged",
+    50: "by construction: the judged trace is the recorded one",
     51: _REBUILT,
     52: _EVERY,
     53: _CONFINED,
@@ -184,45 +184,47 @@ MECHANISM: Mapping[int, str] = {
     71: _NO_PYTHON,
     72: _CONFINED,
     73: _CONFINED,
-    74: f"{_NO_PYTHON}; kept kernels are one owner's; a scratch folder of its own",
+    74: f"{_NO_PYTHON}; cached kernels belong to one owner; each process has its own scratch folder",
 }
 
-# What no file can express, and why.
+# Attacks that no file can express, and the reason.
 REASONS: Mapping[int, str] = {
-    42: "there is no such counter: values are compared in the grader, on the host, from a copy of its own",
-    57: "a kernel from elsewhere is a kernel: it computes what is asked, and no two gradings are compared",
+    42: "there is no such counter: the grader compares its own copy of the values on the host",
+    57: "a copied kernel is still a kernel: it computes the answer, and no verdict compares two gradings",
     68: "no exercise uses several GPUs",
     69: "no exercise uses several GPUs",
 }
 
-# What holds beside the files.
+# Evidence beside the files.
 MORE: Mapping[int, str] = {
     15: "the events are the replayer's",
     21: "no mean of ratios is taken; `tests/speed/test_estimate.py`",
-    35: "an exercise says what may be kept between calls (ex_19's cache)",
+    35: "an exercise says which memory may stay between calls (ex_19's cache)",
     41: "no process of the submission holds an expected value, on host or device",
     43: "trivial answers of every kind: the gate of each exercise, `grade check`",
     52: "every element counts; `tests/judge/test_compare.py`",
     60: "in a GPU's shared memory: `grade sanitize`, `tests/sanitizer/test_sanitize.py`",
     62: "the list itself, attacked: `tests/replay/test_kernels.py`",
-    74: "kept kernels: `tests/sandbox/test_kernels.py`",
+    74: "cached kernels: `tests/sandbox/test_kernels.py`",
 }
 
 INTRODUCTION = """\
 # Attacks
 
-Made by `python -m tests.attack_table`; do not edit. Every number is an entry of the catalogue of ways in which graders
-of kernels are cheated. A file is named without its ending; it lies in `tests/submissions/` or in an exercise's folder
-under `reference/`, and says in its first line what it must get. `tests/docs/test_attack_table.py` checks that this page
-says what the files say, that no number is missing, that each has a mechanism, and that every attack has an honest twin:
-a file that looks suspicious in the same way, and passes.
+This page lists every known way to cheat a grader of kernels, what stops it here, and the files that try it. Made by
+`python -m tests.attack_table`; do not edit.
 
-A submission's function runs on decoys and is recorded. A clean process replays the record with kernels from the file's
-text, on inputs whose seed nobody knew before ([trust model](trust-model.md), [the trace](trace.md)). The column
-"stopped by" says which attacks this makes impossible by construction, and what stops the others. Two kinds of calls
-still run on true inputs in the submission's process: those of a part that asks for no kernels (`select_kernel` of
-ex_17), and those that cannot be replayed. What is timed is a trace as well, replayed; `timing/` misbehaves at the sizes
-that are timed alone.
+A file is named without its ending. It lies in `tests/submissions/` or in an exercise's folder under `reference/`, and
+its first line names the verdict that it must get. `tests/docs/test_attack_table.py` checks that this page matches the
+files, that no number is missing, that each number has a mechanism, and that every attack has an honest twin: a file
+that looks suspicious in the same way, and passes.
+
+The recorder runs a submission's function on decoys. A clean process replays the record with kernels from the file's
+text, on inputs whose seed was unknown until then ([trust model](trust-model.md), [the trace](trace.md)). The column
+"stopped by" marks attacks that this makes impossible by construction, and names what stops the others. Two kinds of
+calls still run on true inputs in the submission's process: calls of a part that asks for no kernels (`select_kernel` of
+ex_17), and calls that cannot be replayed. Timed calls are replays too. Files in `timing/` misbehave only at the sizes
+that are timed.
 
 | folder | run by | where |
 | --- | --- | --- |
@@ -235,8 +237,8 @@ that are timed alone.
 | `<exercise>/wrong/` | `grade check` | CPU and GPU |
 | `controls/`, `<exercise>/honest/` | `tests/attacks/test_attacks.py`, `grade check` | CPU and GPU |
 
-Canaries stand around every grading of the first four rows (`tests/canaries.py`): no file outside the scratch folder may
-change, no listener may be reached, no process and no scratch folder may be left.
+Canaries watch every grading of the first four rows (`tests/canaries.py`): no file outside the scratch folder may
+change, no listener may be reached, and no process or scratch folder may be left.
 
 """
 

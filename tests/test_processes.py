@@ -99,12 +99,12 @@ def test_a_worker_lends_its_baseline_process_to_one_grading_at_a_time(
     log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work.key, "environment", lambda gpu: {})
-    desk = work._Desk(cpu=False)
-    with desk._borrowed(ENTRIES[0]) as (server, baseline_process), desk._borrowed(ENTRIES[1]) as (beside, none):
+    state = work._WorkerState(cpu=False)
+    with state._borrowed(ENTRIES[0]) as (server, baseline_process), state._borrowed(ENTRIES[1]) as (beside, none):
         assert baseline_process is not None
         assert none is None
         assert beside is server
-    with desk._borrowed(ENTRIES[0]) as (_, again):
+    with state._borrowed(ENTRIES[0]) as (_, again):
         assert again is baseline_process
     assert [line for line in log if line.startswith(("start", "end"))] == ["start gpu", "start ex_15"]
 
@@ -115,5 +115,5 @@ def test_a_worker_that_cannot_begin_leaves_no_process(log: list[str], monkeypatc
 
     monkeypatch.setattr(work.key, "environment", broken)
     with pytest.raises(OSError, match="no driver"):
-        work._Desk(cpu=False)
+        work._WorkerState(cpu=False)
     assert log == ["start gpu", "end gpu"]

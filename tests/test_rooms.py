@@ -134,7 +134,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ),
         ("grader.report.isolation", ()),
         ("grader.files", ("grader.errors",)),
-        ("grader.batch.handed_in", ("grader.errors", "grader.files")),
+        ("grader.batch.uploads", ("grader.errors", "grader.files")),
         ("grader.batch.late", ("grader.batch.moments", "grader.errors", "grader.protocol.decode")),
         (
             "grader.export",

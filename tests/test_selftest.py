@@ -74,8 +74,8 @@ def test_workers_of_a_class_say_what_is_broken_before_they_get_any_work(monkeypa
     from grader.batch import work
 
     monkeypatch.setattr(selftest, "_EXPECTED", b"")
-    desk = work._Desk(cpu=True)
-    monkeypatch.setattr(work, "_opened", lambda cpu: desk)
-    with closing(desk._processes):
+    state = work._WorkerState(cpu=True)
+    monkeypatch.setattr(work, "_opened", lambda cpu: state)
+    with closing(state._processes):
         introduction = json.loads(work.introduce(cpu=True))
     assert "the grader's own Triton kernel in mode interpret must come out right" in introduction["trouble"]

@@ -10,28 +10,30 @@ from benchmarks.accuracy.results import Result
 INTRODUCTION = """\
 # How accurate the grader is
 
-Made by `tox -e accuracy`; do not edit. Every mutant is a model solution with one small change, graded with the plan
-that every learner gets. A caught one failed a check, or lost points; grading stops there. Only the parts that the
-change can reach are judged, and nothing is shrunk or timed: what is only slower survives.
+This page measures how often the grader catches a small mistake, and how often it refuses honest code. Made by
+`tox -e accuracy`; do not edit.
+
+A mutant is a model solution with one small change, graded with the default plan. It is caught if it fails a check or
+loses points; grading stops there. Only the parts that the change can reach are judged. Nothing is shrunk or timed, so a
+change that only makes the kernel slower survives. Mutants that do not load are not counted.
 
 *Fixed shape* is the usual protocol for generated kernels: five normal inputs of one shape (the first canonical case of
-the part's first check), and `torch.allclose` at atol = rtol = 1e-2 (1e-4 in float32). That shape is often one that
-every block divides, as shapes of benchmarks are; another would catch more masks and miss something else. Here the truth
-is float64's, outputs are poisoned before the call, and accesses outside a tensor are not carried out: it sees values
-only. Mutants that do not load are not counted.
+the part's first check), and `torch.allclose` with atol = rtol = 1e-2 (1e-4 in float32). Every block often divides that
+shape, as in benchmarks. Another shape would catch more masks and miss other mistakes. Here the truth is in float64,
+outputs are poisoned before the call, and accesses outside a tensor are not executed. So fixed shape sees values only.
 
-A survivor is *equivalent* where `benchmarks/accuracy/equivalent.json` says why no answer can tell it from the solution;
-every other one is a gap, which `benchmarks/accuracy/gaps.json` may explain. *Not run* is one that survived, as does an
-error put in front of its line: no case comes there on that machine (solutions have kernels for large problems that a
-CPU never launches). Rates leave out what is equivalent and what is not run. The sample is drawn evenly over the
-operators, not in proportion to the mistakes that learners make.
+A survivor is *equivalent* if `benchmarks/accuracy/equivalent.json` explains why no answer can tell it from the
+solution. Every other survivor is a gap; `benchmarks/accuracy/gaps.json` may explain it. *Not run* means that no case
+reaches the changed line on that machine: an error in front of the line survives too. (Solutions have kernels for large
+problems that a CPU never launches.) Rates leave out equivalent mutants and those not run. The sample is spread evenly
+over the operators, not in proportion to the mistakes that learners make.
 """
 
 PLANTED = """\
 ### Planted mistakes
 
-The mistakes in `wrong/`, graded as a learner's file would be, up to the first check that fails; `grade check` asks the
-check that each names to catch it by itself, with the plan that every learner gets.
+The mistakes in `wrong/` are graded like a learner's file, up to the first failing check. `grade check` also requires
+that the named check alone catches each mistake, with the default plan.
 
 """
 

@@ -11,9 +11,9 @@ from grader.grading.source_scan import sightings
 INTRODUCTION = """\
 ## The source scan
 
-`grader/grading/source_scan.py` reads a submission's text for what no kernel needs. It decides nothing: the card shows
-its findings to the instructor. It should find nothing in an honest file, and it cannot find something in every hostile
-one.
+`grader/grading/source_scan.py` searches a submission's text for code that no kernel needs. It decides nothing: the card
+shows its findings to the instructor. It should find nothing in an honest file. It cannot find something in every
+hostile file.
 
 """
 # (what they are, where they lie, what the names of the others begin with); a name of a folder may stand for many.

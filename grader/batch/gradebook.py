@@ -1,4 +1,4 @@
-"""The gradebook: what every student earned in every exercise. Derived from records, kept nowhere; no grading here."""
+"""The gradebook: what every student earned in every exercise. Made from records and stored nowhere."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mark:
 
     status: the record's verdict, or "missing" where nothing was handed in. earned: the record's points; judged: of how
     many points a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
-    record: the record's path inside OUT_DIR, empty without one. parts_left_out: the parts of which nothing was judged,
+    record: the record's path inside OUT_DIR, empty without one. parts_left_out: the parts without any judged check,
     because this machine lacks a package or a GPU. Times are UTC, ISO 8601 with a Z.
     """
 
@@ -64,7 +64,7 @@ class Mark:
 
     @property
     def points(self) -> float:
-        """The points that count."""
+        """Return the points that count."""
         return self.override.points if self.override else max(0.0, self.earned - self.penalty)
 
 

@@ -5,30 +5,39 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from grader import __version__, machine
-from grader.exercise.catalogue import discover, find_root
+from grader.exercise.catalogue import Entry, discover, find_root
 from grader.protocol.decode import decode
 from grader.record import Environment
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms that show, keep and hand round results, and decide none.
-_WITHOUT = ("batch", "cli", "export", "report", "release", "similarity", "sanitizer")
+_WITHOUT = ("batch", "cli", "export", "report", "release", "classes", "sanitizer")
 
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """The grader, exercises and environment of a class: the same for all, or marks cannot be compared.
+    """What a worker grades with. It must be the same for a whole class, or marks cannot be compared.
 
     grader: its version and a hash of its code. exercises: their hashes by name. environment: what the machine has, as
-    one text (`environment`).
+    one text (`environment`). What a worker also says before its first task, and may differ: layers: those that confine
+    a submission there; trouble: why it cannot grade.
     """
 
-    grader: str
-    exercises: dict[str, str]
-    environment: str
+    grader: str = ""
+    exercises: dict[str, str] = dataclasses.field(default_factory=dict)
+    environment: str = ""
+    layers: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    trouble: str = dataclasses.field(default="", compare=False)
+
+
+def terms(entries: Iterable[Entry], *, gpu: bool) -> Terms:
+    """Return the terms of this machine for these exercises."""
+    return Terms(grader(), {entry.name: entry.sha256() for entry in entries}, environment(gpu=gpu))
 
 
 @cache
@@ -58,9 +67,9 @@ def environment_of(text: str) -> Environment:
     return decode(Environment, {**values, "isolation": []}, "environment")
 
 
-def content_key(text: str, exercise: str, terms: Terms, seed: int, manner: str = "") -> str:
-    """Return the key of grading this text against the exercise of that name. manner: options that change a result."""
-    parts = (text, exercise, terms.exercises[exercise], terms.grader, terms.environment, f"{seed:#x}", manner)
+def content_key(text: str, exercise: str, asked: Terms, seed: int, options: str = "") -> str:
+    """Return the key of grading this text against the exercise of that name. options: those that change a result."""
+    parts = (text, exercise, asked.exercises[exercise], asked.grader, asked.environment, f"{seed:#x}", options)
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

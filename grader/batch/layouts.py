@@ -1,4 +1,4 @@
-"""Find the owner of every submission, by the folder layouts of the platforms that submissions come from.
+"""Find the owners of every upload, by the folder layouts of the platforms.
 
 | platform | layout |
 | --- | --- |
@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
-from grader.batch.handed_in import Item, Member, opened, printable
 from grader.batch.moments import utc
+from grader.batch.uploads import Owner, Upload, grouped, opened, printable, uploads_in
 from grader.errors import UsageError
 
 _CANVAS = re.compile(r"(?P<name>.+?)_(?:(?P<late>late)_)?(?P<id>\d+)_(?P<attachment>\d+)_(?P<file>.+)", re.IGNORECASE)
@@ -30,87 +30,48 @@ _METADATA = ("submission_metadata.yml", "submission_metadata.yaml")
 _MOST_METADATA_BYTES = 1 << 27
 
 
-@dataclass(frozen=True)
-class Owner:
-    """Somebody as a platform names them. ids: by platform, as in a Student."""
+def recognise(place: Path, exercises: Mapping[str, str]) -> tuple[Upload, ...]:
+    """Return the uploads in a folder or an archive with their owners; one that belongs to nobody has none.
 
-    label: str
-    name: str = ""
-    email: str = ""
-    ids: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """The files that a student or a group handed in together.
-
-    exercise: the one that the bundle's name speaks of, by id; empty where it speaks of none. late: the platform says so
-    (it need not say by how much). trouble: why nothing of it can be graded.
+    exercises: names by id. Raises UsageError if the place or its metadata cannot be read.
     """
-
-    owners: tuple[Owner, ...]
-    name: str
-    members: tuple[Member, ...]
-    exercise: str = ""
-    submitted_at: str = ""
-    late: bool = False
-    trouble: str = ""
-
-
-@dataclass(frozen=True)
-class BundleListing:
-    """Every bundle, and the names of what is none."""
-
-    bundles: tuple[Bundle, ...]
-    ignored: tuple[str, ...]
-
-
-def recognise(items: Sequence[Item], exercises: Mapping[str, str]) -> BundleListing:
-    """Return the bundles among the items. exercises: names by id. Raises UsageError for unreadable metadata."""
-    inner = _inside_one_folder(items)
-    metadata = next((item for item in inner if item.name in _METADATA), None)
+    uploads = uploads_in(place)
+    inner = _inside_one_folder(uploads)
+    metadata = next((upload for upload in inner if upload.name in _METADATA), None)
     if metadata is not None:
-        return _gradescope(inner, _read_metadata(metadata))
-    found: list[Bundle] = []
-    ignored: list[str] = []
-    for item in items:
-        bundle = None if item.name.startswith(".") else _bundle(item, exercises)
-        if bundle is None:
-            ignored.append(printable(item.name))
-        else:
-            found.append(bundle)
-    return BundleListing(tuple(found), tuple(ignored))
+        return tuple(_gradescope(inner, _read_metadata(metadata)))
+    return tuple(_recognised(upload, exercises) for upload in uploads)
 
 
-def _bundle(item: Item, exercises: Mapping[str, str]) -> Bundle | None:
-    name = printable(item.name)
+def _recognised(upload: Upload, exercises: Mapping[str, str]) -> Upload:
+    name = printable(upload.name)
+    nobodys = replace(upload, name=name)
+    if name.startswith("."):
+        return nobodys
     if match := _MOODLE.fullmatch(name):
-        if match["kind"] == "onlinetext":
-            return None
         owner = Owner(match["name"], match["name"], ids={"moodle": match["id"]})
-        return _made(owner, item, match["file"])
-    if not item.is_folder and (match := _CANVAS.fullmatch(name)):
+        return nobodys if match["kind"] == "onlinetext" else _owned(upload, owner, match["file"])
+    if not upload.is_folder and (match := _CANVAS.fullmatch(name)):
         owner = Owner(match["name"], ids={"canvas": match["id"]})
-        return replace(_made(owner, item, match["file"]), late=match["late"] is not None)
-    if item.is_folder and (repository := _repository(name, exercises)):
+        return replace(_owned(upload, owner, match["file"]), late=match["late"] is not None)
+    if upload.is_folder and (repository := _repository(name, exercises)):
         exercise, user = repository
-        return replace(_made(Owner(user, ids={"github": user}), item), exercise=exercise)
-    if item.is_folder or name.lower().endswith(".zip"):
-        return _made(Owner(name if item.is_folder else PurePath(name).stem), item)
+        return replace(_owned(upload, Owner(user, ids={"github": user})), exercise=exercise)
     # A link where a folder would be is somebody's, too.
-    return _made(Owner(PurePath(name).stem), item) if item.trouble else None
+    if upload.is_folder or upload.trouble or name.lower().endswith(".zip"):
+        return _owned(upload, Owner(name if upload.is_folder else PurePath(name).stem))
+    return nobodys
 
 
-def _made(owner: Owner, item: Item, file: str = "") -> Bundle:
-    """Return the bundle of one item; `file` is what its owner called it, where the platform put more before that."""
-    if file and not item.is_folder:
-        item = replace(item, name=file, members=tuple(replace(one, path=(file,)) for one in item.members))
-    inside = opened(item)
-    return Bundle((owner,), printable(item.name), inside.members, trouble=inside.trouble)
+def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
+    """Return an upload, opened. file: the owner's name for it, if the platform put more in front."""
+    if file and not upload.is_folder:
+        upload = replace(upload, name=file, files=tuple(replace(one, path=(file,)) for one in upload.files))
+    return replace(opened(upload), name=printable(upload.name), owners=(owner,))
 
 
 def _repository(name: str, exercises: Mapping[str, str]) -> tuple[str, str] | None:
-    """(exercise, user) of a repository's name, the longest name of an exercise first."""
+    """Return exercise and user of a repository's name; of several exercises that fit, the longest name counts."""
     slugs = {slug.replace("_", "-"): exercise for exercise, full in exercises.items() for slug in (exercise, full)}
     for slug in sorted(slugs, key=len, reverse=True):
         user = name.replace("_", "-").lower().removeprefix(f"{slug}-")
@@ -122,20 +83,15 @@ def _repository(name: str, exercises: Mapping[str, str]) -> tuple[str, str] | No
 # -- Gradescope ------------------------------------------------------------------------------------------------------
 
 
-def _inside_one_folder(items: Sequence[Item]) -> Sequence[Item]:
-    """Return the items of an export of Gradescope, which is packed as one folder; others as they are."""
-    folders = [item for item in items if item.is_folder]
-    if len(folders) != 1 or not any(member.path == (name,) for member in folders[0].members for name in _METADATA):
-        return items
-    inner: dict[str, list[Member]] = {}
-    files = [Item(member.name, False, (member,)) for member in folders[0].members if len(member.path) == 1]
-    for member in folders[0].members:
-        if len(member.path) > 1:
-            inner.setdefault(member.path[0], []).append(replace(member, path=member.path[1:]))
-    return [*(Item(name, True, tuple(members)) for name, members in sorted(inner.items())), *files]
+def _inside_one_folder(uploads: Sequence[Upload]) -> Sequence[Upload]:
+    """Return the uploads in an export of Gradescope, which is packed as one folder; others as they are."""
+    folders = [upload for upload in uploads if upload.is_folder]
+    if len(folders) != 1 or not any(file.path == (name,) for file in folders[0].files for name in _METADATA):
+        return uploads
+    return grouped(folders[0].files)
 
 
-def _read_metadata(item: Item) -> Mapping[str, Any]:
+def _read_metadata(upload: Upload) -> Mapping[str, Any]:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -145,30 +101,29 @@ def _read_metadata(item: Item) -> Mapping[str, Any]:
         return loader.construct_mapping(node) if isinstance(node, yaml.MappingNode) else loader.construct_object(node)
 
     Loader.add_multi_constructor("!ruby/", mapping)
-    data = item.members[0].read(_MOST_METADATA_BYTES)
+    data = upload.files[0].read(_MOST_METADATA_BYTES)
     try:
         read = yaml.load(data, Loader)  # noqa: S506  a safe loader, and a mapping for one more kind of tag
     except (yaml.YAMLError, ValueError, RecursionError) as broken:
         said = " ".join(str(broken).split())[:200]
-        raise UsageError(f"{item.name} must be YAML as Gradescope writes it, got: {said}") from broken
+        raise UsageError(f"{upload.name} must be YAML as Gradescope writes it, got: {said}") from broken
     if not isinstance(read, dict):
-        raise UsageError(f"{item.name} must map submissions to what is known of them, got {type(read).__name__}")
+        raise UsageError(f"{upload.name} must map submissions to what is known of them, got {type(read).__name__}")
     return read
 
 
-def _gradescope(items: Sequence[Item], metadata: Mapping[str, Any]) -> BundleListing:
-    bundles, ignored = [], []
-    for item in items:
-        match = _GRADESCOPE.fullmatch(PurePath(item.name).stem if not item.is_folder else item.name)
+def _gradescope(uploads: Sequence[Upload], metadata: Mapping[str, Any]) -> Iterator[Upload]:
+    for upload in uploads:
+        match = _GRADESCOPE.fullmatch(upload.name if upload.is_folder else PurePath(upload.name).stem)
         if match is None:
-            ignored += [] if item.name in _METADATA else [printable(item.name)]
+            if upload.name not in _METADATA:
+                yield replace(upload, name=printable(upload.name))
             continue
         known = metadata.get(match[0])
         told: Mapping[str, Any] = known if isinstance(known, dict) else {}
         owners = tuple(_submitters(told)) or (Owner(match[0]),)
-        bundle = replace(_made(owners[0], item), owners=owners, name=match[0])
-        bundles.append(replace(bundle, submitted_at=_created_at(told)))
-    return BundleListing(tuple(bundles), tuple(ignored))
+        made = _owned(upload, owners[0])
+        yield replace(made, name=match[0], owners=owners, submitted_at=_created_at(told))
 
 
 def _submitters(told: Mapping[str, Any]) -> Iterator[Owner]:

@@ -1,22 +1,22 @@
-"""From an OUT_DIR to records and a gradebook. Scores come from the records; batch.json says who and what was asked.
+"""Read an OUT_DIR: its records, and the gradebook that they make with the late policy and the overrides of batch.json.
 
-Everything here was written by `grade batch`, but records quote submissions: they are decoded into the record's types
-or reported as unreadable, one by one, so that a damaged file stops nothing.
+`grade batch` wrote all of it, but records quote submissions. Each is decoded into the record's types or reported as
+unreadable, so that a damaged file stops nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from grader.batch.gradebook import Gradebook
-from grader.batch.marks import gradebook
-from grader.batch.store import Batch, Kept, StoredRecord
+from grader.batch.gradebook import Assignment, Gradebook, Mark
+from grader.batch.late import LatePolicy
+from grader.batch.store import Batch, BatchStore, StoredRecord, Submission
 from grader.errors import UsageError
-from grader.record import Record
+from grader.record import Record, parts_left_out
 
 # A class has thousands of records: read strictly into the record's types all the same, but by compiled code
 # (0.9 ms for one of 64 kB; grader.record.from_json takes 21 ms).
@@ -25,7 +25,7 @@ _BATCHES = msgspec.json.Decoder(Batch)
 
 
 def read(out_dir: Path, visit: Callable[[StoredRecord], None] = lambda found: None) -> Gradebook:
-    """Return the gradebook of an OUT_DIR. `visit` is given every record on the way, so that each is read once.
+    """Return the gradebook of an OUT_DIR. Calls `visit` with every record, so that each is read once.
 
     Raises UsageError when the folder is no OUT_DIR.
     """
@@ -40,7 +40,7 @@ def read(out_dir: Path, visit: Callable[[StoredRecord], None] = lambda found: No
 
 
 def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord]:
-    """Every record of an OUT_DIR, in the order of students and assignments; or those of one share of the students.
+    """Return the records of an OUT_DIR in the order of students and assignments; or of one share of the students.
 
     Raises UsageError.
     """
@@ -50,7 +50,7 @@ def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord
 
 def record_of(out_dir: Path, student: str, exercise: str) -> Record | None:
     """Return a student's record; None where there is none, or what is there is none of theirs."""
-    return _found(student, exercise, Kept(out_dir).record_path(student, exercise), "").record
+    return _found(student, exercise, BatchStore(out_dir).record_path(student, exercise), "").record
 
 
 def read_record(path: Path) -> Record:
@@ -62,7 +62,7 @@ def read_record(path: Path) -> Record:
 
 
 def read_batch(out_dir: Path) -> Batch:
-    """batch.json, checked. Raises UsageError."""
+    """Return batch.json, checked. Raises UsageError."""
     path = out_dir / "batch.json"
     try:
         batch = _BATCHES.decode(path.read_bytes())
@@ -82,10 +82,10 @@ def read_batch(out_dir: Path) -> Batch:
 
 
 def _records(out_dir: Path, batch: Batch) -> Iterator[StoredRecord]:
-    kept = Kept(out_dir)
+    store = BatchStore(out_dir)
     for student in batch.students:
         for assignment in batch.assignments:
-            if (path := kept.record_path(student.id, assignment.id)).is_file():
+            if (path := store.record_path(student.id, assignment.id)).is_file():
                 yield _found(student.id, assignment.id, path, str(path.relative_to(out_dir)))
 
 
@@ -101,3 +101,49 @@ def _found(student: str, exercise: str, path: Path, shown: str) -> StoredRecord:
     if student and record.submission.student not in ("", student):
         return StoredRecord(student, exercise, shown, None, "it is another student's record")
     return StoredRecord(student, exercise, shown, record)
+
+
+# -- marks -----------------------------------------------------------------------------------------------------------
+
+
+def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
+    """Return the marks that these records make; a class's records are gone through once and not held."""
+    submissions = {(one.student, one.exercise): one for one in batch.submissions}
+    overrides = {(one.student, one.exercise): one.override for one in reversed(batch.overrides)}
+    columns = {column.id: column for column in batch.assignments}
+
+    def mark(student: str, column: Assignment, found: StoredRecord | None) -> Mark:
+        place = student, column.id
+        blank = Mark(*place, "missing", 0.0, 0.0, column.max_points, override=overrides.get(place))
+        return _mark(blank, submissions.get(place), found, batch.policy)
+
+    marks = {(one.student, one.exercise): mark(one.student, columns[one.exercise], one) for one in records}
+    ordered = tuple(
+        marks.get((student.id, column.id)) or mark(student.id, column, None)
+        for student in batch.students
+        for column in batch.assignments
+    )
+    return Gradebook(batch.assignments, batch.students, ordered)
+
+
+def _mark(blank: Mark, submission: Submission | None, found: StoredRecord | None, policy: LatePolicy) -> Mark:
+    """Return the mark of one student for one exercise. blank: that of a student without a submission or a record."""
+    path = found.path if found else ""
+    record = found.record if found else None
+    if record is None:
+        # What was handed in and has no record is not missing: an export leaves its mark open.
+        return blank if submission is None and found is None else replace(blank, status="grader_error", record=path)
+    submitted_at = (submission.submitted_at if submission else "") or record.submitted_at
+    said_late = submission is not None and submission.late
+    days = policy.days_late(blank.student, blank.exercise, submitted_at, said_late=said_late)
+    return replace(
+        blank,
+        status=record.verdict,
+        earned=record.score,
+        judged=record.judged_score,
+        submitted_at=submitted_at,
+        days_late=days,
+        penalty=policy.penalty(days, record.score),
+        record=path,
+        parts_left_out=tuple(parts_left_out(record.checks)),
+    )

@@ -7,9 +7,9 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from grader.batch import sheet
 from grader.batch.gradebook import Student
-from grader.batch.layouts import Owner
+from grader.batch.tables import read_rows
+from grader.batch.uploads import Owner
 from grader.errors import UsageError
 
 _PLATFORMS = ("canvas", "sis", "github", "moodle", "gradescope")
@@ -40,15 +40,15 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     Its columns are our own (id, name, email, section, canvas, sis, github, moodle, gradescope), or those of an export
     of Canvas, Moodle, Gradescope or GitHub Classroom.
     """
-    table = sheet.read(text, path)
-    columns = [_column(name) for name in table.columns]
+    head, rows = read_rows(text, path)
+    columns = [_column(name) for name in head]
     # Canvas calls its own number ID and has the names of people below Student.
-    is_canvas = "student" in [name.strip().lower() for name in table.columns]
+    is_canvas = "student" in [name.strip().lower() for name in head]
     named = ["canvas" if is_canvas and column == "id" else column for column in columns]
     if not {"id", "login", "email", "sis", "github", "canvas"} & set(named):
         raise UsageError(f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {columns}")
     students: dict[str, Student] = {}
-    for _, row in table.rows:
+    for _, row in rows:
         values = {key: value.strip() for key, value in zip(named, row, strict=False) if key}
         student = _student(values)
         # Canvas writes the points possible below its header.
@@ -160,7 +160,7 @@ def _is_another(student: Student, owner: Owner) -> bool:
 
 
 def _same_name(student: Student, owner: Owner) -> bool:
-    """Canvas writes the last name first, and nothing between the names."""
+    """Return whether the names are equal. Canvas writes the last name first, and nothing between the names."""
     first, _, rest = student.name.partition(",")
     words = f"{rest} {first}".split() if rest else student.name.split()
     spelled = {_letters(" ".join(words)), _letters(" ".join([*words[-1:], *words[:-1]]))} - {""}

@@ -1,13 +1,6 @@
-"""Read and write the files of OUT_DIR. Every file is replaced in one step: a run may be killed at any moment.
+"""Read and write the files of an OUT_DIR (grader.batch draws it).
 
-OUT_DIR/
-  batch.json                            what was graded by what: exercises, students, submissions, policy, overrides
-  journal.jsonl                         one line per grading that ended, appended
-  results/KEY.json                      results as they were made, by what they depend on; the instructor's alone
-  secret.json                           the hidden seed; the instructor's alone
-  submissions/STUDENT/NAME.py           the texts that were graded
-  records/STUDENT/EXERCISE.json         the students' records
-  cards/STUDENT/EXERCISE.html           the students' scorecards
+Every file is replaced in one step: a run may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -20,15 +13,15 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from grader.batch.gradebook import Assignment, Student
-from grader.batch.handed_in import printable
 from grader.batch.late import LatePolicy
-from grader.batch.tables import Given
+from grader.batch.tables import OverrideRow
+from grader.batch.uploads import printable
 from grader.errors import UsageError
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
@@ -38,20 +31,23 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 
 @dataclass(frozen=True)
-class HandedIn:
-    """One submission of the class, as batch.json keeps it.
+class Submission:
+    """A student's file for one exercise.
 
-    key: names its result; empty if it could not be graded, and `trouble` says why.
+    path: the student's name for the file. trouble: why it cannot be graded. key: names its result; empty if it cannot
+    be graded, and before the ledger computes it. sha256: of the text. late: the platform called it late. text: in no
+    batch.json; the folder submissions/ holds it.
     """
 
     student: str
     exercise: str
     path: str
-    key: str
+    key: str = ""
     sha256: str = ""
     trouble: str = ""
     submitted_at: str = ""
     late: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,17 +55,17 @@ class Batch:
     """batch.json: all that the marks of a class are made of, beside the records.
 
     students: the roster, then those that it does not name. seed: as it was given: a number, "hidden", or empty for the
-    exercises' own. source: where the submissions lie. parts, compiled, cpu: as in Rules. times: when what was handed
-    in, by "STUDENT/EXERCISE", where the instructor said so.
+    exercises' own. source: where the submissions lie. parts: those that are graded; empty for all. times: of
+    submissions, by "STUDENT/EXERCISE", if the instructor gave them.
     """
 
     assignments: tuple[Assignment, ...]
     students: tuple[Student, ...]
-    submissions: tuple[HandedIn, ...]
+    submissions: tuple[Submission, ...]
     roster: tuple[Student, ...] = ()
     times: dict[str, str] = dataclasses.field(default_factory=dict)
     policy: LatePolicy = dataclasses.field(default_factory=LatePolicy)
-    overrides: tuple[Given, ...] = ()
+    overrides: tuple[OverrideRow, ...] = ()
     seed: str = ""
     source: str = ""
     parts: tuple[str, ...] = ()
@@ -82,9 +78,10 @@ class Batch:
         """Return the name of the class: the folder that its submissions came in."""
         return Path(self.source).name or "Class"
 
-    def handed_in(self) -> dict[tuple[str, str], HandedIn]:
-        """Return the submissions, by student and exercise."""
-        return {(one.student, one.exercise): one for one in self.submissions}
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """Return the ids of the students that the roster does not name, where there is one."""
+        return tuple(student.id for student in self.students[len(self.roster) :]) if self.roster else ()
 
 
 @dataclass(frozen=True)
@@ -122,8 +119,8 @@ class _Secret:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """One OUT_DIR."""
+class BatchStore:
+    """The files of one OUT_DIR."""
 
     folder: Path
 
@@ -147,11 +144,14 @@ class Kept:
 
     def write_batch(self, batch: Batch) -> None:
         """Replace batch.json."""
-        write(self.folder / "batch.json", _text(batch))
+        document = dataclasses.asdict(batch)
+        for one in document["submissions"]:
+            del one["text"]
+        write(self.folder / "batch.json", _text(document))
 
     # -- results ------------------------------------------------------------------------------------------------------
 
-    def result(self, one: HandedIn) -> Record | None:
+    def result(self, one: Submission) -> Record | None:
         """Return the result of a submission; None where there is none, or what is there is no record of that text."""
         with contextlib.suppress(OSError, DecodeError, ValueError):
             record = from_json(self._result_path(one.key).read_text(encoding="utf-8"))
@@ -159,8 +159,8 @@ class Kept:
                 return record
         return None
 
-    def keep_result(self, key: str, record: Record) -> None:
-        """Keep a result under its key."""
+    def store_result(self, key: str, record: Record) -> None:
+        """Store a result under its key."""
         self._private_results()
         write(self._result_path(key), to_json(record), mode=_PRIVATE_FILE)
 
@@ -192,7 +192,7 @@ class Kept:
         """Return the seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
         path = self.folder / "secret.json"
         if not path.exists():
-            write(path, _text(_Secret(f"{secrets.randbits(64):#x}", now)), mode=_PRIVATE_FILE)
+            write(path, _text(dataclasses.asdict(_Secret(f"{secrets.randbits(64):#x}", now))), mode=_PRIVATE_FILE)
         if path.stat().st_uid != os.geteuid():
             raise UsageError(f"{path} must be your own file, since its owner knows the seed")
         try:
@@ -216,7 +216,7 @@ class Kept:
             os.fsync(file.fileno())
 
     def journal(self) -> Iterator[JournalLine]:
-        """Every line that is whole."""
+        """Yield every line that is whole."""
         with contextlib.suppress(FileNotFoundError), (self.folder / "journal.jsonl").open("rb") as file:
             for line in file:
                 with contextlib.suppress(ValueError, RecursionError):
@@ -239,7 +239,7 @@ class Kept:
             yield
 
     def _refuse_links(self) -> None:
-        """Whatever is a file or a folder of ours is one, and no link. export/ is its reader's own."""
+        """Raise UsageError if a link lies in the folder. Skips export/: a batch writes nothing there."""
         waiting = [str(self.folder)]
         while waiting:
             place = waiting.pop()
@@ -268,5 +268,5 @@ def write(path: Path, text: str, *, mode: int = 0o644) -> None:
     write_atomically(path, text, mode=mode)
 
 
-def _text(value: Batch | _Secret) -> str:
-    return json.dumps(dataclasses.asdict(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def _text(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,13 +1,14 @@
-"""Read an instructor's CSV files: points given by hand, and times of handing in."""
+"""Read an instructor's CSV files: overrides of marks, and times of submissions. Errors name the line."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 
-from grader.batch import sheet
 from grader.batch.gradebook import Override
 from grader.batch.moments import utc
 from grader.errors import UsageError
@@ -17,8 +18,8 @@ _TIME = ("student", "exercise", "submitted_at")
 
 
 @dataclass(frozen=True)
-class Given:
-    """Points given by hand, to whom, for what, and when."""
+class OverrideRow:
+    """A row of the table of overrides, and of batch.json: whose mark is overridden, and when that was decided."""
 
     student: str
     exercise: str
@@ -26,11 +27,24 @@ class Given:
     time: str
 
 
+def read_rows(text: str, path: object) -> tuple[tuple[str, ...], list[tuple[int, tuple[str, ...]]]]:
+    """Return the first row of a CSV file, and the others that are not blank, each with the number of its last line.
+
+    Accepts every line ending. Raises UsageError.
+    """
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None))
+    try:
+        rows = [(reader.line_num, tuple(row)) for row in reader if row]
+    except csv.Error as broken:
+        raise UsageError(f"{path}, line {reader.line_num}: a table must be CSV, got: {broken}") from broken
+    return (rows[0][1] if rows else ()), rows[1:]
+
+
 def parse_overrides(
     text: str, students: Collection[str], exercises: Collection[str], path: object = "overrides"
-) -> tuple[Given, ...]:
+) -> tuple[OverrideRow, ...]:
     """Return the rows of a table of overrides; of two for the same mark the later line counts. Raises UsageError."""
-    found: dict[tuple[str, str], Given] = {}
+    found: dict[tuple[str, str], OverrideRow] = {}
     for place, row in _rows(text, _OVERRIDE, path):
         _known(place, "student", row["student"], students)
         _known(place, "exercise", row["exercise"], exercises)
@@ -39,24 +53,24 @@ def parse_overrides(
                 raise UsageError(f"{place}: {name} must be given, got nothing")
         given = Override(_points(place, row["points"]), row["reason"], row["author"])
         time = _moment(place, "time", row["time"]) if row["time"] else ""
-        found[row["student"], row["exercise"]] = Given(row["student"], row["exercise"], given, time)
+        found[row["student"], row["exercise"]] = OverrideRow(row["student"], row["exercise"], given, time)
     return tuple(found.values())
 
 
-def parse_times(text: str, path: object = "times") -> dict[tuple[str, str], str]:
-    """Return the times of handing in, in UTC, by (student, exercise). Raises UsageError."""
+def parse_times(text: str, path: object = "times") -> dict[str, str]:
+    """Return the times of submissions, in UTC, by "STUDENT/EXERCISE". Raises UsageError."""
     return {
-        (row["student"], row["exercise"]): _moment(place, "submitted_at", row["submitted_at"])
+        f"{row['student']}/{row['exercise']}": _moment(place, "submitted_at", row["submitted_at"])
         for place, row in _rows(text, _TIME, path)
     }
 
 
 def _rows(text: str, columns: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, str]]]:
-    table = sheet.read(text, path)
-    got = tuple(name.strip().lower() for name in table.columns)
+    head, rows = read_rows(text, path)
+    got = tuple(name.strip().lower() for name in head)
     if not set(columns) <= {*got, "time"}:
         raise UsageError(f"{path}: the columns must be {', '.join(columns)}, got {', '.join(got) or 'none'}")
-    for line, row in table.rows:
+    for line, row in rows:
         told = dict(zip(got, row, strict=False))
         values = {name: told.get(name, "").strip() for name in columns}
         if any(values.values()):

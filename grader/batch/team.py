@@ -1,8 +1,8 @@
 """Workers of Dask distributed: those of this machine, or those of a cluster that runs already.
 
-Takes tasks, and the workers' environments or a scheduler's address. Gives an event for each step: a task was given out,
-a task ended with its outcome, time went by. Loads no submission in this process, and writes no record. Results are text
-and are never unpickled.
+Takes tasks, and the workers' environments or a scheduler's address. Gives each task when it is given out, and its
+outcome when it ended. Loads no submission in this process, and writes no record. Results are text and are never
+unpickled.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import queue
 import signal
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from grader.batch import work
-from grader.batch.work import Introduction, Task, TaskOutcome
+from grader.batch.key import Terms
+from grader.batch.work import Task, TaskOutcome
 from grader.errors import GradeError, MissingEnvironment
 from grader.protocol.decode import DecodeError, decode
 from grader.speed.cores import shares
@@ -47,45 +48,8 @@ _FRUGAL: dict[str, object] = {
     "distributed.admin.system-monitor.interval": "10s",
 }
 _GPU = "GPU"
-
-
-@dataclass(frozen=True)
-class Started:
-    """A task was given out."""
-
-    task: Task
-
-
-@dataclass(frozen=True)
-class TaskEnded:
-    """A task is over.
-
-    attempts: how often we gave it out, 1 or 2. If a worker was lost, the scheduler gives its task out again; that does
-    not count.
-    """
-
-    task: Task
-    outcome: TaskOutcome
-    attempts: int
-
-
-@dataclass(frozen=True)
-class Waited:
-    """Time went by. places: how many gradings the workers do at a time; 0 without a worker."""
-
-    places: int
-
-
-Event = Started | TaskEnded | Waited
-
-
-@dataclass
-class _Run:
-    """A task that was given out. since: when, on the clock of `monotonic`."""
-
-    task: Task
-    attempts: int
-    since: float = field(default_factory=monotonic)
+# A task that was given out, which try this is, and when it was given out, on the clock of `monotonic`.
+_Running = tuple[Task, int, float]
 
 
 def local_workers(gpus: Sequence[str], wanted: int | None = None) -> tuple[dict[str, str], ...]:
@@ -117,7 +81,7 @@ def is_private() -> bool:
 
 
 @contextlib.contextmanager
-def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
+def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Client]:
     """Start workers on this machine, one process for each environment; they end with the block.
 
     Anyone who can reach a scheduler can run code as its user. If `is_private`, nobody else can reach it.
@@ -161,7 +125,7 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Team]:
                     )
                 )
                 client = stack.enter_context(Client(cluster, security=security, deserializers=_PLAIN))
-            yield Team(client)
+            yield client
 
 
 @contextlib.contextmanager
@@ -182,7 +146,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def at(address: str) -> Iterator[Team]:
+def at(address: str) -> Iterator[Client]:
     """Connect to the workers of a cluster that runs already; they stay when the block ends.
 
     Raises MissingEnvironment if no scheduler answers at the address.
@@ -194,136 +158,145 @@ def at(address: str) -> Iterator[Team]:
     except (OSError, ValueError, TypeError) as refused:
         raise MissingEnvironment(f"a scheduler must answer at {address}, got: {refused}") from refused
     with client:
-        yield Team(client)
+        yield client
 
 
-class Team:
-    """Some workers of one scheduler, which grade submissions."""
+def introductions(client: Client, *, cpu: bool) -> dict[str, Terms]:
+    """Return every worker's terms, by address.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._news: queue.Queue[Future[str]] = queue.Queue()
+    Raises MissingEnvironment if no worker comes within 300 s, or if one does not answer within 300 s, or has no grader.
+    Raises GradeError if a worker reports trouble, DecodeError if its answer is none.
+    """
+    from distributed import TimeoutError as TooLate
 
-    def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-        """Return every worker's introduction, by address.
-
-        Raises MissingEnvironment if no worker comes within 300 s, or if one does not answer within 300 s, or has no
-        grader. Raises GradeError if a worker reports trouble, DecodeError if its answer is no introduction.
-        """
-        from distributed import TimeoutError as TooLate
-
+    try:
+        # A cluster's queue may start the first worker late. Workers that come after this are not asked here.
+        client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
+    except TooLate:
+        said = f"a cluster must have a worker within {_FIRST_WORKER_S:g} s, got none"
+        raise MissingEnvironment(said) from None
+    asked = {
+        address: client.submit(work.introduce, cpu, workers=[address], pure=False, priority=10)
+        for address in list(_workers(client))
+    }
+    found = {}
+    for address, future in asked.items():
         try:
-            # A cluster's queue may start the first worker late. Workers that come after this are not asked here.
-            self._client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
+            text = future.result(timeout=_INTRODUCTION_S)
         except TooLate:
-            said = f"a cluster must have a worker within {_FIRST_WORKER_S:g} s, got none"
+            said = f"a worker must answer within {_INTRODUCTION_S:g} s, got no word from {address}"
             raise MissingEnvironment(said) from None
-        workers = list(self._workers())
-        asked = {
-            address: self._client.submit(work.introduce, cpu, workers=[address], pure=False, priority=10)
-            for address in workers
-        }
-        found = {}
-        for address, future in asked.items():
-            try:
-                text = future.result(timeout=_INTRODUCTION_S)
-            except TooLate:
-                said = f"a worker must answer within {_INTRODUCTION_S:g} s, got no word from {address}"
-                raise MissingEnvironment(said) from None
-            except Exception as broken:
-                # The usual reason is that there is no grader: the function cannot be imported there.
-                said = f"a worker must have this grader, got {type(broken).__name__}: {broken} from {address}"
-                raise MissingEnvironment(said) from broken
-            introduction = decode(Introduction, json.loads(text), "introduction")
-            if introduction.trouble:
-                raise GradeError(f"{address}: {introduction.trouble}")
-            found[address] = introduction
-        return found
+        except Exception as broken:
+            # The usual reason is that there is no grader: the function cannot be imported there.
+            said = f"a worker must have this grader, got {type(broken).__name__}: {broken} from {address}"
+            raise MissingEnvironment(said) from broken
+        terms = decode(Terms, json.loads(text), "introduction")
+        if terms.trouble:
+            raise GradeError(f"{address}: {terms.trouble}")
+        found[address] = terms
+    return found
 
-    def run(self, tasks: Iterable[Task], limit_s: float = LIMIT_S) -> Iterator[Event]:
-        """Have the tasks done, as many at a time as there are places; yield what happens.
 
-        Every task ends with one TaskEnded, in any order, unless this raises. limit_s: the seconds for one task, from
-        when it was given out; then its worker is started anew. A task that ended without a verdict, for a reason
-        outside the submission (`is_open`), is given out once more; not if its workers were lost.
+def run(
+    client: Client,
+    tasks: Iterable[Task],
+    limit_s: float = LIMIT_S,
+    waited: Callable[[int], None] = lambda places: None,
+) -> Iterator[tuple[Task, TaskOutcome | None]]:
+    """Have the tasks done, as many at a time as there are places; yield each with None when it is given out.
 
-        Raises GradeError if no worker is there for 600 s, or if the scheduler went.
-        """
-        waiting = deque((task, 1, "") for task in tasks)
-        running: dict[Future[str], _Run] = {}
-        over: list[TaskEnded] = []
-        alone_since: float | None = None
-        while waiting or running:
-            places = self._places()
-            alone_since = None if places else alone_since or monotonic()
-            if alone_since and monotonic() - alone_since > _WITHOUT_WORKERS_S:
-                raise GradeError(f"a worker must be there within {_WITHOUT_WORKERS_S:g} s, got none")
-            while waiting and len(running) < places:
-                task, attempts, avoided = waiting.popleft()
-                running[self._given_out(task, avoided)] = _Run(task, attempts)
-                yield Started(task)
-            # The new tasks are given out first: the caller takes time to store what ended.
-            yield from over
-            yield Waited(places)
-            over = []
-            for future, outcome in self._over(running, limit_s):
-                run = running.pop(future)
-                # After a lost worker the scheduler has given the task out again already, as often as it may.
-                if run.attempts == 1 and not outcome.lost and is_open(outcome):
-                    waiting.appendleft((run.task, 2, outcome.worker))
-                else:
-                    over.append(TaskEnded(run.task, outcome, run.attempts))
+    Every task is yielded once more with its outcome, in any order, unless this raises. limit_s: the seconds for one
+    task, from when it was given out; then its worker is started anew. waited: called at least once a second with the
+    number of gradings that the workers do at a time; 0 without a worker. A task that ended without a verdict, for a
+    reason outside the submission (`is_open`), is given out once more; not if its workers were lost.
+
+    Raises GradeError if no worker is there for 600 s, or if the scheduler went.
+    """
+    news: queue.Queue[Future[str]] = queue.Queue()
+    waiting = deque((task, 1, "") for task in tasks)
+    running: dict[Future[str], _Running] = {}
+    over: list[tuple[Task, TaskOutcome]] = []
+    alone_since: float | None = None
+    while waiting or running:
+        places = _places(client)
+        alone_since = None if places else alone_since or monotonic()
+        if alone_since and monotonic() - alone_since > _WITHOUT_WORKERS_S:
+            raise GradeError(f"a worker must be there within {_WITHOUT_WORKERS_S:g} s, got none")
+        while waiting and len(running) < places:
+            task, attempts, avoided = waiting.popleft()
+            future = _given_out(client, task, avoided)
+            future.add_done_callback(news.put)
+            running[future] = task, attempts, monotonic()
+            yield task, None
+        # The new tasks are given out first: the caller takes time to store what ended.
         yield from over
+        waited(places)
+        over = []
+        for future, outcome in _over(client, news, running, limit_s):
+            task, attempts, _ = running.pop(future)
+            # After a lost worker the scheduler has given the task out again already, as often as it may.
+            if attempts == 1 and not outcome.lost and is_open(outcome):
+                waiting.appendleft((task, 2, outcome.worker))
+            else:
+                over.append((task, replace(outcome, attempts=attempts)))
+    yield from over
 
-    def _given_out(self, task: Task, avoided: str) -> Future[str]:
-        """Give a task to the workers, if possible to another one than `avoided` ('': any)."""
-        workers = self._workers()
-        elsewhere = [address for address in workers if address != avoided] if avoided else []
-        future: Future[str] = self._client.submit(
-            work.work,
-            work.encode(task),
-            key=f"grade-{task.key}-{monotonic()}",
-            pure=False,
-            resources={_GPU: 1} if any(_GPU in one.get("resources", {}) for one in workers.values()) else None,
-            workers=elsewhere or None,
-            allow_other_workers=bool(elsewhere),
-        )
-        future.add_done_callback(self._news.put)
-        return future
 
-    def _over(self, running: Mapping[Future[str], _Run], limit_s: float) -> Iterator[tuple[Future[str], TaskOutcome]]:
-        """Yield the next task that ended, and every task that is over its limit.
+def _given_out(client: Client, task: Task, avoided: str) -> Future[str]:
+    """Give a task to the workers, if possible to another one than `avoided` ('': any)."""
+    workers = _workers(client)
+    elsewhere = [address for address in workers if address != avoided] if avoided else []
+    future: Future[str] = client.submit(
+        work.work,
+        work.encode(task),
+        key=f"grade-{task.key}-{monotonic()}",
+        pure=False,
+        resources={_GPU: 1} if any(_GPU in one.get("resources", {}) for one in workers.values()) else None,
+        workers=elsewhere or None,
+        allow_other_workers=bool(elsewhere),
+    )
+    return future
 
-        Waits at most a second for the first; there may be none.
-        """
-        with contextlib.suppress(queue.Empty):
-            future = self._news.get(timeout=_POLL_S)
-            if future in running:
-                yield future, _outcome(future)
-        for future, run in list(running.items()):
-            if monotonic() - run.since > limit_s:
-                yield future, TaskOutcome(trouble=f"graded for longer than {limit_s:g} s", worker=self._stopped(future))
 
-    def _stopped(self, future: Future[str]) -> str:
-        """Give up a task, and start its worker anew, if that is possible. Return the worker's address, or ''."""
-        busy = [address for address, keys in self._client.processing().items() if future.key in keys]
-        future.cancel()
-        # Only a worker with a nanny can be started anew; another one keeps hanging, and its next task goes elsewhere.
-        with contextlib.suppress(ValueError):
-            if busy:
-                self._client.restart_workers(busy, timeout=60, raise_for_error=False)
-        return str(next(iter(busy), ""))
+def _over(
+    client: Client, news: queue.Queue[Future[str]], running: Mapping[Future[str], _Running], limit_s: float
+) -> Iterator[tuple[Future[str], TaskOutcome]]:
+    """Yield the next task that ended, and every task that is over its limit.
 
-    def _workers(self) -> dict[str, Any]:
-        info: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
-        return info
+    Waits at most a second for the first; there may be none.
+    """
+    with contextlib.suppress(queue.Empty):
+        future = news.get(timeout=_POLL_S)
+        if future in running:
+            yield future, _outcome(future)
+    for future, (_, _, since) in list(running.items()):
+        if monotonic() - since > limit_s:
+            trouble = f"graded for longer than {limit_s:g} s"
+            yield future, TaskOutcome(trouble=trouble, worker=_stopped(client, future))
 
-    def _places(self) -> int:
-        """Return the number of tasks that the workers can do at a time.
 
-        No more are given out: a lost worker then loses only the task that it works on.
-        """
-        return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in self._workers().values())
+def _stopped(client: Client, future: Future[str]) -> str:
+    """Give up a task, and start its worker anew, if that is possible. Return the worker's address, or ''."""
+    busy = [address for address, keys in client.processing().items() if future.key in keys]
+    future.cancel()
+    # Only a worker with a nanny can be started anew; another one keeps hanging, and its next task goes elsewhere.
+    with contextlib.suppress(ValueError):
+        if busy:
+            client.restart_workers(busy, timeout=60, raise_for_error=False)
+    return str(next(iter(busy), ""))
+
+
+def _workers(client: Client) -> dict[str, Any]:
+    info: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return info
+
+
+def _places(client: Client) -> int:
+    """Return the number of tasks that the workers can do at a time.
+
+    No more are given out: a lost worker then loses only the task that it works on.
+    """
+    return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in _workers(client).values())
 
 
 def _outcome(future: Future[str]) -> TaskOutcome:

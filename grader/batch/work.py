@@ -1,7 +1,7 @@
 """A worker of a batch: it grades one submission after another, with fork servers that live as long as it does.
 
-A task comes as text and a result goes as text, both JSON of our own types. No submission is imported here, and nothing
-that one said is unpickled.
+A task comes as text and an outcome goes as text, both JSON of our own types. No submission is imported here, and
+nothing that a submission said is unpickled.
 """
 
 from __future__ import annotations
@@ -44,19 +44,17 @@ _KNOWN_CASES = 256
 class Task:
     """One grading, as a worker gets it.
 
-    path: the owner's name for the file. key: names the result. owner: whose compiled kernels are shared. parts: none
-    named means all. unconfined: graded even where this machine cannot confine it.
+    key: names the result. exercise: its name. owner: whose compiled kernels are shared. parts: none named means all.
+    unconfined: graded even where this machine cannot confine it.
     """
 
     key: str
     exercise: str
-    path: str
     text: str
     seed: str
     terms: Terms
     graded_at: str
     parts: tuple[str, ...] = ()
-    shrink: bool = True
     compiled: bool = False
     cpu: bool = False
     unconfined: bool = False
@@ -67,7 +65,8 @@ class Task:
 class TaskOutcome:
     """The outcome of a task: a record as JSON text; or trouble that is not the submission's, and no record.
 
-    lost: the trouble is that workers ended with it, time and again.
+    lost: the trouble is that workers ended with it, time and again. attempts: how often we gave the task out, 1 or 2.
+    If a worker was lost, the scheduler gives its task out again; that does not count.
     """
 
     record: str = ""
@@ -75,38 +74,30 @@ class TaskOutcome:
     seconds: float = 0.0
     worker: str = ""
     lost: bool = False
+    attempts: int = 1
 
 
-@dataclass(frozen=True)
-class Introduction:
-    """A worker's data on its machine, sent before its first task. layers: those that confine a submission there."""
-
-    terms: Terms
-    layers: tuple[str, ...]
-    trouble: str = ""
-
-
-def encode(value: Task | TaskOutcome | Introduction) -> str:
-    """One of these as JSON text."""
+def encode(value: Task | TaskOutcome | Terms) -> str:
+    """Return one of these as JSON text."""
     return json.dumps(dataclasses.asdict(value))
 
 
 def introduce(cpu: bool) -> str:
-    """Return a worker's Introduction: its fork server has started when this returns. Raises nothing."""
+    """Return a worker's Terms: its fork server has started when this returns. Raises nothing."""
     try:
-        return encode(_desk(cpu).introduction())
+        return encode(_state(cpu).introduced())
     except Exception as fault:
-        # Whatever is wrong with this machine must reach the instructor, in words.
-        return encode(Introduction(Terms("", {}, ""), (), _words(fault)))
+        # The instructor must read every fault of this machine, in words.
+        return encode(Terms(trouble=_words(fault)))
 
 
 def work(task_text: str) -> str:
-    """Grade one submission; the Outcome. Raises nothing: an exception would travel in pickled form."""
+    """Grade one submission, and return the TaskOutcome. Raises nothing: an exception would travel in pickled form."""
     started = monotonic()
     record = trouble = ""
     try:
         task = decode(Task, json.loads(task_text), "task")
-        record = _desk(task.cpu).grade(task)
+        record = _state(task.cpu).grade(task)
     except Exception as fault:
         trouble = _words(fault)
     return encode(TaskOutcome(record, trouble, round(monotonic() - started, 3), _address()))
@@ -131,7 +122,7 @@ _opening = threading.Lock()
 _drawing = threading.Lock()
 
 
-def _desk(cpu: bool) -> _Desk:
+def _state(cpu: bool) -> _WorkerState:
     # Of this thread; all that it starts inherits them.
     stay_on(os.environ.get(CORES, ""))
     with _opening:
@@ -139,12 +130,12 @@ def _desk(cpu: bool) -> _Desk:
 
 
 @cache
-def _opened(cpu: bool) -> _Desk:
-    return _Desk(cpu)
+def _opened(cpu: bool) -> _WorkerState:
+    return _WorkerState(cpu)
 
 
-class _Desk:
-    """A worker's state between submissions: its processes, plans, and the oracle's answers."""
+class _WorkerState:
+    """The processes, plans, and oracle's answers that a worker holds between submissions."""
 
     def __init__(self, cpu: bool) -> None:
         from grader.processes import Processes
@@ -161,25 +152,20 @@ class _Desk:
         self._entries: Mapping[str, Entry] = {entry.name: entry for entry in discover(find_root())}
         self._truths: dict[str, Truth] = {}
         self._plans: dict[tuple[str, str, tuple[str, ...]], Plan] = {}
-        self.layers: tuple[str, ...] = ()
-        self.terms = Terms(
-            key.grader(),
-            {name: entry.sha256() for name, entry in self._entries.items()},
-            key.environment(gpu=uses_gpu),
-        )
+        self._terms = key.terms(self._entries.values(), gpu=uses_gpu)
         self._lending = threading.Lock()
 
-    def introduction(self) -> Introduction:
-        """Return what this worker has: it starts a child as it starts a submission's."""
+    def introduced(self) -> Terms:
+        """Return the terms with the layers: starts a child as it starts a submission's, to see them."""
         from grader.sandbox.session import Session
 
         self._processes.check()
-        if not self.layers:
+        if not self._terms.layers:
             entry = next(iter(self._entries.values()))
             with Session(self._processes.settled(), entry.start(""), entry.exercise.limits) as session:
                 session.load()
-                self.layers = session.ready.isolation if session.ready else ()
-        return Introduction(self.terms, self.layers)
+                self._terms = dataclasses.replace(self._terms, layers=session.ready.isolation if session.ready else ())
+        return self._terms
 
     def grade(self, task: Task) -> str:
         """Return the record, as text. Raises GradeError where this worker is not what the class is graded by."""
@@ -191,12 +177,11 @@ class _Desk:
         entry = self._entries[task.exercise]
         job = Job(
             entry,
-            task.path,
+            f"{entry.name}.py",
             task.text,
             self._plan(entry, task),
             f"grade {entry.id}",
             task.graded_at,
-            shrink=task.shrink,
             compiled=task.compiled,
             patience_s=20.0,
             owner=task.owner,
@@ -217,7 +202,7 @@ class _Desk:
 
     def _agree(self, task: Task) -> None:
         """Refuse a worker that joined later, or whose checkout was changed, where it differs from the others."""
-        mine, asked = self.terms, task.terms
+        mine, asked = self._terms, task.terms
         pairs = (
             ("grader", mine.grader, asked.grader),
             ("exercise", mine.exercises.get(task.exercise, ""), asked.exercises[task.exercise]),
@@ -226,7 +211,7 @@ class _Desk:
         for what, got, wanted in pairs:
             if got != wanted:
                 raise GradeError(f"a worker's {what} must be {wanted}, got {got}")
-        if not task.unconfined and (open_to := missing(self.introduction().layers)):
+        if not task.unconfined and (open_to := missing(self.introduced().layers)):
             raise GradeError(f"a worker must confine what it runs, got none for {'; '.join(open_to)}")
 
     def _truth(self, entry: Entry) -> Truth:

@@ -6,7 +6,7 @@ share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -41,14 +41,6 @@ Audience = Literal["instructor", "student"]
 _FEWEST = 5
 _MOST_CAUSES, _MOST_EXTREMES, _MOST_STRUGGLING, _MOST_LISTED = 8, 5, 10, 50
 _PAGES = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A record that could not be read."""
-
-    path: str
-    words: str
 
 
 @dataclass(frozen=True)
@@ -122,10 +114,14 @@ def render(
     title: str,
     *,
     audience: Audience = "instructor",
-    problems: tuple[Problem, ...] = (),
+    problems: Sequence[tuple[str, str]] = (),
     similar: str = "",
 ) -> str:
-    """Return the whole page. `similar`: the page of similar sources, if there is one."""
+    """Return the whole page.
+
+    problems: the path of every record that could not be read, and the reason. similar: the page of similar sources, if
+    there is one.
+    """
     named = audience == "instructor"
     exercises = [_exercise(tally, book, one.id, view.line(one.title, 120), named) for one in book.assignments]
     return (

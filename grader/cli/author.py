@@ -57,13 +57,13 @@ def check(options: CheckOptions) -> int:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
     if options.write_wrong is not None:
         if options != CheckOptions(exercise=options.exercise, write_wrong=options.write_wrong):
-            raise UsageError("--write-wrong must stand alone beside one exercise: it checks nothing")
+            raise UsageError("--write-wrong must come with one exercise and no other option: it checks nothing")
         return _write_wrong(entries[0], Path(options.write_wrong))
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
     chosen = parse_seed(options.seed) if options.seed is not None else None
     check_target(options.json)
-    # A document on stdout is all that is there.
+    # A document on stdout must stand there alone.
     out = sys.stderr if options.json == "-" else sys.stdout
     with ExitStack() as servers:
         server = servers.enter_context(closing(start_server(cpu=options.cpu)))

@@ -6,18 +6,19 @@ import contextlib
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
+from grader.batch.gradebook import Mark
 from grader.batch.key import Terms
-from grader.batch.reading import read_batch
-from grader.batch.store import Batch, JournalLine, Kept
-from grader.cli.batch_options import BatchOptions, BatchRequest, completed, requested
+from grader.batch.reading import read, read_batch
+from grader.batch.store import Batch, BatchStore, JournalLine
+from grader.cli.batch_options import BatchOptions, completed, requested
+from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
@@ -26,23 +27,22 @@ from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
 
 if TYPE_CHECKING:
-    from grader.batch.ledger import Ledger
-    from grader.batch.team import Team
+    from distributed import Client
 
 
 def batch(options: BatchOptions) -> int:
-    """Grade a class; the exit code. Whatever can be refused is refused before anything is started."""
-    kept = Kept(Path(options.out).resolve())
-    before = read_batch(kept.folder) if kept.has_batch() else None
+    """Grade a class. Return the exit code. Refuses bad options before anything is started."""
+    store = BatchStore(Path(options.out).resolve())
+    before = read_batch(store.folder) if store.has_batch() else None
     options = completed(options, before)
     if not team.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
-    request = requested(options, before)
+    whole, entries, ignored = requested(options, before)
     try:
-        with kept.alone():
+        with store.alone():
             if not options.quiet:
-                _announce(request, options)
-            return _grade(options, request, kept)
+                _announce(whole, entries, ignored, options)
+            return _grade(options, whole, entries, store)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
     # What Dask holds is given back before the process ends without ceremony.
@@ -53,53 +53,47 @@ def batch(options: BatchOptions) -> int:
 # -- grading ---------------------------------------------------------------------------------------------------------
 
 
-def _grade(options: BatchOptions, request: BatchRequest, kept: Kept) -> int:
-    from grader.batch.ledger import GradingRules, Ledger, assignments
-    from grader.batch.ledger import handed_in as with_keys
+def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], store: BatchStore) -> int:
+    from grader.batch.ledger import Ledger
 
     started = monotonic()
-    settings, submitted = request.settings, request.klass.submissions
     with contextlib.ExitStack() as stack:
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
-        rules = GradingRules(
-            entries=request.entries,
-            terms=_terms_of(away, options) if away else _terms_here(options, request.entries),
-            seed=kept.hidden_seed(now()) if settings.seed == HIDDEN else request.seed,
-            is_hidden=settings.seed == HIDDEN,
-            now=now,
-            parts=options.parts,
-            compiled=options.kernels,
-            cpu=options.cpu,
-            unconfined=options.allow_unconfined,
-        )
-        whole = replace(settings, assignments=assignments(rules), submissions=with_keys(submitted, rules))
-        kept.write_batch(whole)
+        if away:
+            terms = _terms_of(away, options)
+        else:
+            terms = key.terms(entries.values(), gpu=not options.cpu and machine.has_gpu())
+        seed = store.hidden_seed(now()) if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
+        ledger = Ledger(store, whole, entries, terms, seed, now, unconfined=options.allow_unconfined)
+        store.write_batch(ledger.batch)
         if options.fresh:
-            kept.forget_results()
-        ledger = Ledger(kept, whole, rules, submitted)
+            store.forget_results()
         only = options.only or ""
         as_before = list(ledger.open(only))
         tasks = ledger.tasks(only)
         lines: list[JournalLine] = []
         if tasks:
-            from grader.cli.batch_progress import board
+            from grader.cli.batch_progress import progress_board
 
-            with board(len(tasks), len(as_before), quiet=options.quiet) as shown:
+            with progress_board(len(tasks), len(as_before), quiet=options.quiet) as shown:
                 workers = away or stack.enter_context(_workers_here(options))
                 if away is None:
                     _terms_of(workers, options)
-                for event in workers.run(tasks, options.limit_minutes * 60):
-                    shown.heard(event)
-                    if isinstance(event, team.TaskEnded):
-                        ended = ledger.close(event)
+                for task, outcome in team.run(workers, tasks, options.limit_minutes * 60, shown.waited):
+                    if outcome is None:
+                        shown.started(task)
+                    else:
+                        ended = ledger.close(task, outcome)
                         shown.graded(ended)
                         lines += ended
-    _summary(ledger, whole, Summary(len(lines), len(as_before), monotonic() - started), kept)
-    return _exit_code(ledger)
+    print(f"{len(lines)} graded in {_duration(monotonic() - started)}, {len(as_before)} as before")
+    marks = read(store.folder).marks
+    _summary(marks, whole, store)
+    return _exit_code(marks)
 
 
 @contextlib.contextmanager
-def _workers_here(options: BatchOptions) -> Iterator[Team]:
+def _workers_here(options: BatchOptions) -> Iterator[Client]:
     if not team.is_private() and not options.quiet:
         said = "other users of this machine can reach the workers' ports; pip install cryptography closes them"
         print(f"grade: {said}", file=sys.stderr)
@@ -108,28 +102,22 @@ def _workers_here(options: BatchOptions) -> Iterator[Team]:
         yield workers
 
 
-def _terms_here(options: BatchOptions, entries: Mapping[str, Entry]) -> Terms:
-    uses_gpu = not options.cpu and machine.has_gpu()
-    hashes = {entry.name: entry.sha256() for entry in entries.values()}
-    return Terms(key.grader(), hashes, key.environment(gpu=uses_gpu))
-
-
-def _terms_of(workers: Team, options: BatchOptions) -> Terms:
+def _terms_of(workers: Client, options: BatchOptions) -> Terms:
     """Return what all workers have in common. Refuse workers that differ, or that cannot confine a submission."""
-    found = workers.introductions(cpu=options.cpu)
-    for address, introduction in found.items():
-        open_to = missing(introduction.layers)
+    found = team.introductions(workers, cpu=options.cpu)
+    for address, its in found.items():
+        open_to = missing(its.layers)
         if open_to and not options.allow_unconfined:
             raise MissingEnvironment(
                 f"a machine that runs strangers' code must confine it (grade doctor), but at {address} nothing guards "
-                f"{'; '.join(open_to)}; --allow-unconfined grades all the same"
+                f"{'; '.join(open_to)}; --allow-unconfined grades anyway"
             )
-    first = next(iter(found))
-    for address, introduction in found.items():
-        if introduction.terms != found[first].terms:
-            what = _difference(introduction.terms, found[first].terms)
-            raise MissingEnvironment(f"all workers must be alike, got {what} at {address} and {first}")
-    terms = found[first].terms
+    first, terms = next(iter(found.items()))
+    for address, its in found.items():
+        if its != terms:
+            raise MissingEnvironment(
+                f"all workers must be alike, got {_difference(its, terms)} at {address} and {first}"
+            )
     if terms.grader != key.grader():
         raise MissingEnvironment(f"workers must have this grader, {key.grader()}, got {terms.grader} at {first}")
     for entry in discover(find_root()):
@@ -149,33 +137,21 @@ def _difference(one: Terms, other: Terms) -> str:
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Counts of what a batch did."""
-
-    graded: int
-    as_before: int
-    seconds: float
-
-
-def _announce(request: BatchRequest, options: BatchOptions) -> None:
-    klass, count = request.klass, len(request.klass.submissions)
-    students = len({one.student for one in klass.submissions})
-    said = f"{count} submissions of {students} students for {', '.join(request.entries)} in {request.settings.source}"
+def _announce(whole: Batch, entries: Mapping[str, Entry], ignored: Sequence[str], options: BatchOptions) -> None:
+    students = len({one.student for one in whole.submissions})
+    said = f"{len(whole.submissions)} submissions of {students} students for {', '.join(entries)} in {whole.source}"
     print(said, file=sys.stderr, flush=True)
-    for name in klass.ignored[:10]:
+    for name in ignored[:10]:
         print(f"  nobody's: {name}", file=sys.stderr)
-    if klass.strangers:
-        some = ", ".join(klass.strangers[:8]) + (" …" if len(klass.strangers) > 8 else "")
+    if whole.strangers:
+        some = ", ".join(whole.strangers[:8]) + (" …" if len(whole.strangers) > 8 else "")
         print(f"  not on the roster: {some}", file=sys.stderr)
     # What the workers of a cluster lack is not this machine's to say.
-    for said in lacking(request.entries.values(), options.parts) if options.scheduler is None else ():
+    for said in lacking(entries.values(), options.parts) if options.scheduler is None else ():
         print(f"  {said}", file=sys.stderr)
 
 
-def _summary(ledger: Ledger, whole: Batch, done: Summary, kept: Kept) -> None:
-    marks = ledger.marks()
-    print(f"{done.graded} graded in {_duration(done.seconds)}, {done.as_before} as before")
+def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
     for column in whole.assignments:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
@@ -185,7 +161,7 @@ def _summary(ledger: Ledger, whole: Batch, done: Summary, kept: Kept) -> None:
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
     for one in [one for one in whole.submissions if one.trouble][:20]:
         print(f"invalid  {one.student}, {one.exercise}: {one.trouble}")
-    print(f"Records: {kept.folder / 'records'}\nScorecards: {kept.folder / 'cards'}")
+    print(f"Records: {store.folder / 'records'}\nScorecards: {store.folder / 'cards'}")
 
 
 def _duration(seconds: float) -> str:
@@ -194,9 +170,9 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _exit_code(ledger: Ledger) -> int:
-    """5 where the grader failed at some, 1 where some failed, 3 and 4 where nothing worse happened, else 0."""
-    statuses = {mark.status for mark in ledger.marks()} - {"missing"}
+def _exit_code(marks: Sequence[Mark]) -> int:
+    """Return 5 if the grader failed at some, 1 if some failed, 3 or 4 if nothing worse happened, else 0."""
+    statuses = {mark.status for mark in marks} - {"missing"}
     if "grader_error" in statuses:
         return 5
     for statuses_of, code in (

@@ -1,7 +1,7 @@
 """Progress of a class on stderr: a live table on a terminal, a line per grading elsewhere.
 
-Takes the numbers of gradings, the events of the workers, and the journal's lines. Gives text on stderr, or nothing if
-it must be quiet. Never touches stdout, the journal or the gradings.
+Takes the numbers of gradings, the tasks that are given out, and the journal's lines. Gives text on stderr, or nothing
+if it must be quiet. Never touches stdout, the journal or the gradings.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Sequence
 from time import monotonic
-from types import TracebackType
-from typing import Protocol
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -20,43 +19,17 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.batch.store import JournalLine
-from grader.batch.team import Event, Started, TaskEnded, Waited
+from grader.batch.work import Task
 
 _LATEST = 8
 _MOST_RUNNING = 12
 
 
-class Board(Protocol):
-    """A display of progress. Use as a context manager.
-
-    Call `heard` for every event, and `graded` once for every grading.
-    """
-
-    def __enter__(self) -> Board: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def heard(self, event: Event) -> None:
-        """Note an event of the workers."""
-
-    def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Show the result of one grading.
-
-        lines: one for each student who handed in that text; at least one.
-        """
-
-
-def board(total: int, as_before: int, *, quiet: bool) -> Board:
-    """Return the board that fits stderr.
-
-    total: the gradings to do, each text once. as_before: the results of earlier runs that are kept, one per student and
-    exercise; they are not graded again.
-    """
-    if quiet:
-        return Silent()
-    return LiveTable(total, as_before) if sys.stderr.isatty() else PlainLines(total, as_before)
+def progress_board(total: int, as_before: int, *, quiet: bool) -> Board:
+    """Return the board that fits stderr."""
+    if sys.stderr.isatty() and not quiet:
+        return LiveTable(total, as_before)
+    return Board(total, as_before, quiet=quiet)
 
 
 def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
@@ -73,49 +46,46 @@ def clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-class Silent:
-    """Shows nothing."""
+class Board:
+    """Progress as plain lines, one for each grading, for logs and pipes. Use as a context manager.
 
-    def __enter__(self) -> Board:
+    total: the gradings to do, each text once. as_before: the results of earlier runs that are kept, one per student and
+    exercise; they are not graded again. quiet: shows nothing.
+    """
+
+    def __init__(self, total: int, as_before: int, *, quiet: bool = False) -> None:
+        self._total = total
+        self._as_before = as_before
+        self._quiet = quiet
+        self._done = 0
+        self._since = 0.0
+
+    def __enter__(self) -> Self:
+        self._say(f"{self._total} to grade, {self._as_before} as before; starting workers …")
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    def heard(self, event: Event) -> None:
-        """Do nothing."""
+    def started(self, task: Task) -> None:  # noqa: ARG002  a live table shows it
+        """Start the clock at the first task that is given out: workers take a while to start."""
+        self._since = self._since or monotonic()
+
+    def waited(self, places: int) -> None:
+        """Note how many gradings the workers do at a time."""
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Do nothing."""
+        """Show the result of one grading, and the time that is left.
 
-
-class PlainLines(Silent):
-    """One plain line per grading, for logs and pipes."""
-
-    def __init__(self, total: int, as_before: int) -> None:
-        self._total = total
-        self._as_before = as_before
-        self._done = 0
-        self._since = 0.0
-
-    def __enter__(self) -> Board:
-        print(f"{self._total} to grade, {self._as_before} as before; starting workers …", file=sys.stderr, flush=True)
-        return self
-
-    def heard(self, event: Event) -> None:
-        """Start the clock at the first grading: workers take a while to start."""
-        if isinstance(event, Started):
-            self._since = self._since or monotonic()
-
-    def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Print one line for a grading, and the time that is left."""
+        lines: one for each student who handed in that text; at least one.
+        """
         self._done += 1
         left = clock(eta_s(monotonic() - self._since, self._done, self._total))
-        print(
-            f"[{self._done:>{len(str(self._total))}}/{self._total}] {told(lines)}  left {left}",
-            file=sys.stderr,
-            flush=True,
-        )
+        self._say(f"[{self._done:>{len(str(self._total))}}/{self._total}] {told(lines)}  left {left}")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            print(line, file=sys.stderr, flush=True)
 
 
 def told(lines: Sequence[JournalLine]) -> str:
@@ -127,41 +97,37 @@ def told(lines: Sequence[JournalLine]) -> str:
     return f"{first.student}{others}  {first.exercise}  {first.verdict}  {points}  {first.seconds:.1f} s{again}"
 
 
-class LiveTable(Silent):
+class LiveTable(Board):
     """A table that keeps itself up to date: what is being graded, the latest results, how long it will take."""
 
     def __init__(self, total: int, as_before: int) -> None:
-        self._total = total
-        self._as_before = as_before
-        self._done = 0
+        super().__init__(total, as_before)
         self._places = 0
-        self._since = 0.0
         self._running: dict[str, tuple[str, float]] = {}
         self._verdicts: Counter[str] = Counter()
         self._latest: deque[str] = deque(maxlen=_LATEST)
         self._live = Live(console=Console(stderr=True), refresh_per_second=4, get_renderable=self._shown)
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> Self:
         self._live.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._live.__exit__(None, None, None)
 
-    def heard(self, event: Event) -> None:
-        """Keep which gradings run, and how many can run at a time."""
-        match event:
-            case Started(task):
-                self._since = self._since or monotonic()
-                self._running[task.key] = (task.exercise, monotonic())
-            case TaskEnded(task):
-                self._running.pop(task.key, None)
-            case Waited(places):
-                self._places = places
+    def started(self, task: Task) -> None:
+        """Show that a task is being graded."""
+        super().started(task)
+        self._running[task.key] = (task.exercise, monotonic())
+
+    def waited(self, places: int) -> None:
+        """Show how many gradings the workers do at a time."""
+        self._places = places
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
-        """Keep the latest results, and count: gradings for the bar, students' submissions for the verdicts."""
+        """Show the latest results, and count: gradings for the bar, students' submissions for the verdicts."""
         self._done += 1
+        self._running.pop(lines[0].key, None)
         self._verdicts.update(line.verdict for line in lines)
         self._latest.append(told(lines))
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader import machine
-from grader.batch.key import Terms
-from grader.batch.ledger import GradingRules, Ledger
+from grader.batch.ledger import restamp
 from grader.batch.reading import read_batch
-from grader.batch.store import Batch, Kept
+from grader.batch.store import BatchStore
 from grader.cli.moment import now
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
@@ -19,35 +18,34 @@ from grader.report.audience import HIDDEN
 
 def publish(out: str) -> int:
     """Write the hidden seed, and the replay tokens, into the records and scorecards of a class."""
-    kept = Kept(Path(out).resolve())
-    with kept.alone():
-        whole = read_batch(kept.folder)
+    store = BatchStore(Path(out).resolve())
+    with store.alone():
+        whole = read_batch(store.folder)
         if whole.seed != HIDDEN:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")
-        seed = kept.hidden_seed(now())
+        seed = store.hidden_seed(now())
         known = replace(whole, seed=f"{seed:#x}")
-        ledger = _reading(kept, known, seed)
-        # The seed first: a run that is killed here is repeated, and writes the same.
-        count = ledger.restamp()
-        kept.write_batch(known)
+        # batch.json last: a run that is killed before is repeated, and writes the same.
+        count = restamp(store, known)
+        store.write_batch(known)
     print(f"The seed was {seed:#x}; {count} records and scorecards now hold it.")
     return 0
 
 
 def appeal(out: str, student: str) -> int:
     """Print the command that runs each failing case of a student again, seeds included."""
-    kept = Kept(Path(out).resolve())
-    whole = read_batch(kept.folder)
+    store = BatchStore(Path(out).resolve())
+    whole = read_batch(store.folder)
     own = [one for one in whole.submissions if one.student == student]
     if not own:
         raise UsageError(f"a student must have handed in something, got {student!r}")
     entries = {entry.id: entry for entry in discover(find_root())}
     for one in own:
-        result = kept.result(one) if one.key else None
+        result = store.result(one) if one.key else None
         if result is None:
             print(f"{one.exercise}: {one.trouble or 'no result is kept'}")
             continue
-        path = kept.submission_path(student, entries[one.exercise].name)
+        path = store.submission_path(student, entries[one.exercise].name)
         cpu = " --cpu" if result.env.mode == "interpret" and machine.may_have_gpu() else ""
         print(
             f"{one.exercise}: {result.verdict}, {result.score:g} of {result.judged_score:g} points, seed {result.seed}"
@@ -59,10 +57,3 @@ def appeal(out: str, student: str) -> int:
                 )
                 print(f"  {check.id} {check.status}: {command}{cpu}")
     return 0
-
-
-def _reading(kept: Kept, whole: Batch, seed: int) -> Ledger:
-    """Return a ledger that grades nothing."""
-    from grader.batch.ledger import Ledger
-
-    return Ledger(kept, whole, GradingRules({}, Terms("", {}, ""), seed, False, now), ())

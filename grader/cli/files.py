@@ -1,4 +1,4 @@
-"""Read what is graded, and write what is shown. Bad paths are refused before any work is done."""
+"""Read submissions and write outputs. Bad paths are refused before any work is done."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse_seed(text: str) -> int:
 
 
 def check_writable(path: Path) -> None:
-    """Raise UsageError unless a file can be written there; leaves what is there alone."""
+    """Raise UsageError unless a file can be written there; changes no existing file."""
     if path.is_dir():
         raise UsageError(f"an output must be a file, got the directory {path}")
     try:
@@ -61,7 +61,7 @@ def check_target(target: str | None) -> None:
 def write(path: Path, text: str) -> None:
     """Replace the file in one step: a reader sees the old text or the new, never half.
 
-    A link is followed; what is no file (a pipe, /dev/null) is written to and stays what it is.
+    A link is followed; a pipe or a device such as /dev/null is written to, not replaced.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

@@ -20,10 +20,10 @@ _HELP = ("--help", "-h")
 
 
 class Commands(TyperGroup):
-    """Whatever is no command is what to grade; what is close to a command is asked about instead."""
+    """Command group that grades an argument that is no command, and asks about one that is close to a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments with the command that they are short of."""
+        """Return the arguments, with the missing command added."""
         return super().parse_args(ctx, self._spelled_out(args, asking=not ctx.resilient_parsing))
 
     def _spelled_out(self, args: list[str], *, asking: bool) -> list[str]:

@@ -18,7 +18,7 @@ from grader.errors import GradeError
 app = typer.Typer(
     name="grade",
     cls=Commands,
-    help="Grades GPU-kernel exercises. `grade ex_15` grades your file; `grade list` shows what there is.",
+    help="Grade GPU-kernel exercises. `grade ex_15` grades your file; `grade list` lists the exercises.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -30,9 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A letter that the terminal does not know is no reason to end in an error.
+        # A letter that the terminal does not know must not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Being told to end is an exception like Ctrl-C, so that processes and scratch folders go on every way out.
+    # A request to end raises an exception like Ctrl-C, so that processes and scratch folders go on every way out.
     signal.signal(signal.SIGTERM, _terminate)
     code = dispatch(given)
     with contextlib.suppress(OSError):
@@ -59,19 +59,19 @@ def dispatch(given: list[str]) -> int:
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    """(one line for stderr, exit code) of what ended a command; raises what nobody expected."""
+    """Return one line for stderr and the exit code of the error that ended a command; raise an unexpected one."""
     match error:
         case GradeError():
             return str(error), error.exit_code
         case BrokenPipeError():
-            # Whoever read our output has seen enough; nothing may be flushed to the closed pipe at exit.
+            # The reader has closed the pipe: flush nothing to it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return "", 141
         case OSError():
-            return f"the system must take what is written, got: {error}", 2
+            return f"the system must accept what grade writes, got: {error}", 2
         case KeyboardInterrupt() | EOFError():
             return "interrupted", 130
-    # Typer's own errors come from whichever click it was built with; they tell themselves apart by what they can do.
+    # Typer brings its own click, so its errors are known by their methods.
     if hasattr(error, "format_message"):
         return f"{error.format_message()} (grade --help)", int(getattr(error, "exit_code", 2))
     if type(error).__name__ == "Abort":

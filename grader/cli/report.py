@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.batch.reading import read, read_batch
-from grader.batch.store import Batch, Kept, StoredRecord
+from grader.batch.store import Batch, BatchStore, StoredRecord
 from grader.classes import page
 from grader.classes.tally import ClassTally
 from grader.cli.files import check_writable, read_submission, write
@@ -35,15 +35,15 @@ def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = F
     target = Path(out) if out is not None else folder / _NAMES[known]
     batch = read_batch(folder)
     check_writable(target)
-    tally, problems = ClassTally(), list[page.Problem]()
+    tally, problems = ClassTally(), list[tuple[str, str]]()
     submissions: dict[str, list[Graded]] = {}
 
     def visit(found: StoredRecord) -> None:
         if found.record is None:
-            problems.append(page.Problem(found.path, found.problem))
+            problems.append((found.path, found.problem))
         else:
             tally.add(found.student, found.exercise, found.record)
-            stored_path = Kept(folder).submission_path(found.student, found.record.exercise.name)
+            stored_path = BatchStore(folder).submission_path(found.student, found.record.exercise.name)
             submissions.setdefault(found.exercise, []).append((found.student, found.record.submission, stored_path))
 
     book = read(folder, visit)
@@ -53,7 +53,7 @@ def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = F
         write(beside, _alike(batch, submissions, threshold))
         print(beside)
     similar = beside.name if similarity else ""
-    write(target, page.render(tally, book, batch.title, audience=known, problems=tuple(problems), similar=similar))
+    write(target, page.render(tally, book, batch.title, audience=known, problems=problems, similar=similar))
     print(target)
     if known == "instructor":
         print("This page names students; --audience student makes one that does not.", file=sys.stderr)
@@ -69,7 +69,7 @@ def _audience(text: str) -> Literal["instructor", "student"]:
 
 def _check_similarity(audience: str, threshold: float) -> None:
     if audience != "instructor":
-        raise UsageError(f"similar sources are shown to the instructor only, got --audience {audience}")
+        raise UsageError(f"--similarity must come with --audience instructor, got --audience {audience}")
     if not 0 < threshold <= 1:
         raise UsageError(f"--threshold must lie in 0 … 1, got {threshold:g}")
     if importlib.util.find_spec("copydetect") is None:

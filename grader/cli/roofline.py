@@ -127,7 +127,7 @@ def section(one: Roofline) -> Section:
     if launches and counted:
         notes.append(_beside_prediction(one, counted))
     if counted is not None and counted.unreplayed:
-        notes.append(f"The submission's own process was counted, for the call is not replayed: {counted.unreplayed}.")
+        notes.append(f"The call was not replayed, so its own process was counted: {counted.unreplayed}.")
     return Section(
         title=one.title,
         view=_marked(view, one.predictions) if view else None,
@@ -165,7 +165,7 @@ def _beside_prediction(one: Roofline, counted: Counters) -> str:
     if len(known) < len(counted.launches) or predicted <= 0:
         return "The DRAM bytes were not counted."
     ratio = sum(known) / predicted
-    return f"{amount(round(sum(known)))} bytes of DRAM, {ratio:.2f} times the {amount(predicted)} that are predicted."
+    return f"{amount(round(sum(known)))} bytes of DRAM, {ratio:.2f} times the predicted {amount(predicted)}."
 
 
 def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> EfficiencyView:
@@ -199,8 +199,8 @@ def roofs(capability: str = "") -> PredictedGpus:
         ("published", "TB/s", "float16 TFLOP/s", "tf32", "float32", "L2, MiB"),
         rows,
         (
-            f"Of these, {DRAM_SHARE:.0%} of the bandwidth, {TENSOR_SHARE:.0%} of the tensor cores and {CORE_SHARE:.0%} "
-            f"of float32 are expected, and {LAUNCH_US:g} µs for each launch: docs/efficiency.md",
+            f"Predictions use {DRAM_SHARE:.0%} of the bandwidth, {TENSOR_SHARE:.0%} of the tensor cores, "
+            f"{CORE_SHARE:.0%} of float32, and {LAUNCH_US:g} µs for each launch: docs/efficiency.md",
             *(f"{row.name}: {'; '.join(said)}" for row in ARCHITECTURES.values() if (said := restrictions(row))),
             "* all bytes fit into the L2 cache: a call whose inputs are still there takes less",
             *([unknown] if unknown else []),

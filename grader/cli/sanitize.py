@@ -1,4 +1,4 @@
-"""`grade sanitize`: accesses outside tensors and races in every planned call, whatever the answers are."""
+"""`grade sanitize`: accesses outside tensors and races in every planned call, right or wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grader.sanitizer.findings import Examination
     from grader.sanitizer.run import SanitizeTarget
 
-_INSTEAD = "The guard looked instead, in Triton's interpreter."
+_INSTEAD = "The guard in Triton's interpreter looked instead."
 
 
 @dataclass(frozen=True, kw_only=True)

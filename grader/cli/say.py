@@ -1,4 +1,4 @@
-"""Lines of our own on a terminal or in a log, whatever names they hold."""
+"""Print the grader's own lines on a terminal or in a log; names in them cannot do harm there."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from grader.exercise.catalogue import Entry, find_root, resolve
 
 
 def reset(exercise: str, *, yes: bool) -> int:
-    """Restore the stub; what was there is kept beside it, and its place is printed."""
+    """Restore the stub; keep the old file next to it as a backup, and print the backup's path."""
     entry, _ = resolve(find_root(), exercise)
     if _is_untouched(entry):
         print(f"{entry.stub} is the untouched stub already.")

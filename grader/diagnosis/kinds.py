@@ -19,8 +19,8 @@ _KINDS = (
     ),
     Kind(
         "remainder_skipped",
-        "a remainder that is left out: something is counted rounding down",
-        "How many blocks does a length need that no block divides? Try a length one above a full block by hand.",
+        "a remainder that is left out: a count is rounded down",
+        "How many blocks does a length need if it is no multiple of the block? Try one block plus one element by hand.",
     ),
     Kind(
         "last_left_out",
@@ -34,25 +34,25 @@ _KINDS = (
     ),
     Kind(
         "not_all_covered",
-        "elements that belong to nobody: the work is not shared out completely",
-        "Which program, and which thread, computes each element? Every element must be somebody's, once.",
+        "elements that no program computes: the work is not shared out completely",
+        "Which program, and which thread, computes each element? Exactly one must compute it.",
     ),
     Kind(
         "padding_counted",
-        "padding that counts: what lies beyond the end joins the reduction",
-        "What value does a lane get that has no element, and what does this value add to the result?",
+        "padding that counts: lanes beyond the end join the reduction",
+        "Which value does a lane without an element get, and how does this value change the result?",
     ),
     # -- where things lie
     Kind(
         "strides_ignored",
         "strides that are not the tensor's own",
-        "How far apart do neighbours lie along each axis? Ask the tensor that is accessed, axis by axis.",
+        "How far apart do neighbours lie along each axis? Use the strides of the tensor that you access, axis by axis.",
     ),
     Kind(
         "start_ignored",
         "a start that is not the tensor's own",
-        "A tensor may start anywhere in its memory, also at an odd address. Where does the address of element 0 come "
-        "from, and is it rounded?",
+        "A tensor may start anywhere in its memory, also at an odd address. How do you compute the address of element "
+        "0, and do you round it?",
     ),
     Kind(
         "axes_exchanged",
@@ -62,17 +62,17 @@ _KINDS = (
     Kind(
         "operand_mixed_up",
         "one tensor in another one's place",
-        "Look at the pointers, argument by argument: which one is loaded, and where does it go?",
+        "Check the pointers, argument by argument: which one do you load, and where does its value go?",
     ),
     Kind(
         "position_shifted",
         "positions that are shifted",
-        "Take the first element by hand: which index is it computed from, and where is it stored?",
+        "Follow the first element by hand: from which index do you compute it, and where do you store it?",
     ),
     Kind(
         "size_assumed",
-        "a size that is taken for granted",
-        "Which number in the code is right for some cases only: a block, a page, a number of threads, a longest row?",
+        "a size that the code assumes",
+        "Which number in the code is right for some cases only: a block, a page, a number of threads, a row's length?",
     ),
     Kind(
         "offset_overflow",
@@ -82,14 +82,14 @@ _KINDS = (
     Kind(
         "grid_too_large",
         "a grid with more programs than there are blocks",
-        "How many blocks are there, and which index does the last program start at?",
+        "How many blocks are there, and at which index does the last program start?",
     ),
     Kind(
         "bad_index",
-        "an index that points nowhere",
-        "Where does the index come from, and is it looked up only where there is one?",
+        "an index that points outside the tensor",
+        "Where does the index come from? Do you load it only for lanes that have one?",
     ),
-    Kind("wrong_address", "an address that is computed wrongly", "Compute the offset of one wrong element by hand."),
+    Kind("wrong_address", "a wrong address", "Compute the offset of one wrong element by hand."),
     # -- what is computed
     Kind(
         "zeros",
@@ -98,43 +98,43 @@ _KINDS = (
     ),
     Kind(
         "copies_input",
-        "an input that is handed on unchanged",
-        "Which step of the computation does the stored value never go through?",
+        "an input that is returned unchanged",
+        "Which step of the computation does the stored value skip?",
     ),
     Kind(
         "wrong_factor",
         "a factor that is missing, or applied twice",
-        "Which factor of the formula has this size, and how often is it applied?",
+        "Which factor of the formula has this size, and how often do you apply it?",
     ),
     Kind(
         "wrong_axis",
         "a reduction over the wrong axis, or over more than its own row",
-        "Which elements belong to one result? Look at the axis of the reduction and at the shape of what goes in.",
+        "Which elements belong to one result? Check the axis of the reduction and the shape of its input.",
     ),
     Kind(
         "sum_restarted",
-        "a sum that is begun anew in every step",
-        "What of the first block is still in the accumulator after the last one?",
+        "a sum that starts again in every step",
+        "After the last block, does the accumulator still hold the first one?",
     ),
     Kind(
         "not_cleared",
         "an accumulator that does not start at zero",
-        "What does the memory that is added to hold before the first addition, in the first call and in the next?",
+        "Which value does the accumulator hold before the first addition, in the first call and in the next?",
     ),
     Kind(
         "writes_beyond",
         "stores to elements that must stay as they are",
-        "Which elements does the contract let the call change? Everything else must be left alone.",
+        "Which elements may the call change? Leave all others as they are.",
     ),
     Kind(
         "clamped",
         "values that are cut off at a limit",
-        "What is the largest value that the result can hold, and is there a narrower limit on the way?",
+        "Which is the largest value that the result can hold? Does a step before it have a narrower limit?",
     ),
     Kind(
         "overflow",
         "an intermediate value that overflows",
-        "How large does each intermediate value become for the largest inputs? Rearrange what overflows.",
+        "How large does each intermediate value become for the largest inputs? Rearrange the step that overflows.",
     ),
     Kind(
         "value_shortcut",
@@ -144,110 +144,114 @@ _KINDS = (
     # -- precision
     Kind(
         "low_precision_sum",
-        "a sum that is kept in too low a precision",
-        "In which dtype is the accumulator, after every step?",
+        "a sum in too low a precision",
+        "Which dtype does the accumulator have after every step?",
     ),
     Kind(
         "rounded_intermediate",
         "an intermediate value that is rounded too early",
-        "Which intermediate value is converted to the inputs' dtype before the last step?",
+        "Which intermediate value do you convert to the inputs' dtype before the last step?",
     ),
     Kind(
         "tf32",
-        "TF32 rounding, which float32 products get unless told otherwise",
-        "How many bits of its operands does a float32 product look at by default?",
+        "TF32 rounding, the default for float32 products",
+        "How many bits of its operands does a float32 product use by default?",
     ),
-    # -- programs beside each other
+    # -- programs at the same time
     Kind(
         "lost_update",
-        "an update that programs do not make atomically",
+        "an update that is not atomic",
         "On a GPU two programs may load the same old value before either stores: which operation adds in one step?",
     ),
     Kind(
         "stores_collide",
         "programs that store to the same elements",
-        "Whose value stays? Results of several programs must be joined, or lie in elements of their own.",
+        "Which value stays? Join the results of several programs, or store them to separate elements.",
     ),
     Kind(
         "race",
-        "a race: nothing says who comes first",
-        "What one program or thread writes and another one reads needs an order between them.",
+        "a race: two accesses in no fixed order",
+        "If one program or thread writes an element and another one accesses it, put the two accesses in order.",
     ),
     # -- calls after each other
     Kind(
         "remembered_result",
         "a result that is remembered from an earlier call",
-        "Results must be computed from the inputs at every call; remember none by pointer, shape or content.",
+        "Compute the results from the inputs at every call; remember none by pointer, shape or content.",
     ),
     Kind(
         "remembered_input",
         "an input, or a part of one, that is remembered from an earlier call",
-        "What of this call's inputs is not looked at again? Bytes may change behind the same address.",
+        "Which part of the inputs does a later call not read again? Bytes may change behind the same address.",
     ),
     Kind(
         "reused_output",
-        "memory that is handed out twice",
+        "memory that is returned twice",
         "The caller may still hold the result of the call before: allocate the output in every call.",
     ),
-    Kind("input_changed", "a store to an input", "Inputs are the caller's: which store goes there?"),
+    Kind("input_changed", "a store to an input", "The call must leave its inputs as they are: which store goes there?"),
     # -- who does the work, and how much of it
     Kind(
         "work_outside_kernels",
-        "work that is not done by your kernels",
-        "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'.",
+        "work outside your kernels",
+        "Let torch allocate, fill, make views and cast the final dtype; do the arithmetic in your kernels.",
     ),
     Kind(
         "values_read",
         "launch code that waits for values of a tensor",
-        "Which value does Python ask for, and which shape bounds it? A kernel can load the value itself.",
+        "Which value does Python read, and which shape bounds it? A kernel can load the value itself.",
     ),
     Kind(
         "other_means",
-        "a right answer by other means than this part is about",
-        "Which operations does the statement ask for, and where do they stand in your code?",
+        "a right answer without the operations that this part asks for",
+        "Which operations does the statement ask for, and where does your code use them?",
     ),
     Kind(
         "several_launches",
         "steps in several launches that one launch could do",
-        "What does the second launch read that the first one still had in registers?",
+        "Which values does the second launch read that the first one had in registers?",
     ),
     Kind(
         "through_memory",
         "an intermediate value that goes through memory",
-        "Which value is stored and loaded again before it is final?",
+        "Which value do you store and load again before it is final?",
     ),
     Kind(
         "read_again",
-        "inputs that are loaded several times over",
-        "Who loads the same bytes again: another pass of the same program, or a program whose tile could be larger?",
+        "inputs that are loaded several times",
+        "Which loads read the same bytes again: those of a second pass, or those of other programs with small tiles?",
     ),
     Kind(
         "done_again",
         "work that is done more than once",
-        "Which elements does program 0 take, and which ones program 1? Do they overlap, or do turns of a loop?",
+        "Which elements does program 0 take, and which program 1? Do programs overlap, or iterations of a loop?",
     ),
     Kind(
         "reads_unneeded",
-        "bytes that are moved and not needed",
-        "Which of the loaded bytes can change the answer? Do not load, or store, the others.",
+        "bytes that are moved but not needed",
+        "Which of the loaded bytes can change the answer? Neither load nor store the others.",
     ),
     Kind(
         "large_temporary",
         "a temporary tensor that grows faster than the inputs",
-        "Which tensor has an element for every pair? Keep its tiles in registers, and never all of it.",
+        "Which tensor has an element for every pair? Keep one tile of it in registers at a time.",
     ),
     # -- forms and failures
-    Kind("wrong_dtype", "a result of another dtype", "Which dtype does the contract ask for, for every input dtype?"),
-    Kind("wrong_form", "a result of another form", "How many results, of which type, shape and device, are asked for?"),
-    Kind("compile_error", "code that does not compile", "The compiler's message names the line and what it wants."),
-    Kind("exception", "an exception", "Start with the last line of the traceback that is yours."),
-    Kind("timeout", "a call that does not end in time", "Look for a loop whose bound never arrives."),
+    Kind("wrong_dtype", "a result of the wrong dtype", "Which dtype does the stub ask for, for every input dtype?"),
+    Kind(
+        "wrong_form",
+        "a result of the wrong form",
+        "Which number, type, shape and device of results does the stub ask for?",
+    ),
+    Kind("compile_error", "code that does not compile", "The compiler's message names the line and the fault."),
+    Kind("exception", "an exception", "Start with the last line of the traceback that lies in your file."),
+    Kind("timeout", "a call that does not end in time", "Look for a loop that never reaches its bound."),
     Kind("out_of_memory", "too much memory", "Which temporary is larger than the inputs and outputs together?"),
     Kind("process_died", "a process that ended", "What can end a whole process: an exit, a signal, a wild address?"),
     Kind(
         "shared_memory",
         "more shared memory than the GPU has",
-        "How many bytes is one stage of the tiles, and how many stages are there?",
+        "How many bytes does one stage of the tiles take, and how many stages are there?",
     ),
     Kind(
         "spills",
@@ -256,51 +260,51 @@ _KINDS = (
     ),
     Kind(
         "no_tensor_cores",
-        "a kernel that no tensor core takes part in",
-        "Which operation is the MMA atom made of? The universal one is a multiply-add of a single thread.",
+        "a kernel that uses no tensor cores",
+        "Which operation does the MMA atom use? The universal one is a multiply-add of a single thread.",
     ),
     # -- choices
     Kind(
         "not_offered",
         "an answer that is none of the choices",
-        "Return an element of what is offered itself: not its place, and not one with other numbers.",
+        "Return one of the offered elements itself: not its index, and not a copy with other numbers.",
     ),
     Kind(
         "fixed_choice",
         "one choice for everything",
-        "What is different between a case where it is good and one where it is not?",
+        "How does a case for which it is good differ from one for which it is not?",
     ),
     Kind(
         "order_followed",
-        "a choice by place: what is offered comes in any order",
+        "a choice by place: the choices come in any order",
         "Which property of the candidate itself decides?",
     ),
     Kind(
         "one_criterion",
         "a choice by one property alone",
-        "For which cases does this property not matter, and what matters there?",
+        "For which cases does this property not matter, and which one matters there?",
     ),
     # -- softmax and attention
     Kind(
         "no_maximum",
         "a softmax that does not subtract the row's maximum",
-        "How large may a logit be before its exponential overflows, and what may be subtracted from all of them?",
+        "How large may a logit be before its exponential overflows? Which number can you subtract from all logits?",
     ),
     Kind(
         "no_rescale",
         "a running sum that is not rescaled when the maximum grows",
-        "What was added up so far is relative to the old maximum: what makes it relative to the new one?",
+        "The sum so far is relative to the old maximum: which factor makes it relative to the new one?",
     ),
-    Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale belong to?"),
+    Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale multiply?"),
     Kind(
         "scale_ignored",
         "a scale that is ignored",
-        "When is the default taken, and is every number that is no default, 0 among them, taken as it is?",
+        "When does the code take the default? It must use every given number as it is, 0 too.",
     ),
     Kind(
         "heads_mapping",
-        "query heads that read another kv head than their own",
-        "Neighbouring query heads share a kv head: write down which one each of them reads, for 4 and 2.",
+        "query heads that read the wrong kv head",
+        "Neighbouring query heads share a kv head: write down the kv head of each, for 4 query heads and 2 kv heads.",
     ),
 )
 

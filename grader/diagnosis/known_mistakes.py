@@ -84,7 +84,7 @@ def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
     if not torch.equal(finite, known.isfinite()):
         return None
     if not bool(finite.all()):
-        return Clue(kind, 0.85, "Just those elements overflow that this makes overflow.")
+        return Clue(kind, 0.85, "The same elements overflow as with this mistake.")
     size, expected = float(error.norm()), float(known.norm())
     ratio = size / expected if expected else 0.0
     if not _NO_OTHER < ratio < 1 / _NO_OTHER:
@@ -93,10 +93,10 @@ def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
     alike = abs(float((error * known).sum())) / (size * expected)
     if alike > max(_ALIKE, _BY_CHANCE / error.numel() ** 0.5):
         if alike > _VERY_ALIKE and _SIMILAR < ratio < 1 / _SIMILAR:
-            return sure(kind, "The errors are, element by element, those that this leads to.")
-        return Clue(kind, 0.8, "The errors go the same way as those that this leads to.")
+            return sure(kind, "Element by element, the errors are those of this mistake.")
+        return Clue(kind, 0.8, "The errors correlate with those of this mistake.")
     as_large = _AS_LARGE < ratio < 1 / _AS_LARGE and _spread(error) > _AS_SPREAD * _spread(known)
-    return Clue(kind, 0.4, "The errors are as large as those that this leads to.") if as_large else None
+    return Clue(kind, 0.4, "The errors are as large as those of this mistake.") if as_large else None
 
 
 def _spread(error: torch.Tensor) -> float:
@@ -114,11 +114,11 @@ def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched:
     values = got[wrong]
     weight, what = 1.0, "values"
     if untouched:
-        weight, what = 0.35, "values, none of which changed,"
+        weight, what = 0.35, "unchanged values"
     elif not bool(got.any()):
         weight, what = 0.45, "zeros"
     elif bool(values.isnan().all()):
         weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
     for one in likely:
-        text = f"The {what} are just what this leads to." if weight == 1 else f"The {what} could come from this."
+        text = f"The {what} are those of this mistake." if weight == 1 else f"The {what} may come from this mistake."
         yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, by_known_mistake=True)

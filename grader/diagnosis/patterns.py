@@ -79,7 +79,6 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
     got, wrong, name = answer.got, answer.wrong, answer.expected.name
     many = got.numel() >= _FEW
     if answer.before is None and not bool(got.any()):
-        # Cards have always called it so.
         yield Clue(
             "zeros",
             0.9 if many else 0.5,
@@ -101,7 +100,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
             return
     for other in answers:
         if other is not answer and other.got.shape == got.shape and _same(got[wrong], other.expected.value[wrong]):
-            yield sure("operand_mixed_up", f"What is wrong in {name} is just what belongs into {other.expected.name}.")
+            yield sure("operand_mixed_up", f"The wrong values of {name} are those of {other.expected.name}.")
             return
     if got.dim() >= 2 and got.shape[-1] == got.shape[-2] > 1 and _agrees(got, answer.expected, turned=True):
         yield sure("axes_exchanged", f"{name} is right when its last two axes are exchanged.")
@@ -180,18 +179,20 @@ def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
     off = (got.double() - value - before.double())[wrong]
     scale = before.double().abs().nan_to_num(0.0).amax().clamp(min=1e-30)
     if bool(before[wrong].any()) and bool((off.abs() <= 1e-3 * scale).all()):
-        yield sure("not_cleared", f"What {name} is too large by is what it held before the call.")
+        yield sure("not_cleared", f"{name} is too large by the values that it held before the call.")
         return
     kept = _equal(before, value.to(before.dtype))
     if bool(kept[wrong].all()):
-        yield Clue("writes_beyond", 0.85, f"All {int(wrong.sum())} wrong elements of {name} were to stay as they were.")
+        yield Clue(
+            "writes_beyond", 0.85, f"All {int(wrong.sum())} wrong elements of {name} should have kept their values."
+        )
 
 
 # -- elements that nobody stored -------------------------------------------------------------------------------------
 
 
-# What tells where a NaN comes from, by dtype: its bits as memory starts, as x86 computes it from numbers, and the bit
-# that is set besides where it comes from the bytes around an argument, all of them ones.
+# The bits of a NaN tell where it comes from. By dtype: those of fresh memory, those that x86 computes from numbers, and
+# the extra bit of a NaN from the bytes around an argument, which are all ones.
 _NANS = {
     torch.float32: (torch.int32, 0x7FC00000, 0xFFC00000 - (1 << 32), 0x00200000),
     torch.float16: (torch.int16, 0x7E00, 0xFE00 - (1 << 16), 0x0100),
@@ -235,16 +236,14 @@ def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[C
         yield Clue(
             "padding_counted",
             0.6,
-            f"{share} of {answer.expected.name} came of lanes that a mask leaves out: without `other=` nobody knows "
-            "what they hold, and here it is NaN.",
-            title="Looks like masked lanes of a load without `other=` that count",
+            f"{share} of {answer.expected.name} came from lanes that a mask leaves out: without `other=` their value "
+            "is undefined, and here it is NaN.",
+            title="Looks like masked lanes that count, in a load without `other=`",
         )
         # A view of the same memory that begins elsewhere is a tensor too.
         yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35)
         return
-    seen = (
-        f"{share} of {answer.expected.name} came of memory that belongs to no input: there is NaN around each of them."
-    )
+    seen = f"{share} of {answer.expected.name} came from memory that belongs to no input: NaN lies around each of them."
     yield Clue("missing_mask", 0.6, seen)
     yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35, seen)
     yield Clue("strides_ignored", 0.4, seen)
@@ -258,8 +257,8 @@ def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
         else:
             yield Clue("not_cleared", 0.42, f"Every element of {name} is NaN, as fresh memory is.")
         if total >= _FEW:
-            yield Clue("zeros", 0.45, f"No element of {name} was stored to, or all were computed from NaN.")
-        yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is that nothing was stored to.")
+            yield Clue("zeros", 0.45, f"Nothing was stored to {name}, or every element was computed from NaN.")
+        yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is before the first store.")
         return
     for axis, size in enumerate(answer.got.shape):
         lines = unwritten.movedim(axis, 0).reshape(size, -1)
@@ -361,13 +360,13 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     around = size.amax(-1, keepdim=True).expand(size.shape) if size.dim() else size
     off = ((got - value).abs() / around.clamp(min=1e-300))[wrong]
     if coarse := next((dtype for dtype in _COARSER if _holds(dtype, answer)), None):
-        yield sure("rounded_intermediate", f"Every value has the bits of {str(coarse).removeprefix('torch.')} only.")
+        yield sure("rounded_intermediate", f"Every value is exactly a {str(coarse).removeprefix('torch.')} number.")
         return
     if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _COARSE:
         return
     typical = float(off.median())
     placed = _has_place(wrong)
-    where = "" if placed else ", and have no place of their own"
+    where = "" if placed else ", and lie anywhere"
     seen = f"The errors are small, about {typical:.0e} of the values around them{where}."
     if placed:
         # A few rows, all wrong beside others that are right: rounding alone is rarely so choosy.

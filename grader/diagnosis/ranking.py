@@ -180,10 +180,10 @@ def again(bench: Bench, failure: Failure) -> list[Clue]:
             grown = (later.double() - got.double() - expected.value).abs()
             size = expected.value.abs() + got.double().abs()
             if bool((grown <= _SAME * size.clamp(min=1e-30)).all()):
-                return [sure("not_cleared", "Called once more, it returns the sum of this answer and the right one.")]
+                return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
     if not bench.part.deterministic:
         return []
-    seen_text = "Called once more on the same inputs, it returns something else."
+    seen_text = "A second call on the same inputs returns another answer."
     return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
 
 
@@ -256,7 +256,7 @@ def suspects_of(
 
 
 def _from_elsewhere(clue: Clue) -> Clue:
-    seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "So it is in another check."
+    seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "Another check shows it."
     return Clue(clue.kind, _ELSEWHERE * min(clue.weight, 1.0), seen)
 
 

@@ -35,15 +35,15 @@ def _outside_cause(found: GuardFinding) -> Cause:
     if not name:
         return Cause(
             "out_of_bounds",
-            f"{_noun(found.kind)} at an address that is in none of the kernel's tensors",
-            f"{_line(found)}: {program} {_verb(found.kind)} an address outside every tensor that the kernel was given"
+            f"{_noun(found.kind)} at an address outside all of the kernel's tensors",
+            f"{_line(found)}: {program} {_verb(found.kind)} an address outside all tensors that the kernel was given"
             f"{_lanes(found)}.",
-            "Reach memory through the kernel's pointer arguments, and look at what the offset is made of: it is huge.",
+            "Compute addresses from the kernel's pointer arguments, and check each term of the offset: it is huge.",
         )
     where = _element(name, found.index)
     place = where
     if found.beside:
-        place = f"what lies {found.beside} {'element' if found.beside == 1 else 'elements'} behind {where}, a gap"
+        place = f"the gap {found.beside} {'element' if found.beside == 1 else 'elements'} behind {where}"
     return Cause(
         "out_of_bounds",
         f"{_noun(found.kind)} outside {name}",
@@ -79,7 +79,11 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
         Clue(
             kind,
             weight,
-            "" if i else "The access was seen, and kept from happening." if weight < 1 else "Both accesses were seen.",
+            ""
+            if i
+            else "The guard saw this access and prevented it."
+            if weight < 1
+            else "The guard saw both accesses.",
             confirmed=weight == 1,
             help="" if i else cause.help,
             firm=kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes),
@@ -117,7 +121,7 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
     programs = found.grid[0] if flat else 0
     yield _AccessReading(
         not found.elements,
-        "This tensor is empty: whatever is loaded from it or stored to it needs a mask.",
+        "This tensor is empty: every load from it and every store to it needs a mask.",
         (("missing_mask", 0.8),),
     )
     yield _AccessReading(
@@ -132,25 +136,25 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
     )
     yield _AccessReading(
         found.wide and not beyond,
-        "The pointer was cast to a wider type: the last access takes in more bytes than the tensor has left.",
+        "The pointer was cast to a wider type: the last access reaches more bytes than the tensor has left.",
         (("missing_mask", 0.6), ("size_assumed", 0.4)),
     )
     yield _AccessReading(
         found.clipped and beyond and all_outside,
-        "The whole block lies beyond the tensor's end, which no boundary_check mends: where does its pointer start, "
-        "and which batch, head or tile does this program have?",
+        "The whole block lies beyond the tensor's end, and boundary_check cannot help there. Where does its pointer "
+        "start, and which batch, head or tile does this program have?",
         (("wrong_address", 0.55), ("missing_mask", 0.45), ("grid_too_large", 0.4)),
     )
     yield _AccessReading(
         found.clipped,
-        "A block pointer needs boundary_check for every axis that a block can overrun; and the shape that it, or a "
-        "descriptor, is made with must be the tensor's.",
+        "A block pointer needs boundary_check for every axis that a block can overrun. Its shape, or that of a "
+        "descriptor, must be the tensor's.",
         (("missing_mask", 0.7), ("strides_ignored", 0.3)),
     )
     yield _AccessReading(
         not beyond,
         "The tensor's elements do not lie side by side, and this is memory between them: use the tensor's own strides, "
-        "and in every row a mask for the columns.",
+        "and mask the columns in every row.",
         (("strides_ignored", 0.6), ("missing_mask", 0.5)),
     )
     yield _AccessReading(
@@ -160,7 +164,7 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
     )
     yield _AccessReading(
         all_outside and found.element >= _FAR * found.elements,
-        "That is far away: is an offset multiplied twice, or counted in bytes, or a stride that of another tensor?",
+        "That is far away. Is an offset multiplied twice, or counted in bytes? Is a stride that of another tensor?",
         (("strides_ignored", 0.5), ("wrong_address", 0.5), ("missing_mask", 0.4)),
     )
     yield _AccessReading(
@@ -170,25 +174,25 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
     )
     yield _AccessReading(
         found.masked and found.lanes == 1 and found.element == found.elements,
-        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
-        "tensor, and the offsets with its strides.",
+        "The mask lets lanes without an element through: compare its bound with the size of this tensor, and the "
+        "offsets with its strides.",
         (("missing_mask", 0.6), ("position_shifted", 0.55), ("strides_ignored", 0.2)),
     )
     yield _AccessReading(
         found.masked,
-        "There is a mask, but it lets lanes through that have no element: compare what it tests with the size of this "
-        "tensor, and the offsets with its strides.",
+        "The mask lets lanes without an element through: compare its bound with the size of this tensor, and the "
+        "offsets with its strides.",
         (("missing_mask", 0.65), ("strides_ignored", 0.4)),
     )
     yield _AccessReading(
         flat and found.program[0] < programs - 1,
-        f"Only the last of the {programs} programs should have a tail: is an offset multiplied twice, or in bytes? "
-        "Otherwise a mask is missing.",
+        f"Only the last of the {programs} programs should have a tail: is an offset multiplied twice, or counted in "
+        "bytes? Otherwise a mask is missing.",
         (("wrong_address", 0.5), ("missing_mask", 0.6)),
     )
     yield _AccessReading(
         True,
-        "The last block has more lanes than elements are left: the access needs a mask that covers the tail.",
+        "The last block has more lanes than there are elements left: the access needs a mask that covers the tail.",
         (("missing_mask", 0.85), ("strides_ignored", 0.3)),
     )
 
@@ -212,7 +216,7 @@ def _race_cause(found: GuardFinding) -> Cause:
         "race",
         f"Programs race for {name}",
         f"{_line(found)}: {_program(found.program)} {_verb(found.access)} {_shared_elements(found, name)}, which "
-        f"{_program(found.other_program)} {_verb(found.other_access)} in {other}; nothing says who comes first.",
+        f"{_program(found.other_program)} {_verb(found.other_access)} in {other}; their order is not fixed.",
         _remedy(found),
     )
 
@@ -229,15 +233,15 @@ def _remedy(found: GuardFinding) -> str:
     kinds = {found.access, found.other_access}
     order = "On a GPU programs run at the same time, in any order."
     if kinds == {"store"}:
-        return f"{order} Whose value stays? Give each program elements of its own: do tiles overlap that should not?"
+        return f"{order} Which value stays? Give each program its own elements, and check whether tiles overlap."
     if "atomic" in kinds:
         return (
-            f"{order} Every access to it must be atomic, or come in another launch: clear it before the launch "
+            f"{order} Make every access to it atomic, or move it to another launch: clear it before the launch "
             "(torch.zeros), and read it after."
         )
     return (
-        f"{order} To add up, use tl.atomic_add; to use what other programs computed, a second launch, or the result of "
-        'an atomic that orders (any but sem="relaxed").'
+        f"{order} To add up, use tl.atomic_add. To use results of other programs, start a second launch, or use the "
+        'result of an atomic that orders memory (any sem but "relaxed").'
     )
 
 

@@ -575,7 +575,7 @@ class Bench:
             else:
                 untold = (_with_line(outcome.message, line),)
         elif not (untold or recorded.deeds):
-            untold = ("a call before it, which it builds on, could not be replayed",)
+            untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
 
     def kernels_matter(self, request: CallRequest) -> bool:
@@ -650,5 +650,5 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
 
 
 def _with_line(name: str, line: int) -> str:
-    text = clean(name, 200) or "something that has no name"
+    text = clean(name, 200) or "something without a name"
     return f"{text} (line {line})" if line else text

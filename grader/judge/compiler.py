@@ -101,7 +101,7 @@ class Compiling:
     def send(self, server: Callable[[], Spawner]) -> None:
         """Start the compilation on a thread, once; if the cache holds every outcome, only read them.
 
-        If one is missing, all are compiled anew. server: returns a server of mode "compile"; called only then. Sets
+        If one is missing, all are compiled again. server: returns a server of mode "compile"; called only then. Sets
         `sent`. A fault of the grader on the thread becomes the reason of every missing outcome; a check that asks for
         such an outcome is undecided.
         """
@@ -208,7 +208,7 @@ class Compiling:
         outcome = CompileOutcome(part.name, target.name)
         case = case_for(part)
         if case is None or (part.tensors == "cute" and not target.cute_dsl):
-            no_case = "no case of this part can be compiled for"
+            no_case = "the part has no case to compile"
             return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
         request = Compile(Recipe(part.name, dict(case), _SEED), self._every)
         answer, announced = session.compile(request, self._limit_s)
@@ -234,7 +234,7 @@ def _missing_words(answer: Compiled, listed: int, believed: int) -> str:
     if answer.stopped:
         return f"the launch code raised {_one_line(answer.stopped, 300)}"
     if believed < listed:
-        return "its process described a kernel in numbers that cannot be"
+        return "its process described a kernel with impossible numbers"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
         return f"{beyond} more kernels were launched than are listed"
@@ -255,7 +255,7 @@ def _why_not_compiled(answer: object, announced: str) -> str:
         case OutOfSpace():
             return f"more than {answer.limit_bytes >> 20} MiB of files were written{during}"
         case Garbled():
-            return "the process sent something that is no answer"
+            return "the process sent an invalid answer"
     raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
 
 

@@ -150,7 +150,7 @@ def name_configuration(failure: Failure, tuning: Sequence[Configurations], place
             cause,
             title=f"{cause.title}: with {words}",
             rationale=f"{lead}{cause.rationale}",
-            help=f"Mend the kernel for this configuration, or leave the configuration out. {cause.help}".rstrip(),
+            help=f"Fix the kernel for this configuration, or remove the configuration. {cause.help}".rstrip(),
         ),
     )
 

@@ -77,7 +77,7 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
                 "timeout",
                 "No answer in time",
                 f"The call did not return within {limit_s:g} s and was ended.",
-                "Look for a loop whose bound never arrives, or a grid with far too many programs.",
+                "Look for a loop that never reaches its bound, or a grid with far too many programs.",
             )
         case CompiledTooLong(kernel, limit_s, altogether):
             said = f"`{clean(kernel, 80)}` was ended: {'all kernels together' if altogether else 'a kernel'} may take "
@@ -85,8 +85,8 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
                 "timeout",
                 "Compiling takes too long",
                 f"Compiling {said}{limit_s:g} s to compile, and it took more.",
-                "Loops that are unrolled (tl.static_range) and very large blocks take longest. Time that compiles is "
-                "not part of a call's time.",
+                "Unrolled loops (tl.static_range) and very large blocks take longest. Compile time does not count as "
+                "part of a call's time.",
             )
         case OutOfTime(limit_s):
             return _failure_of_status(
@@ -103,8 +103,8 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
                 "Which temporary is larger than the inputs and outputs together?",
             )
         case OutOfSpace(limit_bytes):
-            said = f"The files in the submission's folder grew beyond {_gib(limit_bytes)}, or beyond all count."
-            help_text = "Nothing that a kernel needs has to be written to files."
+            said = f"The files in the submission's folder grew beyond {_gib(limit_bytes)}, or became too many."
+            help_text = "Write no files: a kernel needs none."
             return Failure("oom", Cause("disk", "Too much on the disk", said, help_text))
         case Died(how):
             return _failure_of_status(
@@ -117,7 +117,7 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
             return _failure_of_status(
                 "crash",
                 "No answer",
-                f"The submission's process sent something that is no answer: {clean(why, 200)}.",
+                f"The submission's process sent an invalid answer: {clean(why, 200)}.",
                 "",
             )
 
@@ -128,7 +128,7 @@ def why_not_loaded(outcome: Raised | Unanswered, path: str) -> Failure:
     if isinstance(outcome, Raised):
         return failure
     rationale = f"While the file was loaded, before any call: {failure.cause.rationale}"
-    help_text = "What stands outside of functions runs when the file is loaded: leave definitions alone there."
+    help_text = "Code outside functions runs when the file is loaded: keep only definitions there."
     return replace(failure, cause=replace(failure.cause, title=_UNLOADED, rationale=rationale, help=help_text))
 
 
@@ -145,7 +145,7 @@ _RAISED_TITLES: dict[str, tuple[str, str]] = {
     "not_implemented": ("Not implemented yet", "Replace the `raise NotImplementedError` by your own code."),
     "invalid_submission": (
         _UNLOADED,
-        "Mend this line first: nothing else could be judged. This costs no attempt.",
+        "Fix this line first: nothing else could be judged. This costs no attempt.",
     ),
     "compile_error": ("The kernel does not compile", "The line below is where the compiler stopped."),
     "oom": ("Out of memory", "Which temporary is larger than the inputs and outputs together?"),
@@ -172,7 +172,7 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
 
 
-# What a compiler's message begins with: a place in the kernel. What is wrong stands at its end.
+# A compiler's message begins with a place in the kernel; the fault stands at its end.
 _A_PLACE = re.compile(r"at \d+:\d+:\s*\Z")
 
 
@@ -192,19 +192,19 @@ _A_PROMISE = "tl.multiple_of promises"
 def _advice(message: str, last: Frame | None) -> str:
     """Return advice for an exception that says little by itself; "" for others."""
     if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
-        return "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
+        return "Tensors are on the CPU here: allocate on x.device, and remove code that insists on a GPU."
     if _A_PROMISE in message:
         return (
-            "Compiled code loads several elements at once because of it, and stops or goes wrong where it does not "
-            "hold: leave tl.multiple_of out where a size, a stride or a first element can be any."
+            "Because of it, compiled code loads several elements at once, and fails or goes wrong if it is false: "
+            "remove tl.multiple_of where a size, a stride or a first element can be any number."
         )
     if "misaligned address" in message:
         return (
-            "A load or a store of several elements at once met an address that does not suit it. Look for a "
-            "tl.multiple_of or tl.max_contiguous that promises more than holds: `rows % M` begins anew where M ends."
+            "A load or a store of several elements at once met a misaligned address. Look for a tl.multiple_of or "
+            "tl.max_contiguous that promises too much: `rows % M` starts again at 0 where M ends."
         )
     if found := _NO_MODULE.search(message):
-        return f"{found[1]} is not installed where this is graded: copy what you need of it into the file."
+        return f"{found[1]} is not installed where this is graded: copy the code that you need into the file."
     return ""
 
 
@@ -359,7 +359,7 @@ def _side_effect(outcome: Finished) -> Failure | None:
             "out_of_bounds",
             "A store outside the tensors",
             f"The call wrote {where}.",
-            "Every store needs a mask that covers what the last tile has too much.",
+            "Every store needs a mask for the lanes of the last tile that have no element.",
         )
         return Failure("fail", cause)
     return None

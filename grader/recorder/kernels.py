@@ -11,6 +11,7 @@ import inspect
 import sys
 import textwrap
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -26,6 +27,8 @@ from grader.recorder.storages import Untold
 _TRITON = str(Path(triton.__file__).parent)
 # Options of kernel decorators that may change a kernel's meaning.
 _OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug")
+# A source is read once: a kernel is launched in every call.
+_COMPUTED: weakref.WeakKeyDictionary[types.FunctionType, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 def is_function_of_kernels(value: Any) -> bool:
@@ -128,17 +131,24 @@ def _names(function: types.FunctionType) -> dict[str, Any]:
 
 def _computed_defaults(function: types.FunctionType) -> dict[str, Any]:
     """Return the defaults that are no literals, such as torch.finfo(torch.float16).max, by parameter."""
+    if function not in _COMPUTED:
+        _COMPUTED[function] = _parameters_with_computed_defaults(function)
     held = inspect.signature(function).parameters
+    return {name: held[name].default for name in _COMPUTED[function]}
+
+
+def _parameters_with_computed_defaults(function: types.FunctionType) -> tuple[str, ...]:
+    """Read the parameters from the function's source; none where there is no source."""
     try:
         given = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].args  # type: ignore[attr-defined]
     except (OSError, SyntaxError, ValueError):
-        return {}
+        return ()
     several = [*given.posonlyargs, *given.args]
     pairs = [
         *zip(several[len(several) - len(given.defaults) :], given.defaults, strict=True),
         *zip(given.kwonlyargs, given.kw_defaults, strict=True),
     ]
-    return {one.arg: held[one.arg].default for one, default in pairs if default and not _is_literal(default)}
+    return tuple(one.arg for one, default in pairs if default and not _is_literal(default))
 
 
 def _is_literal(node: ast.expr) -> bool:

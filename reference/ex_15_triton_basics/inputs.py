@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 
 from grader.exercise.tensors import dtype_of, starting_at, values, with_row_gap
 
-# Where the vectors of a call start, in turns: from the case's offset on; all of them at 0 where that is 0.
+# Starts of the vectors of a call, in turns, from the case's offset on; all of them start at 0 if the offset is 0.
 STARTS = (1, 3, 7, 0, 8)
 
 
@@ -17,18 +17,18 @@ def _start(case: Mapping[str, object], place: int) -> int:
 
 
 def _vector(case: Mapping[str, object], generator: Generator, place: int = 0, family: object = None) -> Tensor:
-    """Return a vector [N] of the case's dtype and values; no two of a call start at the same element of memory."""
+    """Return a vector [N] of the case's dtype and values. With an offset, no two vectors of a call start alike."""
     drawn = values(family or case["values"], (int(case["N"]),), dtype_of(case["dtype"]), generator)
     return starting_at(drawn, _start(case, place))
 
 
 def vector_add(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
-    """x, y: [N]."""
+    """Return x, y: [N]."""
     return _vector(case, generator), _vector(case, generator, 1)
 
 
 def fused_multiply_add(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """x, y, z: [N]. "cancelling" makes z the rounded -x*y, so that only the product's rounding error is left."""
+    """Return x, y, z: [N]. "cancelling" makes z the rounded -x*y, so that only the product's rounding error is left."""
     if case["values"] != "cancelling":
         return _vector(case, generator), _vector(case, generator, 1), _vector(case, generator, 2)
     x, y = (_vector(case, generator, place, "normal") for place in range(2))
@@ -37,7 +37,7 @@ def fused_multiply_add(case: Mapping[str, object], generator: Generator) -> tupl
 
 
 def row_softmax(case: Mapping[str, object], generator: Generator) -> tuple[Tensor]:
-    """x: [M, N], rows N + stride elements apart; or all rows are the first one, in the same memory."""
+    """Return x: [M, N], rows N + stride elements apart; or all rows are the first one, in the same memory."""
     shape = (int(case["M"]), int(case["N"]))
     x = values(case["values"], shape, dtype_of(case["dtype"]), generator)
     if case["values"] == "large":
@@ -48,5 +48,5 @@ def row_softmax(case: Mapping[str, object], generator: Generator) -> tuple[Tenso
 
 
 def global_sum(case: Mapping[str, object], generator: Generator) -> tuple[Tensor]:
-    """x: [N]."""
+    """Return x: [N]."""
     return (_vector(case, generator),)

@@ -1,8 +1,8 @@
 """The truth for ex_15 in plain PyTorch, and the plain same-precision computations that its tolerances come from.
 
 `part(...)` receives float64 copies of the inputs. `part_honest(...)` receives the inputs as they are and yields what
-honest implementations without any trick return, in the dtype that the contract asks for; the differences between
-their rounding and summation orders, measured against the truth on the very case, are the error that is allowed for.
+honest implementations without any trick return, in the dtype of the contract. Their rounding and summation orders
+differ: their errors against the truth, measured on the same case, set the allowed error.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ Mistake = tuple[str, str, str, Tensor]
 BLOCKS = tuple(2**i for i in range(5, 14))
 
 ELEMENTS_OF_A_PORTION = 1 << 20
-# So many elements the CPU adds up one after another in a few milliseconds.
+# The CPU adds up this many elements one after another in a few milliseconds.
 MOST_IN_TURN = 1 << 22
 LOG2_E = 1.4426950408889634
-# exp(-104) is the last to be more than zero in float32.
+# In float32 exp(-x) is 0 for every x above this.
 FLOAT32_UNDERFLOW = 104.0
 
 
@@ -53,8 +53,9 @@ def row_softmax(x: Tensor) -> Tensor:
 def row_softmax_honest(x: Tensor) -> Iterator[Tensor]:
     """In float32: with the natural exponential, in base two, in base two with the factor folded in first, and at worst.
 
-    Folding is how fused kernels do it; scores of 10^4 then carry a relative rounding error of 10^-3. "At worst" is what
-    a GPU may do at any element: its exponential errs by 2 ulp and by the rounding of its argument, its division by 2.
+    Fused kernels fold the factor; scores of 10^4 then have a relative rounding error of 10^-3. "At worst" is the error
+    that a GPU may make at any element: its exponential errs by 2 ulp and by the rounding of its argument, its division
+    by 2.
     """
     wide = x.float()
     shifted = wide - wide.amax(dim=1, keepdim=True)
@@ -84,10 +85,10 @@ def global_sum_honest(x: Tensor) -> Iterator[Tensor]:
 
 
 def _one_after_another(x: Tensor) -> Tensor:
-    """Return the float32 sum of [N] in that very order; torch's own cumulative sums are held in float64.
+    """Return the float32 sum of [N] in this order; torch's own cumulative sums run in float64.
 
-    On a GPU there is no such order: there the cumulative sum runs in as many lanes as the device has, and errs far
-    less than atomic additions to one number do. So the CPU adds up what does not take it long.
+    A GPU has no such order: its cumulative sum runs in as many lanes as the device has, and errs far less than atomic
+    additions to one number. So the CPU adds up vectors that do not take it long.
     """
     if x.numel() > MOST_IN_TURN and x.is_cuda:
         return x.cumsum(0)[-1]
@@ -128,7 +129,7 @@ def _stretch(chance: float, x: Tensor) -> slice:
 
 def vector_add_mistakes(x: Tensor, y: Tensor) -> Iterator[Mistake]:
     """In float64: what usual mistakes return."""
-    help_text = "Two inputs, two pointers: which of them is loaded where?"
+    help_text = "Two inputs, two pointers: where does the kernel load each of them?"
     yield "operand_mixed_up", "Looks as if x is added to itself", help_text, x + x
     yield "operand_mixed_up", "Looks as if y is added to itself", help_text, y + y
     yield "operand_mixed_up", "Looks as if y is subtracted", "z = x + y, with both signs as they are.", x - y
@@ -158,7 +159,7 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
     yield (
         "no_maximum",
         "Looks as if the row's maximum is not subtracted",
-        "exp(89) is more than float32 holds, and exp(-104) less: what may be subtracted without changing the quotient?",
+        "In float32 exp(89) is inf and exp(-104) is 0: what can you subtract without changing the quotient?",
         (plain / plain.sum(dim=1, keepdim=True)).double(),
     )
     yield "term_missing", "Looks as if the exponentials are not divided by their sum", "Rows must sum to 1.", powers
@@ -176,7 +177,7 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
             yield "wrong_axis", title, help_text, torch.cat(whole)
     for block in BLOCKS:
         if beyond := -x.shape[1] % block:
-            # Whatever the row holds, 0 is counted among the scores.
+            # 0 is one of the scores.
             high = top.clamp(min=0.0)
             more = torch.exp(x - high).sum(dim=1, keepdim=True) + beyond * torch.exp(-high)
             help_text = "Which value leaves a maximum and a sum of exponentials as they are? It is not 0."
@@ -192,14 +193,14 @@ def _columns(x: Tensor) -> tuple[str, Tensor]:
 
 
 def _in_blocks(x: Tensor, block: int) -> Iterator[Mistake]:
-    """Rows that are walked over in blocks: the sum not rescaled, or only the first block counted."""
+    """Yield mistakes of a walk over a row in blocks: the sum not rescaled, or only the first block counted."""
     total = torch.zeros(x.shape[0], 1, dtype=x.dtype)
     top = torch.full_like(total, -torch.inf)
     for start in range(0, x.shape[1], block):
         part = x[:, start : start + block]
         top = torch.maximum(top, part.amax(dim=1, keepdim=True))
         total = total + torch.exp(part - top.nan_to_num(neginf=0.0)).sum(dim=1, keepdim=True)
-    help_text = "What was summed so far is relative to the old maximum: what makes it relative to the new one?"
+    help_text = "The sum so far is relative to the old maximum: which factor makes it relative to the new one?"
     title = "Looks as if the running sum is not rescaled when the maximum grows"
     yield "no_rescale", title, help_text, torch.exp(x - top) / total
     left_out = x.shape[1] % block
@@ -211,8 +212,8 @@ def _in_blocks(x: Tensor, block: int) -> Iterator[Mistake]:
     if x.shape[1] > block >= 1024:
         counted = row_softmax(x[:, :block])
         short = torch.cat([counted, torch.full_like(x[:, block:], torch.nan)], dim=1)
-        help_text = "How long may a row be? Blocks cannot grow for ever."
-        yield "size_assumed", f"Looks as if no column beyond {block} is looked at", help_text, short
+        help_text = "How long may a row be? A block has a largest size."
+        yield "size_assumed", f"Looks as if no column beyond {block} is read", help_text, short
 
 
 def row_softmax_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:
@@ -228,16 +229,19 @@ def row_softmax_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def global_sum_mistakes(x: Tensor) -> Iterator[Mistake]:
-    """Blocks that are left out, or alone."""
+    """Yield sums with blocks left out, and sums of one block alone."""
     yield "last_left_out", "Looks as if the last element is not added", "Element i exists where i < N.", x[:-1].sum()
     for block in BLOCKS:
         left = x.numel() % block
         if left:
             title = f"Looks as if the last {left} elements, which fill no block, are not added"
-            help_text = "How many blocks does a vector need that no block divides?"
+            help_text = "How many blocks does a vector need if its length is no multiple of the block?"
             yield "remainder_skipped", title, help_text, x[: x.numel() - left].sum()
         if block < x.numel():
-            title, help_text = "Looks as if one block's sum is returned", "Blocks must be joined, not overwritten."
+            title, help_text = (
+                "Looks as if one block's sum is returned",
+                "Join the blocks' sums; overwrite none.",
+            )
             yield "stores_collide", title, help_text, x[-(left or block) :].sum()
             yield "block_left_out", "Looks as if the first block alone is added", help_text, x[:block].sum()
     yield "wrong_factor", "Looks as if the mean is returned", "The sum is asked for.", x.mean()

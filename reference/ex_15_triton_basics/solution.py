@@ -18,7 +18,7 @@ WARPS = 4
 SOFTMAX_TILE = 2048
 SHORT_ROW = 512
 
-# At most this many programs add to a sum, whatever its length: 4096 atomics cost nothing beside the loads.
+# At most this many programs add to a sum of any length: 4096 atomics cost nothing compared with the loads.
 SUM_BLOCK = 4096
 SUM_WARPS = 8
 SUM_PROGRAMS = 4096

@@ -74,13 +74,13 @@ ROWS = (
     *("normal", "large", "constant", "shifted", "masked", "late", "negative", "masked_negative", "lowest"),
     *("stretch", "gap"),
 )
-# From 8 on an address is aligned again, but is not where the memory starts; the other vectors are not aligned then.
+# At 8 the address is aligned again, but is not where the memory starts; then the other vectors are not aligned.
 STARTS = (0, 1, 3, 7, 8)
-# An arm of a star ends in the last eighth of that, which is beyond 2**18.
+# An arm of a star ends in the last eighth of this range, beyond 2**18.
 FAR = 300_000
 # 1024 blocks of 1024 elements.
 MANY = 1 << 20
-# What is moved beside the elements, such as sums of blocks, is little from here on.
+# From this length on, other traffic is small, such as that of the blocks' sums.
 LONG = 1 << 13
 APART: tuple[Value, ...] = (0, 1, 13, 64, "repeated")
 
@@ -90,7 +90,7 @@ def elementwise(
 ) -> tuple[Check, ...]:
     """Return the correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order.
 
-    `telling` are canonical cases beyond one of each family of values: this part's usual mistakes show there.
+    `telling`: canonical cases besides one of each family of values; this part's usual mistakes show there.
     """
     families = tuple({"N": 700, "values": kind} for kind in values[1:])
     return (
@@ -146,7 +146,7 @@ def elementwise(
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points[5],
             WRITES,
             Fresh(
@@ -177,7 +177,7 @@ def one_launch(points: float, values: tuple[str, ...], most: int = 1) -> Check:
 
 
 def traffic(title: str, points: float, values: tuple[str, ...], elements: str, *, length: int = 10_000) -> Check:
-    """Return the check that a vector part moves few more elements than that; half as many again earn nothing."""
+    """Return the check on the traffic of a vector part: all points up to 1.1 times `elements`, none from 1.5 times."""
     cases = Cases(
         vectors(values, length=Size(LONG, MANY), offsets=STARTS),
         ({"N": length}, {"N": length, "dtype": "float16"}),
@@ -230,7 +230,7 @@ FUSED_MULTIPLY_ADD = Part(
         *elementwise(
             CHAINABLE,
             (2, 4, 3, 1, 1, 1, 2),
-            # A product rounded to float16 before the addition: only here is nothing else left of the result.
+            # Shows a product rounded to float16 before the addition: the result is that rounding error alone.
             telling=({"N": 700, "dtype": "float16", "values": "cancelling"},),
         ),
         one_launch(2, CHAINABLE),
@@ -254,7 +254,7 @@ FUSED_MULTIPLY_ADD = Part(
         ),
     ),
     hints=(
-        "One kernel can keep the product in registers: what would a second kernel have to read again?",
+        "One kernel can keep the product in registers. What would a second kernel have to read again?",
         "Convert what you load to float32, multiply and add there, and round once when you store.",
         "x.to(tl.float32) * y.to(tl.float32) + z.to(tl.float32), then tl.store: it converts to the output's dtype.",
     ),
@@ -385,7 +385,7 @@ ROW_SOFTMAX = Part(
                         # Large enough for float32's exponential to overflow, in rows that lie apart.
                         {"M": 2, "N": 12001, "values": "large", "stride": 13},
                         {"M": 2, "N": 9001, "values": "shifted", "stride": 13, "dtype": "float16"},
-                        # Nothing but -inf for longer than a block, amid a row.
+                        # A run of -inf inside a row, longer than a block.
                         {"M": 12, "N": 10001, "values": "gap", "dtype": "bfloat16"},
                     ),
                     generated=0,
@@ -424,7 +424,7 @@ ROW_SOFTMAX = Part(
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             1,
             WRITES,
             Fresh(
@@ -464,7 +464,7 @@ ROW_SOFTMAX = Part(
                     ({"M": 6, "N": 500}, {"M": 3, "N": 8192, "dtype": "float16"}, {"M": 2, "N": 8000, "stride": 13}),
                     generated=0,
                 ),
-                # A row that is read twice costs half as much again, for some of the points.
+                # A row that is read twice costs 1.5 times as much, for some of the points.
                 moved=Allowance("itemsize * 2 * M * N", full=1.1, none=2.0),
             ),
         ),
@@ -522,7 +522,7 @@ GLOBAL_SUM = Part(
             Agrees(
                 Cases(
                     vectors(("normal", "shifted"), length=Size(1, 2 * MANY)),
-                    # More blocks of 1024 than a second kernel joins in one of its own.
+                    # A second kernel cannot join so many blocks of 1024 in one block.
                     ({"N": 65_536}, {"N": 1_200_003, "dtype": "float16", "values": "shifted"}),
                     generated=0,
                     large=({"N": 40_000_003},),
@@ -530,7 +530,7 @@ GLOBAL_SUM = Part(
             ),
         ),
         one_launch(1, SUMMABLE, most=2),
-        # The blocks' sums, written and read again, are little beside so many elements.
+        # The traffic of the blocks' sums is small for so many elements.
         traffic("Reads every element once", 3, SUMMABLE, "N", length=1 << 16),
         Check(
             "speed",
@@ -549,8 +549,8 @@ GLOBAL_SUM = Part(
         ),
     ),
     hints=(
-        "No program sees every element: what can each one leave behind for the others?",
-        "Each program sums its block in float32; then the blocks' sums must meet, by atomics or in a second kernel.",
+        "No program sees every element: what can each one store for the others?",
+        "Each program sums its block in float32. Then join the blocks' sums, by atomics or in a second kernel.",
         "Start from torch.zeros((), dtype=torch.float32); every program adds its sum by tl.atomic_add; mask the tail "
         "with other=0.",
     ),
@@ -558,19 +558,15 @@ GLOBAL_SUM = Part(
 
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
-    Kind("term_missing", "a term of the formula that is missing", "Say the formula aloud, and tick off each term."),
+    Kind("term_missing", "a missing term of the formula", "Write down the formula, and find each term in your code."),
 )
 CONTRASTS = (
     Contrast("offset", "start_ignored", "that start inside a larger tensor", only=False),
     Contrast("M", "wrong_axis", "with several rows", weight=0.6),
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
-    Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
-    Contrast(
-        "values", "overflow", "of values of great size", ("large", "negative", "masked_negative", "lowest"), only=False
-    ),
-    Contrast(
-        "values", "rounded_intermediate", "in which what is added takes the product back", ("cancelling",), only=False
-    ),
+    Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
+    Contrast("values", "overflow", "with large values", ("large", "negative", "masked_negative", "lowest"), only=False),
+    Contrast("values", "rounded_intermediate", "in which z cancels the product", ("cancelling",), only=False),
 )
 
 EXERCISE = Exercise(

@@ -1,8 +1,8 @@
 """ex_15: Triton basics. Four small kernels whose speed is the speed of memory.
 
-A GPU reads and writes a few terabytes per second and computes far faster than that, so adding two vectors costs what
-moving three vectors costs. You write four such kernels: an addition, a fused chain, a softmax and a sum. In each of
-them the arithmetic is easy; the point is which program touches which element, and how often.
+A GPU moves a few terabytes per second and computes far faster. So adding two vectors takes as long as moving three
+vectors. You write four such kernels: an addition, a fused chain, a softmax and a sum. The arithmetic is easy; the
+point is which program touches which element, and how often.
 
 Run it
 
@@ -21,17 +21,17 @@ Where to start
     4. row_softmax           a whole row in one program, and what happens to the lanes beyond its end
     5. global_sum            programs that have to meet in one number
 
-The parts do not depend on each other. A part that still raises NotImplementedError counts as not started and spoils
-nothing else. Parts 1 and 2 take about ten lines each, parts 3 and 4 about fifteen.
+The parts do not depend on each other. A part that still raises NotImplementedError counts as not started; the others
+are still graded. Parts 1 and 2 take about ten lines each, parts 3 and 4 about fifteen.
 
 The rules, for every part
 
 - Your Triton kernels do the arithmetic. In PyTorch you may allocate (`torch.empty`, `torch.empty_like`,
-  `torch.zeros`), make views and read shapes and strides; torch operators that compute are noticed.
+  `torch.zeros`), make views and read shapes and strides. Torch operators that compute fail the checks.
 - Return new memory at every call, on the device of the input: `torch.empty_like(x)` or
   `torch.empty(shape, dtype=..., device=x.device)`. Memory from `torch.empty` holds NaN while you are graded, so an
   element that you forget to write is seen.
-- Leave the inputs as they are, and never read or write outside them: what lies around them is not yours.
+- Leave the inputs as they are, and never read or write outside them: the memory around them is not yours.
 
 New to Triton? Five facts
 
@@ -44,7 +44,7 @@ New to Triton? Five facts
 - Lengths are rarely multiples of the block. `mask=` says which lanes have data: the others neither read nor write,
   and a load gives them the value of `other=`. Without `other=` their value is undefined on a GPU.
 - Small floats are for storing. Convert with `.to(tl.float32)` before you compute; `tl.store` converts back to the
-  type of what it stores to.
+  type of the output.
 """
 
 import torch
@@ -108,7 +108,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         N is any length, such as 1, 127 or 4097. x and y may be slices of larger tensors, so their first element can
         lie at any address. Values may be large or tiny; infinities and NaN follow the usual rules of addition.
     Judged:
-        the values, for full and partly filled blocks and for slices; that every call computes anew; that a kernel
+        the values, for full and partly filled blocks and for slices; that every call computes its result; that a kernel
         does it, in one launch; the memory traffic, 3·N elements (read x, read y, write z); on a GPU the speed,
         relative to torch's addition.
     """
@@ -141,7 +141,7 @@ def fused_multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tor
         before the addition is visible in the result.
     Judged:
         as in vector_add; one launch; the memory traffic, 4·N elements (unfused: 6·N); on a GPU the speed, relative to
-        PyTorch's two kernels. The traffic says what to expect: 6/4 = 1.5 times as fast at the very best.
+        PyTorch's two kernels. Expect at best the ratio of the traffic: 6/4 = 1.5 times as fast.
     """
     raise NotImplementedError("fused_multiply_add: compute x*y + z in float32 in one kernel, and round once")
 
@@ -171,9 +171,9 @@ def row_softmax(x: torch.Tensor) -> torch.Tensor:
         The rows of p need not lie as far apart as those of x: each tensor has its own stride(0).
     Judged:
         the values, for rows that fill a block and rows that do not, large scores, entries of -inf, rows further apart
-        than they are long, and up to 16384 columns; that every call computes anew; that a kernel does it; for N up to
-        8192: one launch, and the memory traffic, 2·M·N elements (each row read once and written once); on a GPU the
-        share of the bandwidth that a plain copy reaches.
+        than they are long, and up to 16384 columns; that every call computes its result; that a kernel does it; for N
+        up to 8192: one launch, and the memory traffic, 2·M·N elements (each row read once and written once); on a GPU
+        the share of the bandwidth that a plain copy reaches.
     """
     raise NotImplementedError("row_softmax: keep a row in one program: maximum, exponentials, sum, quotient")
 
@@ -195,11 +195,11 @@ def global_sum(x: torch.Tensor) -> torch.Tensor:
         s = sum_i x[i], accumulated in float32, within a block and across blocks
 
     Limits:
-        as in vector_add, all values finite. The order of the additions is yours, and need not be the same in two calls.
+        as in vector_add, all values finite. Add in any order; it may differ from call to call.
     Judged:
         the value, for full and partly filled blocks, for values with a large common offset and for slices; that every
-        call computes anew; that kernels do it, at most two launches; the memory traffic, N elements and 1 % more for
-        what programs leave for each other (use blocks of 1024 or more); on a GPU the speed, relative to torch.sum.
+        call computes its result; that kernels do it, in at most two launches; the memory traffic, N elements and 10 %
+        more for the blocks' sums (use blocks of 1024 or more); on a GPU the speed, relative to torch.sum.
     """
     raise NotImplementedError("global_sum: sum one block per program in float32, then bring the sums together")
 

@@ -1,6 +1,6 @@
 """Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`.
 
-Everything is made on the generator's device: on the CPU for correctness, on the GPU for the large timed products.
+All tensors are made on the generator's device: the CPU for correctness, the GPU for the large timed products.
 """
 
 import math
@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from grader.exercise.tensors import dtype_of, starting_at, values
 
-# Products beyond float16 are no trouble in float32, but the terms of "overflowing" sums are: see _operands.
+# Noise in the factors of an "overflowing" sum; and the size below which "nonfinite" makes an element of b 0.
 NOISE = 0.03
 
 
@@ -24,9 +24,9 @@ def matmul(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Te
 def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return a: [M, K], b: [K, N], bias: [N].
 
-    "cancelling" makes the bias the rounded negative of the product's first row, so that only rounding is left of it;
-    "extreme" makes it ±10^4, where exp overflows; "nonfinite" gives it some inf and NaN (no -inf: silu of that has
-    no value in floating point).
+    "cancelling": the bias is the rounded negative of the product's first row, so that only rounding is left of that
+    row. "extreme": it is ±10^4, where exp overflows. "nonfinite": it has some inf and NaN, but no -inf, whose silu has
+    no value in floating point.
     """
     a, b = _operands(case, generator)
     a, b = laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
@@ -41,9 +41,9 @@ def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
     """Return a: [M, K] and b: [K, N], row by row, of the case's dtype and family of values.
 
-    Most families are a's: b is normal, and for "large" so small that every element of the product is finite.
-    overflowing: the first half of each sum outgrows float16 and the second half takes it back. nonfinite: a few rows
-    of a hold one inf, -inf or NaN each (every element of these rows of the product is then inf or NaN), b some zeros.
+    Most families apply to a; then b is normal, and for "large" so small that every element of the product is finite.
+    overflowing: the first half of each sum outgrows float16, and the second half cancels it. nonfinite: a few rows of a
+    hold one inf, -inf or NaN each (every element of these rows of the product is then inf or NaN), and b some zeros.
     """
     family, dtype = str(case["values"]), dtype_of(case["dtype"])
     rows, columns, depth = int(case["M"]), int(case["N"]), int(case["K"])
@@ -86,7 +86,7 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
     rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
     unaligned: row after row, from the second element of a longer tensor. spread: every second row and every third
     column of a larger matrix. repeated, repeated_columns: all rows, or columns, are the first one, in the same memory;
-    only then are the values others than the matrix's.
+    only these two change the values.
     """
     rows, columns = matrix.shape
     match str(layout):

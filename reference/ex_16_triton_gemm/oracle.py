@@ -144,7 +144,7 @@ def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mi
         times = -(-a.shape[1] // depth)
         if times > 1:
             title = f"Looks as if the bias is added {times} times"
-            yield "bias_repeated", title, "How often does the line run that adds it?", _silu(product + times * bias)
+            yield "bias_repeated", title, "How often does the line that adds it run?", _silu(product + times * bias)
     help_text = "silu(z) = z · sigmoid(z) = z / (1 + exp(-z))."
     sigmoid = torch.sigmoid(z)
     for title, wrong in (
@@ -159,20 +159,20 @@ def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mi
         yield "activation_wrong", title, help_text, wrong
     # In float32, where exp of a large z is inf.
     powers = z.exp().float().double()
-    help_text = "exp(89) is more than float32 holds: which form of the sigmoid has no such exp where z is large?"
+    help_text = "In float32 exp(89) is inf: which form of the sigmoid has no such exp for large z?"
     yield "overflow", "Looks like inf / inf where z is large", help_text, z * powers / (1 + powers)
     for kind, title, told, wrong in _wrong_products(a, b):
         yield kind, title, told, _silu(wrong + bias)
 
 
 def _wrong_products(a: Tensor, b: Tensor) -> Iterator[Mistake]:
-    """Products of other matrices than the ones that were given, or of a part of them."""
+    """Yield products of other matrices than the given ones, or of a part of them."""
     depth = a.shape[1]
-    help_text = "Which stride belongs to which axis? Take the first two elements of a row by hand."
+    help_text = "Which stride belongs to which axis? Compute the addresses of the first two elements of a row by hand."
     if b.shape[0] == b.shape[1]:
         yield "axes_exchanged", "Looks as if b is read as its transpose", help_text, a @ b.T
     else:
-        # The same elements of memory, with the two strides in each other's place.
+        # The same elements of memory, with the two strides exchanged.
         yield "axes_exchanged", "Looks as if the strides of b are exchanged", help_text, a @ _exchanged(b)
     if a.shape[0] == a.shape[1]:
         yield "axes_exchanged", "Looks as if a is read as its transpose", help_text, a.T @ b
@@ -181,7 +181,7 @@ def _wrong_products(a: Tensor, b: Tensor) -> Iterator[Mistake]:
         left = depth % block
         if left:
             title = f"Looks as if the last {left} of K, which fill no block, are left out"
-            help_text = "How many blocks does a K need that no block divides?"
+            help_text = "How many blocks does K need if it is no multiple of the block?"
             yield "remainder_skipped", title, help_text, a[:, : depth - left] @ b[: depth - left]
         if block < depth:
             last = (depth - 1) // block * block
@@ -190,7 +190,7 @@ def _wrong_products(a: Tensor, b: Tensor) -> Iterator[Mistake]:
             yield "block_left_out", title, help_text, a[:, :last] @ b[:last]
             yield "block_left_out", "Looks as if the first block of K is left out", help_text, a[:, block:] @ b[block:]
             title = "Looks as if only the last block of K counts"
-            help_text = "What of the first block is still in the accumulator after the last one?"
+            help_text = "After the last block, does the accumulator still hold the first one?"
             yield "sum_restarted", title, help_text, a[:, last:] @ b[last:]
 
 

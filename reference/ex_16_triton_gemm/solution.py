@@ -141,7 +141,7 @@ def tile_kernel_body(
 
 # A compiler specialises on arguments that are 1 or multiples of 16: contiguous and aligned accesses become wide ones.
 tile_kernel = triton.jit(tile_kernel_body)
-# Small products gain nothing from that, and every other combination of sizes and strides would be compiled anew.
+# Small products gain nothing from that, and every other combination of sizes and strides would be compiled again.
 any_tile_kernel = triton.jit(
     tile_kernel_body,
     do_not_specialize=[
@@ -268,7 +268,7 @@ def splits_for(m: int, n: int, k: int, tiling: Tiling, sms: int) -> int:
 
 
 def is_large(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether the persistent kernel, with its large tiles on the tensor cores, is the one to take."""
+    """Return whether to use the persistent kernel, with its large tiles on the tensor cores."""
     (m, k), n = a.shape, b.shape[1]
     fills = min(m, n) >= PERSISTENT.block_m // 2
     return a.dtype != torch.float32 and fills and m * n * k >= PERSISTENT_WORK
@@ -286,7 +286,7 @@ def tma_major(x: torch.Tensor) -> str:
 
 
 def reads_wide(x: torch.Tensor) -> bool:
-    """Whether a compiler may read 16 bytes at a time: it knows multiples of 16 elements, in strides and in masks."""
+    """Return whether a compiler may read 16 bytes at a time: it knows multiples of 16 in strides and in masks."""
     outer, length = max(x.stride()), x.shape[1] if x.stride(1) == 1 else x.shape[0]
     return bool(tma_major(x)) and outer % 16 == 0 and length % 16 == 0
 

@@ -38,7 +38,7 @@ FLOATS = Choice(("float32", "float16", "bfloat16"))
 LAYOUTS = ("rows", "columns", "sliced", "sliced_columns", "unaligned", "spread", "repeated", "repeated_columns")
 
 RAGGED = Size(1, 200)
-# What usual tiles divide.
+# Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
 TIMED = Size(1, 1 << 16)
 
@@ -63,23 +63,23 @@ def little_work(case: Case) -> bool:
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 20
 
 
-# No side of a product is longer whose sides are all long.
+# The longest side of a product whose sides are all long.
 BROAD = 1000
 
 
 def several_tiles(case: Case) -> bool:
-    """Leaves room for several tiles of any size along all three sides, where none is very long."""
+    """Return whether the product is small enough; several tiles of any size along all three sides still fit."""
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 23
 
 
 def one_long_side(case: Case) -> bool:
-    """Leaves room for one side that is far longer than any tile, where the others are short; or for several tiles."""
+    """Return whether the product is small enough; a side far longer than any tile, or several tiles, still fit."""
     sides = [int(case[side]) for side in "MNK"]
     return sides[0] * sides[1] * sides[2] <= 1 << 18 or (several_tiles(case) and max(sides) <= BROAD)
 
 
 def sums_stay_finite(case: Case) -> bool:
-    """Return whether equal columns of a meet neither values that are meant to cancel nor equal rows of b."""
+    """Return False if equal columns of `a` meet values that must cancel, or equal rows of b; else True."""
     if case["a_layout"] != "repeated_columns":
         return True
     return case["values"] not in ("large", "overflowing", "extreme") and case["b_layout"] != "repeated"
@@ -122,7 +122,7 @@ TAILS: Named = (
     sized(1, 1, 1),
     sized(31, 17, 127, "float16"),
     sized(129, 127, 33),
-    # What tiles of 32 divide, and larger ones do not.
+    # Tiles of 32 divide this, larger ones do not.
     sized(32, 96, 160),
     sized(63, 191, 61, "float16"),
     sized(33, 50, 70, "bfloat16"),
@@ -138,7 +138,7 @@ THIN: Named = (
     sized(16, 150, 100, "float16"),
     sized(5, 3, 2000),
 )
-# As large as products are that have kernels of their own: with tensor memory accelerators, packed operands, a split K.
+# Large enough for special kernels: with tensor memory accelerators, packed operands, a split K.
 LARGE_FULL: Named = (sized(2048, 2048, 2048, "float16"),)
 LARGE_TAILS: Named = (sized(2100, 2056, 2008, "float16"), sized(2047, 2053, 2051, "float16"))
 LARGE_THIN: Named = (sized(16, 520, 8200, "float16"), sized(130, 264, 4096, "bfloat16"))
@@ -158,7 +158,7 @@ STRIDED: Named = (
 def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling: Named = ()) -> tuple[Check, ...]:
     """Return the correctness checks of a part; `points` in their order.
 
-    `telling` are canonical cases beyond one of each family of values: this part's usual mistakes show there.
+    `telling`: canonical cases besides one of each family of values; this part's usual mistakes show there.
     """
     dtypes = ("float32", "float16")
     unusual = tuple(sized(40, 50, 60, dtypes[i % 2], values=kind) for i, kind in enumerate(families[1:]))
@@ -202,7 +202,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                         sized(32, 48, 300),
                         sized(32, 48, 300, values="shifted"),
                         sized(32, 32, 1000, "bfloat16"),
-                        # So long that it may be added up in another way.
+                        # Long enough for kernels that split K.
                         sized(16, 8, 4500, "float16"),
                     ),
                     generated=1,
@@ -242,7 +242,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                     covering=20,
                     star=Star(
                         5,
-                        # A K beyond what is usual is added up one by one in the oracle: it need not be as long.
+                        # The oracle adds up an unusually long K one by one: keep it shorter than the other sides.
                         products(
                             families,
                             sides=Size(1, 9500),
@@ -257,7 +257,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points[7],
             WRITES,
             Fresh(
@@ -282,10 +282,10 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
 
 
 def tiled_traffic(points: float) -> Check:
-    """Return the check that a product is computed in tiles: all points for what tiles of 32 × 32 move.
+    """Return the check that a product is computed in tiles: all points for the traffic of tiles of 32 × 32.
 
-    K is so long that float32 results of 8 splits, written and read, are at most a quarter of that, and those of 16 what
-    tiles of 64 × 64 spare. Tiles half as wide and half as high move twice as much.
+    K is so long that 8 splits write and read at most a quarter of that in float32; 16 splits cost as much as tiles of
+    64 × 64 save. Tiles half as wide and half as high move twice as much.
     """
     cases = Cases(
         products(sides=Size(64, 192), depth=Size(512, 4096), layouts=LAYOUTS),
@@ -338,18 +338,18 @@ MATMUL = Part(
                 bytes="itemsize * (M * K + K * N + M * N)",
                 flops="2 * M * N * K",
                 shown_beside=("torch_compile", "xla"),
-                note="Small products are over before a launch is; long ones are limited by power. Where rows do not "
-                "start at multiples of 16 bytes, cuBLAS is slower as well.",
+                note="Small products take less time than a launch; power limits long ones. If rows do not start at "
+                "multiples of 16 bytes, cuBLAS is slower too.",
             ),
         ),
     ),
     hints=(
-        "An element of c needs a row of a and a column of b. Who else needs the same row, and how often is it read?",
+        "An element of c needs a row of a and a column of b. Which other elements need that row? How often is it read?",
         "One program per tile of c: walk along K in blocks, load a BLOCK_M × BLOCK_K and a BLOCK_K × BLOCK_N tile with "
         "masks in both dimensions, and add their product to a float32 accumulator.",
-        "a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, b_ptrs likewise; loads with other=0.0; "
-        'acc = tl.dot(a, b, acc, input_precision="ieee"); at the end tl.store with mask=(rows[:, None] < M) & '
-        "(columns[None, :] < N).",
+        "a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak; b_ptrs in the same way; load both with "
+        'other=0.0; acc = tl.dot(a, b, acc, input_precision="ieee"); at the end tl.store with '
+        "mask=(rows[:, None] < M) & (columns[None, :] < N).",
     ),
 )
 
@@ -363,7 +363,7 @@ MATMUL_BIAS_SILU = Part(
         *correctness(
             (3, 4, 3, 4, 3, 3, 1, 1, 2),
             FUSED_VALUES,
-            # A product rounded to float16 before the bias is added: only here is nothing else left of the result.
+            # Shows a product rounded to float16 before the bias is added: the result is that rounding error alone.
             telling=(sized(8, 60, 200, "float16", values="cancelling"),),
         ),
         Check(
@@ -394,13 +394,12 @@ MATMUL_BIAS_SILU = Part(
                 bytes="itemsize * (M * K + K * N + N + M * N)",
                 flops="2 * M * N * K",
                 shown_beside=("torch_compile",),
-                note="The eager epilogue reads and writes the product twice more: the shorter K is, the more fusing "
-                "saves.",
+                note="The eager epilogue reads and writes the product two more times: fusing saves most for a short K.",
             ),
         ),
     ),
     hints=(
-        "When the last block of K has been added, the whole tile is in registers: what is left to do with it?",
+        "After the last block of K the whole tile is in registers: which steps can you still do there?",
         "After the loop over K, load BLOCK_N elements of the bias, once per tile; a column of c has one bias.",
         "z = acc + tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]; then "
         "z / (1 + tl.exp(-z)), all in float32, and one tl.store.",
@@ -409,12 +408,10 @@ MATMUL_BIAS_SILU = Part(
 
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
-    Kind("bias_missing", "a bias that is not added", "Where is the bias loaded, and where is it used?"),
-    Kind("bias_repeated", "a bias that is added more than once", "How often does the line run that adds the bias?"),
-    Kind(
-        "bias_axis", "a bias along the wrong axis", "One bias for every column: along which axis must it be broadcast?"
-    ),
-    Kind("activation_wrong", "another activation than silu", "silu(z) = z · sigmoid(z): which part of it is missing?"),
+    Kind("bias_missing", "a bias that is not added", "Where does the kernel load the bias, and where does it use it?"),
+    Kind("bias_repeated", "a bias that is added more than once", "How often does the line that adds the bias run?"),
+    Kind("bias_axis", "a bias along the wrong axis", "Each column has one bias: along which axis do you broadcast it?"),
+    Kind("activation_wrong", "an activation other than silu", "silu(z) = z · sigmoid(z): which part is missing?"),
 )
 CONTRASTS = (
     Contrast("a_layout", "strides_ignored", "whose a does not lie row after row"),
@@ -425,12 +422,12 @@ CONTRASTS = (
     Contrast(
         "b_layout", "start_ignored", "whose b is a window of a larger matrix", ("sliced", "sliced_columns"), only=False
     ),
-    Contrast("dtype", "tf32", "of float32", ("float32",)),
-    Contrast("dtype", "low_precision_sum", "of 16 bits", ("float16", "bfloat16"), only=False),
-    Contrast("dtype", "rounded_intermediate", "of 16 bits", ("float16", "bfloat16"), only=False),
-    Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
-    Contrast("values", "overflow", "of values of great size", ("large", "overflowing", "extreme"), only=False),
-    Contrast("values", "rounded_intermediate", "in which the bias takes the product back", ("cancelling",), only=False),
+    Contrast("dtype", "tf32", "in float32", ("float32",)),
+    Contrast("dtype", "low_precision_sum", "in 16 bits", ("float16", "bfloat16"), only=False),
+    Contrast("dtype", "rounded_intermediate", "in 16 bits", ("float16", "bfloat16"), only=False),
+    Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
+    Contrast("values", "overflow", "with large values", ("large", "overflowing", "extreme"), only=False),
+    Contrast("values", "rounded_intermediate", "in which the bias cancels the product", ("cancelling",), only=False),
 )
 
 EXERCISE = Exercise(

@@ -1,8 +1,8 @@
 """ex_16: matrix multiplication in Triton, alone and with an epilogue.
 
-A matrix product does 2·M·N·K operations on M·K + K·N + M·N numbers, so for large matrices arithmetic, not memory,
-ought to be the limit. It only is if what was loaded is used often. That is what tiles are for, and they are what you
-write here: first the product, then the product with a bias and an activation in the same kernel.
+A matrix product does 2·M·N·K operations on M·K + K·N + M·N numbers, so arithmetic, not memory, should limit large
+products. It does so only if each loaded number is used often. Tiles do that, and you write them here: first the
+product, then the product with a bias and an activation in the same kernel.
 
 Run it
 
@@ -20,25 +20,25 @@ Where to start
     3. matmul_bias_silu      the same kernel with three more lines after the loop
     4. On a GPU: other tiles, other orders. `@triton.autotune` works, without a GPU as well.
 
-The parts do not depend on each other. A part that still raises NotImplementedError counts as not started and spoils
-nothing else. Each kernel takes about 25 lines.
+The parts do not depend on each other. A part that still raises NotImplementedError counts as not started; the other is
+still graded. Each kernel takes about 25 lines.
 
 The rules, for both parts
 
 - Your Triton kernels do the arithmetic. In PyTorch you may allocate (`torch.empty`, `torch.zeros`), make views, copy
-  and read shapes and strides; torch operators that compute are noticed.
+  and read shapes and strides. Torch operators that compute fail the checks.
 - Return new memory at every call, on the device of the input: `torch.empty((M, N), dtype=a.dtype, device=a.device)`.
   Memory from `torch.empty` holds NaN while you are graded, so an element that you forget to write is seen.
-- Leave the inputs as they are, and never read or write outside them: what lies around them is not yours.
+- Leave the inputs as they are, and never read or write outside them: the memory around them is not yours.
 
 Why tiles
 
     A program that computes one element of c reads a row of a and a column of b: 2·K loads. All of c: 2·M·N·K.
     A program that computes a tile of 64 × 64 reads 64 rows and 64 columns: 2·64·K loads for 4096 elements.
-    All of c: 2·M·N·K / 64. Twice the side of the tile, half the traffic, until the accumulator does not fit into the
-    registers any more.
+    All of c: 2·M·N·K / 64. A tile with sides twice as long halves the traffic, until the accumulator no longer fits
+    into the registers.
 
-    With M = N = K = 4096 in float16, an H200 needs at least 0.15 ms for the arithmetic. Loading every operand anew
+    With M = N = K = 4096 in float16, an H200 needs at least 0.15 ms for the arithmetic. Loading both operands again
     for every element would move 275 GB: 60 ms. Tiles of 128 × 128 move 2 GB.
 
 Four things to know
@@ -46,12 +46,12 @@ Four things to know
 - The order of the programs decides what they find in L2. Those that run at the same time should share rows of a and
   columns of b: number the tiles so that a group of, say, 8 tile rows is walked column by column ("grouped raster").
 - `tl.dot` multiplies float16 and bfloat16 tiles on the tensor cores into a float32 accumulator: keep it in float32
-  through the whole loop, `acc = tl.dot(a, b, acc)`. Of float32 tiles it reads no more than TF32's 10 bits, unless you
-  write `input_precision="ieee"`; the interpreter here does the same.
-- The sides of a tile are powers of two and at least 16, also where the matrix is smaller: masks take care of the rest.
+  through the whole loop, `acc = tl.dot(a, b, acc)`. It rounds float32 tiles to TF32's 10 bits, unless you write
+  `input_precision="ieee"`; the interpreter here does the same.
+- The sides of a tile are powers of two and at least 16, also where the matrix is smaller: mask the rest.
 - Configurations differ in speed only. `@triton.autotune(configs=[triton.Config({"BLOCK_M": 64, ...}, num_warps=4)],
-  key=[...])` above `@triton.jit` tries them at the first call of a size. Only timed calls do so here: an answer takes
-  the first configuration that works, so put a good one first.
+  key=[...])` above `@triton.jit` tries them at the first call of a size. Here only timed calls do so: all other calls
+  take the first configuration that works, so put a good one first.
 """
 
 import torch
@@ -121,16 +121,15 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Limits:
         M, N and K are any sizes, such as 1, 65 or 2000. a and b may be transposed (a.stride(0) == 1), windows of larger
-        matrices, or have gaps in both directions; they may start at any element, and a stride may be 0, where all rows
+        matrices, or have gaps in both directions; they may start at any element, and a stride may be 0: then all rows
         share their memory. Values may be large or tiny, and partial sums may outgrow float16 where the result does not;
         infinities and NaN follow the usual rules (0 · inf is NaN, so what lies beyond the end of K must be masked in
         both operands).
     Judged:
         the values, for sizes that fill every tile and sizes that do not, thin matrices and long K, and for any
-        strides; that sums and products are float32's; that every call computes anew; that kernels do it, in as many
-        launches as you like (a long K may be split over programs, and the partial results added up in a second kernel
-        or by tl.atomic_add); the memory traffic, at most that of tiles of 32 × 32; on a GPU the speed, relative to
-        cuBLAS.
+        strides; that sums and products are in float32; that every call computes its result; that kernels do it, in any
+        number of launches (you may split a long K over programs, and add up the partial results in a second kernel or
+        by tl.atomic_add); the memory traffic, at most that of tiles of 32 × 32; on a GPU the speed, relative to cuBLAS.
     """
     raise NotImplementedError("matmul: write a kernel that computes one tile of c in a loop over K")
 

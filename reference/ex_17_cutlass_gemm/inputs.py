@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
 
 
 class Device(NamedTuple):
-    """The GPU to choose for. peak_tflops: of dense float16 and bfloat16 products; peak_tbps: of memory."""
+    """The GPU of the choice. peak_tflops: for dense float16 and bfloat16 products; peak_tbps: for memory."""
 
     sm_count: int
     smem_bytes: int
@@ -39,7 +39,7 @@ class Device(NamedTuple):
 
 H200 = Device(sm_count=132, smem_bytes=232448, peak_tflops=989.0, peak_tbps=4.8)
 
-# Operands of 2 bytes in as many stages as leave room for the barriers and for what the result leaves through.
+# Operands of 2 bytes, in as many stages as fit beside the barriers and the buffer of the result.
 TILES = (
     (64, 64, "pingpong"),
     (64, 128, "pingpong"),
@@ -68,11 +68,11 @@ CANDIDATES = tuple(
 
 
 def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[object, ...]:
-    """mA: [M, K], mB: [N, K], mC: [M, N] of NaN, float32; the tiler; the threads.
+    """Return mA: [M, K], mB: [N, K], mC: [M, N] of NaN, all float32; the tiler; the threads.
 
-    layout: "rows" lie one after another; "columns" do; "sliced" matrices are windows of wider ones; "mixed": each of
-    the three lies in another of these ways. nonfinite: some rows of A hold an inf or a NaN, and B many zeros, one row
-    of them only zeros.
+    layout: "rows": row after row; "columns": column after column; "sliced": windows of wider matrices; "mixed": each of
+    the three matrices in another of these layouts. nonfinite: some rows of A hold an inf or a NaN, and B holds many
+    zeros, with one row of zeros only.
     """
     m, n, k = (int(case[axis]) for axis in "MNK")
     a = values("shifted" if case["values"] == "shifted" else "normal", (m, k), torch.float32, generator)
@@ -91,9 +91,9 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
 def _laid_out(matrix: Tensor, layout: str) -> Tensor:
     """Return the same matrix [rows, columns] in another memory layout.
 
-    A single column's second stride is the column's length. Were both strides 1, CuTe would make fragments whose rows
-    and columns share registers (nvidia-cutlass-dsl 4.8.1: make_fragment_A of (4,2):(1,1) is (4,2):(1,1)), so that code
-    as the documentation shows it would be wrong.
+    A single column's second stride is the column's length. If both strides were 1, CuTe would make fragments whose rows
+    and columns share registers (nvidia-cutlass-dsl 4.8.1: make_fragment_A of (4,2):(1,1) is (4,2):(1,1)), and code as
+    in its documentation would be wrong.
     """
     if layout == "sliced":
         return with_row_gap(matrix, GAP)
@@ -116,7 +116,7 @@ def gemm(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tens
 
 
 def select_kernel(case: Mapping[str, object], generator: Generator) -> tuple[object, ...]:
-    """m, n, k; the candidates, or a few of them, in random order; the device."""
+    """Return m, n, k; the candidates, or a few of them, in random order; the device."""
     order = torch.randperm(len(CANDIDATES), generator=generator, device=generator.device).tolist()
     count = int(case["few"]) or len(CANDIDATES)
     candidates = tuple(CANDIDATES[place] for place in order[:count])

@@ -1,10 +1,10 @@
-"""Measures what every candidate takes for every shape, on the GPU that is there, and writes measured.json.
+"""Measures the time of every candidate for every shape, on this machine's GPU, and writes measured.json.
 
     python reference/ex_17_cutlass_gemm/measure.py              needs an H200 and the extra `cutlass`; a minute or two
     python reference/ex_17_cutlass_gemm/measure.py --regret     what choices cost, by the measured.json that is there
 
-The candidates are the solution's own kernels. What select_kernel is judged by are the shapes of spec.py; its constants
-were fitted to those of DESIGN and to no others. The format, `grade/kernel-times/v1`:
+The candidates are the solution's own kernels. select_kernel is judged by the shapes of spec.py; its constants
+were fitted only to those of DESIGN. The format, `grade/kernel-times/v1`:
 
     format         that name
     environment    gpu, driver, torch, cutlass, the clock of the SMs, the date, the rounds
@@ -46,7 +46,7 @@ def load(name: str):
 
 
 def design() -> list[tuple[int, int, int]]:
-    """Shapes that look like nothing in particular, and are none of those that choices are judged by."""
+    """Return ordinary shapes, none of which judges choices."""
     judged, chance, found = set(load("spec").SHAPES), random.Random(17), []  # noqa: S311
     while len(found) < 60:
         m, n, k = (chance.choice(SIDES) for _ in range(3))

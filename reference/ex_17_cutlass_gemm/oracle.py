@@ -74,19 +74,24 @@ Mistake = tuple[str, str, str, Tensor]
 def blocked_gemm_mistakes(
     mA: Tensor, mB: Tensor, mC: Tensor, tiler_mnk: tuple[int, int, int], threads_mn: object
 ) -> Iterator[Mistake]:
-    """In float64: what usual mistakes leave in mC, which are those of walking over tiles."""
+    """Yield what usual mistakes leave in mC, in float64: those of a walk over tiles."""
     depth = mA.shape[1]
     tile_m, tile_n, step = tiler_mnk
     last = max(depth - 1, 0) // step * step
-    help_text = "What of the first tile of K is still in the accumulator after the last one?"
+    help_text = "After the last tile of K, does the accumulator still hold the first one?"
     yield "sum_restarted", "Looks as if only the last tile of K counts", help_text, mA[:, last:] @ mB[:, last:].T
     help_text = "Write down the first and the last tile that the loop visits, for a K of two tiles."
     yield "block_left_out", "Looks as if the last tile of K is left out", help_text, mA[:, :last] @ mB[:, :last].T
     whole = depth - depth % step
-    help_text = "How many tiles does a K need that no tile divides?"
-    title = "Looks as if what is left of K beyond whole tiles is left out"
+    help_text = "How many tiles does K need if it is no multiple of the tile?"
+    title = "Looks as if the last, partly filled tile of K is left out"
     yield "remainder_skipped", title, help_text, mA[:, :whole] @ mB[:, :whole].T
-    yield "not_cleared", "Looks as if mC is added to", "Where does the accumulator start?", mC + mA @ mB.T
+    yield (
+        "not_cleared",
+        "Looks as if the result is added to mC",
+        "Which value does the accumulator start with?",
+        mC + mA @ mB.T,
+    )
     for assumed in (1, 2, 4, 8, 16):
         count = -(-depth // assumed)
         if assumed != step and count * step < depth:

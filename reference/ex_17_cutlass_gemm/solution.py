@@ -619,9 +619,9 @@ def select_kernel(m, n, k, candidates, device):
 def predicted_us(m, n, k, one, device):
     """Waves × the time of a tile.
 
-    In every step of K, a tile multiplies and loads at the same time, whatever part of it lies inside the product. It
-    is stored at the end, which a pingpong kernel hides behind the other warpgroup's tile. Nothing beats the time that
-    memory takes for each byte once.
+    In every step of K, a tile multiplies and loads at the same time, even if only a part of it lies inside the product.
+    It is stored at the end, which a pingpong kernel hides behind the other warpgroup's tile. The total is at least the
+    time that memory takes for each byte once.
     """
     cluster = one.cluster_m * one.cluster_n
     tiles = ceil(m / (one.tile_m * one.cluster_m)) * ceil(n / (one.tile_n * one.cluster_n))

@@ -1,4 +1,4 @@
-"""ex_17: GEMM with CUTLASS's CuTe DSL, and the choice among GEMM kernels.
+"""ex_17: GEMM with CUTLASS's CuTe DSL, and a choice among GEMM kernels.
 
 Axes: blocked_gemm is C [M, N] = A [M, K] · Bᵀ with B [N, K], in tiles of tile_m × tile_n × tile_k, each by
 threads_m × threads_n threads; `layout` says how all three matrices lie in memory (see inputs.py). gemm is a [M, K]
@@ -32,19 +32,19 @@ LAYOUTS = "thinks in layouts, tiles and partitions"
 TENSOR_CORES = "writes tensor-core kernels with CUTLASS"
 CHOOSES = "chooses a kernel for a problem"
 
-# The DSL, and the driver's interface, which comes with it.
+# The DSL, and the driver's interface that comes with it.
 CUTLASS = tuple(Package(module, "pip install -c constraints.txt -e '.[cutlass]'") for module in ("cutlass", "cuda"))
 
 Named = tuple[dict[str, Value], ...]
 
 # -- blocked_gemm ----------------------------------------------------------------------------------------------------
 
-# The DSL unrolls what one thread multiplies in one step of K: 256 multiply-adds compile in 0.5 s, 4096 in 12 s.
+# The DSL unrolls the multiply-adds of one thread in one step of K: 256 of them compile in 0.5 s, 4096 in 12 s.
 MOST_PER_THREAD = 256
 
 
 def divides(case: Case) -> bool:
-    """Return whether threads divide the tile, and each has little enough to do that it compiles in moments."""
+    """Return whether threads divide the tile, and each has so little to do that it compiles fast."""
     rows, columns = int(case["tile_m"]) % int(case["threads_m"]), int(case["tile_n"]) % int(case["threads_n"])
     per_thread = int(case["tile_m"]) * int(case["tile_n"]) // (int(case["threads_m"]) * int(case["threads_n"]))
     return rows == 0 and columns == 0 and per_thread * int(case["tile_k"]) <= MOST_PER_THREAD
@@ -198,7 +198,7 @@ BLOCKED_GEMM = Part(
         ),
         Check(
             "fresh",
-            "Computes anew at every call",
+            "Computes its result at every call",
             3,
             LAYOUTS,
             Fresh(Cases(blocked(RAGGED), (tiled((20, 12, 8), (8, 8, 4), (4, 4)),), generated=0)),
@@ -218,11 +218,11 @@ BLOCKED_GEMM = Part(
         "Print `cute.local_tile(mA, (bM, bK), (m, k))` and `thr_mma.partition_A(gA)` for the small case of the stub: "
         "which elements does thread 0 see, and which does thread 1?",
         "For every tile (m, n) and every thread: partition the tile of C, clear an accumulator of that shape, walk "
-        "over the tiles of K, copy this thread's part of A and B into fragments, cute.gemm, and store at the end. Do "
-        "the same to the identity tensor, and you know the coordinate of every element: that is the predicate.",
+        "over the tiles of K, copy this thread's part of A and B into fragments, cute.gemm, and store at the end. "
+        "Partition the identity tensor in the same way: it gives the coordinate of every element, for the predicate.",
         "Fragments start as zeros: `rA.fill(0.0)`, then `if cute.elem_less(tCcA[i], mA.shape): rA[i] = tCgA[i]`. With "
-        "zeros beyond the end of K in *both* operands the last tile of K adds nothing wrong; C is stored under the "
-        "same kind of condition.",
+        "zeros beyond the end of K in *both* operands the last tile of K adds nothing wrong. Store C under the same "
+        "kind of condition.",
     ),
 )
 
@@ -310,7 +310,7 @@ GEMM = Part(
         ),
         Check(
             "fresh",
-            "Computes anew at every call",
+            "Computes its result at every call",
             3,
             TENSOR_CORES,
             Fresh(Cases(products(EIGHTS), (sized(200, 136, 264),), generated=0)),
@@ -342,17 +342,17 @@ GEMM = Part(
                 ),
                 bytes="itemsize * (M * K + K * N + M * N)",
                 flops="2 * M * N * K",
-                note="A kernel of mma.sync, as on an A100, ends at about two thirds of what Hopper's wgmma can do.",
+                note="A kernel with mma.sync, as on an A100, reaches about two thirds of the speed of Hopper's wgmma.",
             ),
         ),
     ),
     hints=(
-        "What waits for what? The tensor cores for registers, registers for shared memory, shared memory for global "
-        "memory. Which of these can be under way at the same time?",
+        "The tensor cores wait for registers, registers for shared memory, shared memory for global memory. Which of "
+        "these steps can run at the same time?",
         "Several tiles of A and B in shared memory, in a ring: cp.async fills one while ldmatrix and mma.sync empty "
         "another; `cp_async_wait_group(stages - 2)` and one barrier per tile of K keep them apart.",
-        "Zeros beyond the end of K: begin with the last, partly filled tile, in a stage that was filled with zeros. "
-        "Rows and columns beyond M and N need no zeros: whatever is computed there is never stored.",
+        "Zeros beyond the end of K: begin with the last, partly filled tile, in a stage that is filled with zeros. "
+        "Rows and columns beyond M and N need no zeros: their results are never stored.",
     ),
 )
 
@@ -389,7 +389,7 @@ SHAPES = (
     (640, 640, 2048),
 )
 
-# Shapes that nobody measured: one of the candidates must be chosen all the same.
+# Shapes that were not measured: the choice must still be one of the candidates.
 OTHERS = ((1, 1, 1), (8, 40, 24), (7, 50_000, 13), (100_000, 24, 40), (31, 17, 1_000_003))
 
 CHOICES = Space(
@@ -401,7 +401,7 @@ CHOICES = Space(
 )
 
 
-# Regret of all points, and what the best kernel costs that is chosen for every shape: no points.
+# Regret up to which all points are earned; and the regret of the best constant choice, which earns none.
 FULL, NONE = 0.10, 0.16
 
 
@@ -424,7 +424,7 @@ SELECT_KERNEL = Part(
         ),
         Check(
             "few",
-            "Chooses well among whatever it is given, be it a single one",
+            "Chooses well among any number of candidates, even one",
             7,
             CHOOSES,
             Regret(
@@ -444,12 +444,12 @@ SELECT_KERNEL = Part(
     ),
     hints=(
         "Tiles × waves: how many tiles does the product have, how many can run at the same time, and how full is the "
-        "last wave? What is computed in a tile that reaches past the product?",
-        "Predict the time of each candidate and take the least: waves × the time of one tile, where that is the longer "
-        "of its arithmetic and its loads, plus what comes before and after the loop over K.",
+        "last wave? How much work is lost in a tile that reaches past the product?",
+        "Predict the time of each candidate and take the least: waves × the time of one tile, plus the time before and "
+        "after the loop over K. The time of a tile is that of its arithmetic or of its loads: take the longer one.",
         "ceil(m / tile_m) · ceil(n / tile_n) tiles over sm_count multiprocessors; arithmetic of tile_m · tile_n · k at "
         "the share of the peak that such a tile reaches (large ones reach more); loads of (tile_m + tile_n) · k. A "
-        "product with few tiles wants small ones, if only to have enough of them.",
+        "product with few tiles needs small ones, to fill the multiprocessors.",
     ),
 )
 
@@ -457,18 +457,18 @@ SELECT_KERNEL = Part(
 CONTRASTS = (
     Contrast("layout", "strides_ignored", "whose matrices do not lie row after row"),
     Contrast("tile_k", "size_assumed", "in which a step of K is not 4", (1, 2, 8, 16)),
-    Contrast("threads_m", "size_assumed", "with other threads than 4 along M", (1, 2, 3, 8, 16)),
-    Contrast("threads_n", "size_assumed", "with other threads than 4 along N", (1, 2, 3, 8, 16)),
-    Contrast("tile_m", "size_assumed", "with tiles of another height than 8", (4, 12, 16, 32, 64)),
-    Contrast("values", "value_shortcut", "of unusual values", weight=0.5, only=False),
-    Contrast("values", "low_precision_sum", "of values around 100", ("shifted",), only=False),
+    Contrast("threads_m", "size_assumed", "with more or fewer than 4 threads along M", (1, 2, 3, 8, 16)),
+    Contrast("threads_n", "size_assumed", "with more or fewer than 4 threads along N", (1, 2, 3, 8, 16)),
+    Contrast("tile_m", "size_assumed", "in which tiles are not 8 rows high", (4, 12, 16, 32, 64)),
+    Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
+    Contrast("values", "low_precision_sum", "with values around 100", ("shifted",), only=False),
 )
 
 EXERCISE = Exercise(
     title="CUTLASS GEMM",
     version="1",
     parts=(BLOCKED_GEMM, GEMM, SELECT_KERNEL),
-    # Compiling takes seconds where other work is done at the same time.
+    # Compiling takes seconds while other work runs.
     limits=Limits(call_s=30.0),
     contrasts=CONTRASTS,
 )

@@ -1,7 +1,7 @@
 """Baselines of ex_18: `<part>_<baseline>`, with the part's own arguments, run in a trusted process.
 
-Timed sizes have as many keys as queries, and as many kv heads as heads. torch's public function for attention keeps lse
-to itself, so its backends are called by their own names.
+Timed sizes have as many keys as queries, and as many kv heads as heads. torch's public function for attention does
+not return lse, so its backends are called by their own names.
 """
 
 import torch
@@ -50,7 +50,7 @@ def attention_backward_sdpa(
             do, q, k, v, o, lse, None, None, length, length, 0.0, causal, state, state, scale=scale
         )
     if torch.backends.cuda.mem_efficient_sdp_enabled():
-        # Its rows of lse are as long as the next multiple of 32; timed lengths are such.
+        # Its rows of lse are as long as the next multiple of 32; timed lengths are multiples of 32.
         return torch.ops.aten._scaled_dot_product_efficient_attention_backward(
             do, q, k, v, None, o, lse, state, state, 0.0, [True, True, True, False], causal, scale=scale
         )[:3]

@@ -1,6 +1,6 @@
 """Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`.
 
-Everything is made on the generator's device: on the CPU for correctness, on the GPU for the timed sizes.
+All tensors are made on the generator's device: the CPU for correctness, the GPU for the timed sizes.
 """
 
 import math
@@ -11,13 +11,13 @@ from torch import Generator, Tensor
 
 from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
 
-# Where a "peaked" row's logits lie, and how far a "rising" row's climb from its first key to its last.
+# Size of a "peaked" row's logits, and the climb of a "rising" row's logits from its first key to its last.
 PEAK = 1e4
 CLIMB = 12.0
-# How far a "stretch" of keys lies from the others.
+# Distance of a "stretch" of keys from the others.
 AWAY = 100.0
-# What a "swamped" sum begins with, between 512 and 1024; and what 64 further numbers add to it together, in units of
-# its last place. A sum of 16 bits does not change by that, or is rounded up; a thousand numbers come to several units.
+# The first term of a "swamped" sum, between 512 and 1024; and the sum of 64 further terms, in units of its last place.
+# A sum of 16 bits does not change by that, or is rounded up; a thousand terms add several units.
 HEAVY = 600.0
 PER_TILE = 0.3
 # No two of these have the same strides.
@@ -28,21 +28,24 @@ LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded")
 def attention_forward(
     case: Mapping[str, object], generator: Generator
 ) -> tuple[Tensor, Tensor, Tensor, bool, float | None]:
-    """q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D], causal, scale."""
+    """Return q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D], causal, scale."""
     return *_operands(case, generator), bool(case["causal"]), _scale(case)
 
 
 def attention_backward(
     case: Mapping[str, object], generator: Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, bool, float | None]:
-    """do: [B, Hq, Sq, D], q, k, v, o: [B, Hq, Sq, D], lse: [B, Hq, Sq], causal, scale; o and lse belong to q, k, v."""
+    """Return do, q, o: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D], lse: [B, Hq, Sq], causal, scale, in the stub's order.
+
+    o and lse belong to q, k and v.
+    """
     q, k, v = _operands(case, generator)
     do = values("normal", q.shape, torch.float32, generator)
     if case["values"] == "swamped":
-        # A hundredth of v, for their products have to fit into float16.
+        # A hundredth of v: their products must fit into float16.
         do = _swamping(do, q.dtype) / 100
     if case["values"] == "shifted" and q.dtype == torch.bfloat16:
-        # As far below what float16 holds as v lies above it.
+        # As far below float16's range as v lies above it.
         do = do * 1e-9
     do = laid_out(do.to(q.dtype), _layouts(case)[3])
     causal, scale = bool(case["causal"]), _scale(case)
@@ -57,8 +60,8 @@ def _scale(case: Mapping[str, object]) -> float | None:
 def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
     """Return the layouts of q, k, v, do and o.
 
-    mixed: no two of the first three have the same strides, nor have the last two. v_apart: v is a window of a larger
-    tensor, and all others are contiguous; and so on.
+    mixed: q, k and v all have different strides, and so do do and o. v_apart: v is a window of a larger tensor, and all
+    others are contiguous; and so on.
     """
     layout = str(case["layout"])
     if layout == "mixed":
@@ -67,14 +70,14 @@ def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D] of the case's dtype, family of values and layout.
+    """Return q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D] of the case's dtype, family of values and layout.
 
-    normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. rising: every key's
-    logit is larger than that of the key before, but for noise, so that no maximum lasts. constant: all keys are equal,
-    and so are all weights. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean.
-    swamped: all weights are equal, and every sum, of o and of the gradients, begins with a number beside which what a
-    further tile adds is lost, unless float32 adds it up. stretch: the keys of one stretch, anywhere, are far below all
-    others, or far above them, or 0, or all equal, as chance says for each head.
+    normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. rising: apart from
+    noise, each key's logit is larger than the one before, so that no maximum lasts. constant: all keys are equal, and
+    so are all weights. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean. swamped:
+    all weights are equal, and every sum, of o and of the gradients, begins with a large number; 16 bits lose the terms
+    of a further tile, float32 keeps them. stretch: the keys of one stretch, anywhere, are far below all others, or far
+    above them, or 0, or all equal, at random for each head.
     """
     batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
     queries = (batch, int(case["Hq"]), int(case["Sq"]), width)
@@ -92,11 +95,11 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "constant":
             k = k[:, :, :1].expand(keys)
         case "shifted":
-            # In bfloat16 beyond what float16 holds.
+            # In bfloat16 beyond float16's range.
             k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 1.0)
         case "swamped":
-            # Where q is not 0, k is: every logit is. Weights being equal, the gradient of one logit out of Skv is as
-            # large as those of all the others together; hence the factor.
+            # Where q is not 0, k is 0, so every logit is 0. The weights are equal, so the gradient of one logit out of
+            # Skv is as large as those of all others together: the factor makes up for that.
             in_q = torch.arange(width, device=q.device) // 2 % 2 == 0
             q = torch.where(in_q, q.abs() + 1, 0.0)
             k = torch.where(in_q, 0.0, _swamping(k, dtype, keys[2]))
@@ -112,7 +115,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 
 
 def _with_stretch(k: Tensor, generator: Generator) -> Tensor:
-    """[B, H, S, D] with one stretch of each head's keys that chance puts at -100, at 100, at 0 or makes equal.
+    """Return k [B, H, S, D] with one stretch of each head's keys at -100, at 100, at 0 or all equal, at random.
 
     A query whose first number is 4 has logits ±100 there, at the default scale.
     """
@@ -126,9 +129,9 @@ def _with_stretch(k: Tensor, generator: Generator) -> Tensor:
 
 
 def _swamping(noise: Tensor, dtype: torch.dtype, times: float = 1.0) -> Tensor:
-    """[B, H, S, D] of small positive numbers, `times` as large, but for a heavy one that a sum over S begins with.
+    """Return [B, H, S, D] of small positive numbers, `times` as large, and a heavy one at the start of a sum over S.
 
-    From whichever end it is added up: even columns have it in the first row, odd ones in the last.
+    A sum may start from either end: even columns have the heavy number in the first row, odd ones in the last.
     """
     rows, width = noise.shape[2:]
     small = PER_TILE / 64 * torch.finfo(dtype).eps * 512 * times * (1 + noise.abs() / 8)
@@ -138,11 +141,11 @@ def _swamping(noise: Tensor, dtype: torch.dtype, times: float = 1.0) -> Tensor:
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
-    """Return the same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
+    """Return the same tensor [B, H, S, D] in another memory layout; the last axis is always contiguous.
 
     bhsd: contiguous. bshd: all heads of a token together. sliced: a window of a larger tensor, rows at any address.
     unaligned: contiguous, from the second element of a longer tensor, so that no row lies at a multiple of 16 bytes.
-    expanded: all batches are the first one, in the same memory; only then are the values others than the tensor's.
+    expanded: all batches are the first one, in the same memory; only this layout changes the values.
     """
     batch, heads, rows, width = tensor.shape
     match layout:
@@ -163,10 +166,10 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
 
 
 def _after_forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-    """o and lse as a forward pass leaves them, in new memory.
+    """Return o and lse of a forward pass, in new memory.
 
-    On a GPU by FlashAttention: float64 would take a hundred times as long as what is timed, and every timed call has
-    inputs of its own. There every query sees a key, and each head has keys of its own.
+    On a GPU they come from FlashAttention: float64 would take a hundred times as long as the timed call, and every
+    timed call has its own inputs. In timed cases every query sees a key, and each head has its own keys.
     """
     if q.is_cuda:
         return torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, scale=scale)[:2]

@@ -309,8 +309,8 @@ Mistake = tuple[str, str, str, tuple[Tensor, ...]]
 USUAL_TILES = (16, 32, 64, 128, 256)
 
 SCALE_MISSING = "Looks as if the logits are not multiplied by the scale"
-SCALE_HELP = "s = scale · q · kᵀ; where no scale is given it is D**-0.5."
-SCALE_IGNORED = "Looks as if the scale that is given is ignored"
+SCALE_HELP = "s = scale · q · kᵀ; without a given scale it is D**-0.5."
+SCALE_IGNORED = "Looks as if the given scale is ignored"
 NOT_CAUSAL = "Looks as if the causal mask is missing"
 TOP_LEFT = "Looks as if the causal mask is aligned with the first key instead of the last"
 CAUSAL_HELP = "Query i sees keys j <= i + Skv - Sq: the last query sees all of them."
@@ -318,9 +318,9 @@ OFF_BY_ONE = "Looks as if the causal mask is off by one"
 HEADS_MODULO = "Looks as if query head h reads kv head h % Hkv"
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
 LAST_KEY = "Looks as if the last key is not seen"
-REMAINDER_HELP = "How many tiles does a length need that no tile divides?"
-LAST_KEY_HELP = "Key j exists where j < Skv, the length and not the last index."
-BASE_2 = "Looks as if lse is taken to be a logarithm to base 2"
+REMAINDER_HELP = "How many tiles does a length need if it is no multiple of the tile?"
+LAST_KEY_HELP = "Key j exists where j < Skv: compare with the length, not with the last index."
+BASE_2 = "Looks as if lse is read as a logarithm to base 2"
 BLIND_NAN = "Looks like -inf - (-inf), which is NaN, in rows that see no key"
 
 
@@ -360,13 +360,13 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     yield (
         "logarithm_base",
         base_2,
-        "lse is the natural logarithm: m + log(l), and ln 2 times as much as a sum of log2.",
+        "lse is the natural logarithm, m + log(l): multiply a logarithm to base 2 by ln 2.",
         (o, lse / LN_2),
     )
     yield (
         "logarithm_base",
         "Looks as if the weights are powers of 2 instead of e",
-        "exp(x) = 2**(x · log2 e): the logits have to be multiplied by log2 e before tl.exp2.",
+        "exp(x) = 2**(x · log2 e): multiply the logits by log2 e before tl.exp2.",
         _softmax(q, k, v, given * LN_2, seen, heads),
     )
     yield "lse_incomplete", "Looks as if lse lacks the row's maximum", "lse = m + log(l).", (o, lse - top)
@@ -377,7 +377,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     yield (
         "no_maximum",
         "Looks as if the row's maximum is not subtracted",
-        "exp(89) is more than float32 holds, and exp(-104) less: what may be subtracted without changing the quotient?",
+        "In float32 exp(89) is inf and exp(-104) is 0: what can you subtract without changing the quotient?",
         (
             (plain @ v[:, heads]) / plain.sum(-1, keepdim=True).masked_fill(~seen.any(-1)[:, None], 1.0),
             plain.sum(-1).log(),
@@ -389,7 +389,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     yield (
         "maximum_start",
         "Looks as if the running maximum starts at 0",
-        "The largest of no logits is -inf: with 0, weights of a row of very negative logits all become 0.",
+        "Start the maximum at -inf: with 0, all weights of a row of very negative logits become 0.",
         (
             (low @ v[:, heads]) / total.masked_fill(total == 0.0, 1.0)[..., None],
             top.clamp(min=0.0) + total.log(),
@@ -414,7 +414,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             yield (
                 "padding_counted",
                 f"Looks as if {beyond} keys beyond the last one count as keys of zeros",
-                "Loads that are masked give 0, and exp(0 - m) is no 0: logits of keys that do not exist must be -inf.",
+                "Masked loads give 0, and exp(0 - m) is not 0: logits of keys that do not exist must be -inf.",
                 (o * (lse - more).exp()[..., None], more),
             )
     if bool((top == -math.inf).any()):
@@ -422,13 +422,13 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         yield (
             "blind_rows",
             "Looks as if lse of rows that see no key is 0",
-            "log(0) = -inf is right there.",
+            "For such a row log(0) = -inf is right.",
             (
                 o,
                 lse.masked_fill(blind[..., 0], 0.0),
             ),
         )
-        help_text = "There m_new is still -inf: subtract 0 instead, and divide by 1 where l is 0."
+        help_text = "In such a row m_new is still -inf: subtract 0 instead, and divide by 1 where l is 0."
         yield (
             "blind_rows",
             BLIND_NAN,
@@ -567,13 +567,13 @@ def attention_backward_mistakes(
         for which, member in (("last", group - 1), ("first", 0)):
             yield (
                 "heads_not_summed",
-                f"Looks as if dk and dv are those of the {which} query head only, of those that share a kv head",
+                f"Looks as if dk and dv come from only the {which} of the query heads that share a kv head",
                 "dk and dv of a kv head are the sums over all query heads that read it.",
                 gradients(counted=slice(member, None, group)),
             )
     for tile in USUAL_TILES:
         if left := q.shape[2] % tile:
-            title = f"Looks as if the last {left} queries, which fill no tile, give nothing"
+            title = f"Looks as if the last {left} queries, which fill no tile, are left out"
             few = seen & (torch.arange(q.shape[2]) < q.shape[2] - left)[:, None]
             yield "remainder_skipped", title, REMAINDER_HELP, gradients(seen=few)
         if left := k.shape[2] % tile:
@@ -590,7 +590,7 @@ def attention_backward_mistakes(
     if bool((lse == -math.inf).any()):
         blind = (lse == -math.inf)[..., None]
         dq = gradients()[0]
-        help_text = "Where lse is -inf nothing was seen: p is 0 there, not exp(-inf - (-inf))."
+        help_text = "A query with lse = -inf saw no key: its p is 0, not exp(-inf - (-inf))."
         nan = torch.full_like(k, math.nan)
         yield "blind_rows", BLIND_NAN, help_text, (dq.masked_fill(blind, math.nan), nan, nan)
 
@@ -643,13 +643,13 @@ def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
         total, acc = total * rescale + added, acc * rescale + more
         top = new_top
     for what, one, other in (
-        ("what was added up", acc_kept, total_kept),
+        ("the sum so far", acc_kept, total_kept),
         ("acc", acc_kept, total),
         ("l", acc, total_kept),
     ):
         yield (
             "no_rescale",
             f"Looks as if {what} is not rescaled when a row's maximum rises",
-            "What was added up so far is relative to the old maximum: multiply l and acc by exp(m_old - m_new).",
+            "The sum so far is relative to the old maximum: multiply l and acc by exp(m_old - m_new).",
             (one / other.masked_fill(other == 0, 1.0), (top + other.log()).squeeze(-1)),
         )

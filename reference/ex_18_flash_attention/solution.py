@@ -1,17 +1,17 @@
 """Model solution of ex_18: attention in tiles, forward and backward; the Sq × Skv weights never leave the registers.
 
 forward_kernel          one program per BLOCK_M queries walks along the keys with an online softmax: o, lse
-prepare_kernel          what the backward pass wants of every query: delta = sum(o ∘ do), and its lse in base 2
+prepare_kernel          two numbers of every query for the backward pass: delta = sum(o ∘ do), and lse in base 2
 key_gradient_kernel     one program per BLOCK_N keys walks along the queries of all heads that share them: dk, dv
 query_gradient_kernel   one program per BLOCK_M queries walks along the keys: dq
 
-A walk has two stages: tiles of which everything is visible need no mask, those on the diagonal and the last, partly
-filled one do. Weights are powers of two, exp(x) = 2**(x · log2 e), for that is what the hardware computes.
+A walk has two stages: fully visible tiles need no mask; tiles on the diagonal and the last, partly filled one do.
+Weights are powers of two, exp(x) = 2**(x · log2 e), because the hardware computes those.
 
 Small problems take a kernel's `any_shape`, compiled once for all sizes and strides. Large ones take `tuned`:
-specialised on sizes and strides, with a tiling that was timed. A way for one architecture only (on Hopper: copies by
-TMA, warps that specialise, the softmax of one tile beside the products of the next) belongs beside these, to be chosen
-in the two public functions at the end.
+specialised on sizes and strides, with a tiling that was timed. Code for one architecture only (on Hopper: copies by
+TMA, specialised warps, the softmax of one tile during the products of the next) belongs beside these; choose it in the
+two public functions at the end.
 """
 
 import inspect
@@ -37,7 +37,7 @@ class Tiling(NamedTuple):
 ANY_NARROW = Tiling(128, 128, 8, 2)
 ANY_WIDE = Tiling(64, 64, 4, 2)
 
-# What is timed on a GPU, by head dimension (16 and 32 take those of 64). Where nothing can be timed the first is taken.
+# Tilings to time on a GPU, by head dimension (16 and 32 take those of 64). Without timing, the first one is taken.
 FORWARD = {
     64: (Tiling(64, 64, 4, 3), Tiling(128, 64, 8, 3)),
     128: (Tiling(64, 64, 4, 3), Tiling(64, 64, 4, 2)),
@@ -605,7 +605,7 @@ def attention_backward(
     causal: bool = False,
     scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """dq, dk and dv, from weights exp(s - lse) that are computed anew, tile by tile."""
+    """dq, dk and dv, from weights exp(s - lse) that are computed again, tile by tile."""
     batch, heads, queries, width = q.shape
     kv_heads, keys = k.shape[1:3]
     scale = width**-0.5 if scale is None else float(scale)

@@ -40,15 +40,15 @@ PROFILES = "profiles kernels against cuBLAS / FlashAttention"
 
 HALVES = Choice(("float16", "bfloat16"))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
-# Where the scale is 0 nothing else shows.
+# With scale 0 no other mistake shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded", "mixed")
 FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "stretch")
-# Where one key has all the weight nothing shows of the others, and in gradients not even of that one.
+# If one key has all the weight, mistakes at the others do not show; in gradients not even those at that key do.
 TELLING_FAMILIES = tuple(one for one in FAMILIES if one != "peaked")
 
 RAGGED = Size(1, 160)
-# What usual tiles divide.
+# Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
 LONG = Size(1, 1 << 14)
 ONE_HEAD = Choice((1,))
@@ -73,13 +73,13 @@ def least_work(case: Case) -> bool:
 
 
 def one_far_end(case: Case) -> bool:
-    """Leaves room for one length, or one number of heads, far beyond any tile, where the others are small.
+    """Return whether the case is small enough; one length or number of heads far beyond any tile still fits.
 
-    More heads than a GPU has multiprocessors: a program that takes one piece of work after another takes a second one.
+    With more heads than a GPU has multiprocessors, a persistent program takes a second piece of work.
     """
     heads, width = int(case["B"]) * int(case["Hq"]), int(case["D"])
     rows = heads * (int(case["Sq"]) + int(case["Skv"]))
-    # Most of what a tile costs are its products, however few of its rows there are.
+    # A tile's products cost most, even if few of its rows are used.
     return little_work(case) and heads * width <= 160 * 64 and heads <= 160 and rows * width <= 500_000
 
 
@@ -125,7 +125,7 @@ def sized(queries: int, keys: int, width: int, dtype: str = "float16", **others:
 TAILS: Named = (
     sized(65, 64, 16),
     sized(64, 65, 32),
-    # What tiles of 32 divide, and larger ones do not.
+    # Tiles of 32 divide this, larger ones do not.
     sized(32, 96, 64),
     sized(1, 1, 16),
     sized(1, 130, 64),
@@ -154,7 +154,7 @@ CAUSAL: Named = (
     sized(50, 1, 64, causal=1),
     sized(40, 44, 16, causal=1, Hq=4, Hkv=2),
     sized(100, 90, 128, "bfloat16", causal=1),
-    # Long, with several heads, another scale and another layout: what is right by itself must be right together.
+    # Long, with several heads, another scale and another layout, all in one case.
     sized(24, 300, 16, "bfloat16", causal=1, Hq=4, Hkv=2, scale=0.3),
     sized(150, 40, 16, causal=1, Hq=4, Hkv=2, layout="bshd"),
 )
@@ -242,7 +242,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
                     CAUSAL,
                     generated=1,
                 ),
-                # The mask has edges of its own in every tiling.
+                # The mask has other edges in every tiling.
                 every_configuration=True,
             ),
         ),
@@ -324,7 +324,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points[8],
             IMPLEMENTS,
             Fresh(
@@ -332,7 +332,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
                     problems(
                         lengths=Size(1, 260), heads=Choice((1, 2, 4)), causal=(0, 1), layouts=LAYOUTS, where=least_work
                     ),
-                    # Results so large that one may want to keep their memory, and more queries than keys.
+                    # Results so large that code may keep their memory, and more queries than keys.
                     (small, sized(260, 9, 16, Hq=4, Hkv=2)),
                     generated=0,
                     covering=3,
@@ -349,18 +349,18 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
     )
 
 
-# All of q, k, v and o in float32, four times, and 1 MiB: partial results of split keys fit, and so do gradients of
-# every head, but not one number of 2 bytes for each pair of a query and a key.
+# Four times q, k, v and o in float32, and 1 MiB: partial results of split keys and gradients of every head fit, but
+# not a number of 2 bytes for each pair of a query and a key.
 EXTRA_BYTES = "4 * 4 * 2 * B * D * (Hq * Sq + Hkv * Skv) + 1048576"
-# Long enough for one number per pair to outgrow what is allowed: one of 2 bytes, and one of 4 with a mask and heads
-# that share. Of the other checks' cases none is long in queries and keys at once.
+# Here one number per pair outgrows the limit: one of 2 bytes, and one of 4 with a mask and shared heads. No case of
+# the other checks has both many queries and many keys.
 OUTGROWING = (sized(1100, 1100, 16), sized(515, 540, 16, Hq=2, Hkv=1, causal=1))
 
 
 def pairs(title: str, points: float, stored: str) -> Check:
-    """Return the check that a part neither stores nor holds Sq × Skv numbers, however often it reads its inputs.
+    """Return the check that a part stores and holds no Sq × Skv numbers. It may read its inputs any number of times.
 
-    Numbers of 2 bytes for all pairs are 1.1 times the memory that is allowed, and 1.5 times what may be stored.
+    Numbers of 2 bytes for all pairs are 1.1 times the memory that is allowed, and 1.5 times the bytes to store.
     """
     cases = Cases(problems(lengths=LONG, heads=Choice((1, 2)), causal=(0, 1)), OUTGROWING, generated=0)
     model = WorkModel(cases, stored=Allowance(stored, full=1.0, none=1.5), extra=Allowance(EXTRA_BYTES, 1.0, 1.1))
@@ -370,7 +370,7 @@ def pairs(title: str, points: float, stored: str) -> Check:
 def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value]) -> Check:
     """Return the check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
 
-    Of narrow heads, so that a number for every pair that goes through memory costs more than it spares.
+    Heads are narrow: a number for every pair that goes through memory costs more than it saves.
     """
     cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
     return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0)))
@@ -382,13 +382,13 @@ def suite(*sizes: dict[str, Value]) -> Cases:
 
 
 def timed(length: int, width: int, dtype: str, *, causal: int, tokens: int = 1 << 14) -> dict[str, Value]:
-    """16384 tokens, heads that are 2048 wide together: what papers time attention with."""
+    """Return a size as papers time attention: 16384 tokens, heads that are 2048 wide together."""
     heads = 2048 // width
     return sized(length, length, width, dtype, B=tokens // length, Hq=heads, Hkv=heads, causal=causal)
 
 
 SUITE = (
-    # Over too soon to be judged; shown, and small enough to be what compiled kernels are reported for.
+    # Too short to be judged, but shown; and small enough for the report on compiled kernels.
     timed(1024, 128, "bfloat16", causal=0, tokens=1024),
     *(
         timed(length, width, dtype, causal=causal)
@@ -412,7 +412,7 @@ ATTENTION_FORWARD = Part(
     checks=(
         *correctness((4, 6, 5, 5, 6, 2, 2, 1, 1, 2), LONG_O, apart("q", "k", "v")),
         pairs(
-            "Neither stores nor holds a number for every pair of query and key",
+            "Stores and holds no number for every pair of query and key",
             5,
             # o and lse, and both in float32 for 16 splits of the keys.
             "itemsize * B * Hq * Sq * D + 4 * B * Hq * Sq + 4 * 16 * B * Hq * Sq * (D + 2)",
@@ -422,7 +422,7 @@ ATTENTION_FORWARD = Part(
             3,
             # q and o once, k and v once for every 16 queries, and lse.
             "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 16)) + 4 * B * Hq * Sq",
-            # So many keys that float32 results of 16 splits are half of what tiles of 32 queries spare.
+            # So many keys that float32 results of 16 splits cost half of what tiles of 32 queries save.
             sized(64, 2048, 16),
         ),
         Check(
@@ -440,17 +440,17 @@ ATTENTION_FORWARD = Part(
                 shown_beside=BESIDE,
                 fallbacks=FALLBACKS,
                 curves=OVER_LENGTH,
-                note="SDPA's FlashAttention is FlashAttention-2; eager torch is standard attention, which stores a "
-                "number for every pair. The causal mask halves the work, if tiles without a visible pair are skipped.",
+                note="SDPA's FlashAttention is FlashAttention-2. Eager torch is standard attention, which stores a "
+                "number for every pair. The causal mask halves the work if you skip tiles without a visible pair.",
             ),
         ),
     ),
     hints=(
-        "A row of softmax needs its maximum and its sum before it can be divided. Must all of the row be there at once "
-        "if what was added up so far can be corrected when a larger maximum comes?",
+        "A row of softmax needs its maximum and its sum before you can divide it. Must the whole row be there at once? "
+        "How can you correct the sum so far when a larger maximum comes?",
         "One program per BLOCK_M queries keeps q, a float32 accumulator [BLOCK_M, D], and a maximum and a sum per row. "
         "It walks over the keys in tiles: a new maximum multiplies the sum and the accumulator by exp(old - new). Keys "
-        "that do not exist or may not be seen get a logit of -inf; mind rows that have seen nothing yet.",
+        "that do not exist or are hidden get a logit of -inf. Take care of rows that have seen no key yet.",
         "s = tl.dot(q, tl.trans(k)) * scale, tl.where(visible, s, -inf); m_new = tl.maximum(m, tl.max(s, 1)); "
         "p = tl.exp(s - m_new[:, None]); alpha = tl.exp(m - m_new); l = l * alpha + tl.sum(p, 1); "
         "acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v); at the end o = acc / l[:, None], lse = m + tl.log(l). "
@@ -470,9 +470,9 @@ ATTENTION_BACKWARD = Part(
     checks=(
         *correctness((4, 4, 4, 4, 4, 1, 1, 1, 1, 2), LONG_GRADIENTS, apart("q", "k", "v", "do", "o")),
         pairs(
-            "Computes the weights anew instead of storing or holding them",
+            "Computes the weights again instead of storing or holding them",
             4,
-            # The gradients, and as much in float32 as 16 splits of dq: gradients of every query head fit, and delta.
+            # The gradients, and 16 splits of dq in float32: gradients of every query head and delta fit.
             "itemsize * D * B * (Hq * Sq + 2 * Hkv * Skv) + 4 * 16 * B * Hq * Sq * (D + 2)",
         ),
         rereads(
@@ -499,14 +499,14 @@ ATTENTION_BACKWARD = Part(
                 shown_beside=BESIDE,
                 fallbacks=FALLBACKS,
                 curves=OVER_LENGTH,
-                note="Five products, two of which compute the weights and their gradient anew; two kernels, one for dk "
-                "and dv and one for dq, do seven.",
+                note="The pass needs five products; two of them compute the weights and their gradient again. Two "
+                "kernels, one for dk and dv and one for dq, compute seven.",
             ),
         ),
     ),
     hints=(
-        "The weights were never stored. What of the forward pass is enough to have any tile of them again, exactly and "
-        "without a second online softmax?",
+        "The weights were never stored. Which output of the forward pass lets you compute any tile of them again, "
+        "exactly and without a second online softmax?",
         "With p = exp(s - lse) and delta = sum over d of o ∘ do, per query: ds = p ∘ (do·vᵀ - delta). Then dv = pᵀ·do, "
         "dk = scale · dsᵀ·q, dq = scale · ds·k. A program that owns a tile of keys walks over the queries, one that "
         "owns a tile of queries walks over the keys.",
@@ -518,17 +518,17 @@ ATTENTION_BACKWARD = Part(
 
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
-    Kind("maximum_start", "a running maximum that does not start at -inf", "What is the largest of no logits?"),
+    Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
     Kind("scaled_maximum", "a maximum of logits that are not scaled yet", "Which logit is the largest if scale < 0?"),
     Kind(
         "causal_missing",
-        "a causal mask that is missing",
+        "a missing causal mask",
         "Which keys may query i see, and what are the others' logits?",
     ),
     Kind(
         "causal_alignment",
         "a causal mask that is aligned with the first key instead of the last",
-        "Which keys does the last query see where there are more keys than queries?",
+        "Which keys does the last query see if there are more keys than queries?",
     ),
     Kind(
         "causal_off_by_one",
@@ -538,30 +538,28 @@ KINDS = (
     Kind(
         "blind_rows",
         "rows that see no key at all",
-        "Where nothing is seen the maximum stays -inf: which of your formulas is then inf - inf, or 0 / 0?",
+        "If a row sees no key, its maximum stays -inf: which of your formulas then gives inf - inf, or 0 / 0?",
     ),
-    Kind("not_normalised", "rows that are not divided by their sum", "After the last tile, what is o made of?"),
-    Kind("logarithm_base", "a logarithm to another base", "exp2 and log2 are to base 2; lse is a natural logarithm."),
+    Kind("not_normalised", "rows that are not divided by their sum", "Which step after the last tile divides o?"),
+    Kind("logarithm_base", "a logarithm to another base", "exp2 and log2 use base 2; lse is a natural logarithm."),
     Kind("lse_incomplete", "a log-sum-exp that lacks one of its terms", "lse = m + log(l)."),
     Kind(
         "heads_not_summed",
-        "gradients of one query head only, of those that share a kv head",
+        "gradients of only one of the query heads that share a kv head",
         "dk and dv of a kv head come from all query heads that read it.",
     ),
-    Kind("delta_missing", "a delta that is missing, or has the wrong sign", "ds = p ∘ (do · vᵀ - delta)."),
+    Kind("delta_missing", "a delta that is missing or has the wrong sign", "ds = p ∘ (do · vᵀ - delta)."),
 )
 CONTRASTS = (
     Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),
     Contrast("causal", "causal_missing", "with the causal mask"),
-    Contrast("scale", "scale_ignored", "with a scale that is given"),
+    Contrast("scale", "scale_ignored", "with a given scale"),
     Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
     Contrast("Hkv", "heads_mapping", "with several kv heads", only=False),
     Contrast("Hq", "heads_mapping", "with several query heads"),
     Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),
     Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),
-    Contrast(
-        "values", "low_precision_sum", "with many weights that are small together", ("swamped", "shifted"), only=False
-    ),
+    Contrast("values", "low_precision_sum", "with sums that need float32", ("swamped", "shifted"), only=False),
 )
 
 EXERCISE = Exercise(

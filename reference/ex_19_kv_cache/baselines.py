@@ -1,6 +1,6 @@
 """Baselines of ex_19: `<part>_<baseline>`, with the part's own arguments, run in a trusted process.
 
-In the timed sizes every sequence has all the slots that there are.
+In the timed sizes every sequence fills the cache.
 """
 
 from typing import Any
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-# FlashInfer's wrappers by the shapes that they were planned for: a plan takes longer than what is timed, and it is the
-# same for every token of a batch until a page is full.
+# FlashInfer's wrappers by the shapes of their plans: a plan takes longer than the timed call, and it is the same for
+# every token of a batch until a page is full.
 _planned: dict[tuple[object, ...], tuple[Any, Tensor]] = {}
 _WORKSPACE_BYTES = 128 << 20
 
@@ -26,7 +26,7 @@ def append_kv_torch_eager(k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new
 def decode_attention_torch_eager(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
 ) -> Tensor:
-    """SDPA over the padded cache: what lies past a length is masked, and read all the same."""
+    """SDPA over the padded cache: slots past a length are masked, but still read."""
     inside = torch.arange(k_cache.shape[2], device=q.device) < lengths[:, None]
     o = scaled_dot_product_attention(
         q[:, :, None], k_cache, v_cache, inside[:, None, None], scale=scale, enable_gqa=True
@@ -35,9 +35,9 @@ def decode_attention_torch_eager(
 
 
 def decode_attention_naive(q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None) -> Tensor:
-    """Without a cache: the attention of all tokens so far, of which the last one's is taken.
+    """Without a cache: the attention of all tokens so far; the result is the last token's.
 
-    Less than what it costs in truth, as keys and values would have to be computed anew as well.
+    The real cost is higher: keys and values would have to be computed again as well.
     """
     queries = q[:, :, None].expand(-1, -1, k_cache.shape[2], -1)
     return scaled_dot_product_attention(queries, k_cache, v_cache, is_causal=True, scale=scale, enable_gqa=True)[
@@ -51,7 +51,7 @@ def decode_attention_flashinfer(
     """FlashInfer's paged kernel, with the cache as pages of 64 slots one after another, heads before tokens."""
     batch, heads, slots, width = k_cache.shape
     page = 64 if slots % 64 == 0 else slots
-    # [B, Hkv, blocks, page, D], one page after another of each sequence: a view as pages would have to mix strides.
+    # [B, Hkv, blocks, page, D], each sequence's pages one after another: a view as pages would have to mix strides.
     pages = [one.reshape(batch * heads, slots // page, page, 1, width).flatten(0, 1) for one in (k_cache, v_cache)]
     table = torch.arange(batch * heads * (slots // page), dtype=torch.int32, device=q.device)
     lengths = lengths.repeat_interleave(heads)

@@ -1,10 +1,10 @@
 """Builds the inputs of one case: a function per part, `part(case, generator) -> arguments in the stub's order`.
 
-Everything is made on the generator's device: on the CPU for correctness, on the GPU for the timed sizes.
+All tensors are made on the generator's device: the CPU for correctness, the GPU for the timed sizes.
 
-Slots past a sequence's length hold NaN, and so do pages that nobody uses; with stale="numbers" they hold numbers, so
-that tensors of two seeds can be mixed without NaN ending up where there is something to read. Cases with an axis
-`steps` are a generation: what the arguments are in step `step` (0 where that is not said).
+Slots past a sequence's length hold NaN, and so do unused pages. With stale="numbers" they hold numbers: then a mix of
+the tensors of two seeds has no NaN in a slot that is read. Cases with an axis `steps` are a generation: the arguments
+are those of step `step` (default 0).
 """
 
 import math
@@ -18,18 +18,18 @@ from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at,
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
 # No two of these have the same strides.
 APART = ("bhsd", "bshd", "sliced")
-# Where "peaked" logits lie.
+# Size of "peaked" logits.
 PEAK = 1e4
-# How far a "stretch" of keys lies from the others.
+# Distance of a "stretch" of keys from the others.
 AWAY = 100.0
-# A read past the length does not stay unnoticed where it finds a number either.
+# Factor of stale numbers, so that a read past the length shows.
 STALE = 30.0
-# What stretches keys whose products with the query cancel.
+# Factor of keys whose products with the query cancel.
 LONG_KEY = 100.0
 
 
 def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """k_cache, v_cache: [B, Hkv, Smax, D], k_new, v_new: [B, Hkv, T, D], lengths: [B], with room for T tokens."""
+    """Return k_cache, v_cache: [B, Hkv, Smax, D], k_new, v_new: [B, Hkv, T, D], lengths: [B], with room for T."""
     if "steps" in case:
         return _Generation(case, generator).append_kv()
     batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
@@ -37,7 +37,7 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     lengths = _lengths(case, generator, slots - tokens)
     caches = [values("normal", (batch, heads, slots, width), dtype, generator) for _ in "kv"]
     if not caches[0].is_cuda:
-        # On a GPU nothing is read that could be stale, and filling gigabytes takes longer than what is timed.
+        # On a GPU no stale slot is read, and filling gigabytes takes longer than the timed call.
         caches = [_stale_past(one, lengths, case) for one in caches]
     new = [values("normal", (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
     lone = one_apart(("k_cache", "v_cache", "k_new", "v_new"), str(case["layout"]), "bhsd", "sliced")
@@ -49,7 +49,7 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 def decode_attention(
     case: Mapping[str, object], generator: Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, float | None]:
-    """q: [B, Hq, D], k_cache, v_cache: [B, Hkv, Smax, D], lengths: [B], scale."""
+    """Return q: [B, Hq, D], k_cache, v_cache: [B, Hkv, Smax, D], lengths: [B], scale."""
     if "steps" in case:
         return _Generation(case, generator).decode_attention()
     q, k, v = _operands(case, generator)
@@ -57,7 +57,7 @@ def decode_attention(
     layout = str(case["layout"])
     k, v = (_stale_past(one, lengths, case) for one in (k, v))
     if layout == "expanded":
-        # One cache that all sequences share: what the longest of them has is there.
+        # All sequences share one cache, that of the longest.
         longest = int(lengths.argmax())
         k, v = (one[longest : longest + 1].contiguous().expand(len(lengths), -1, -1, -1) for one in (k, v))
         return q, k, v, lengths, _scale(case)
@@ -69,9 +69,9 @@ def decode_attention(
 def paged_decode_attention(
     case: Mapping[str, object], generator: Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, float | None]:
-    """q: [B, Hq, D], k_pages, v_pages: [P, page, Hkv, D], block_table: [B, blocks], lengths: [B], scale.
+    """Return q: [B, Hq, D], k_pages, v_pages: [P, page, Hkv, D], block_table: [B, blocks], lengths: [B], scale.
 
-    The keys and values of the sequences are scattered over the pages, in the order that the table gives.
+    The keys and values of the sequences are scattered over the pages, in the table's order.
     """
     batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
     page, layout = int(case["page"]), str(case["layout"])
@@ -109,18 +109,18 @@ def _scale(case: Mapping[str, object]) -> float | None:
 
 
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """q: [B, Hq, D], k, v: [B, Hkv, S, D], contiguous, of the case's dtype and family of values.
+    """Return q: [B, Hq, D], k, v: [B, Hkv, S, D], contiguous, of the case's dtype and family of values.
 
-    normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. rising: every slot's
-    logit is larger than that of the slot before, but for noise, so that no maximum lasts. offset: logits around 50, of
-    which 16 bits keep only the first digits. shifted: values around 100, or around 1e6 in bfloat16, and logits with a
-    large mean. constant: all keys are equal, and so are all weights. fading: the first slot has most of the weight, and
-    what 64 others have together is just less than the last bit of it, in 16 bits; not so what all of them have.
-    cancelling: equal weights of values around 200 in the first half of the slots and around -200 in the second: partial
-    sums are large, and o is not. sinking: logits around -300, so far below 0 that no exp of them is anything but 0, and
-    nor is any of the logarithms of their sums. balanced: long keys at right angles to the (first) query that reads
-    them, so that large products cancel to a logit near 0, and every bit of q counts. stretch: the keys of one stretch,
-    anywhere, are far below all others, or far above them, or 0, or all equal, as chance says for each head.
+    normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. rising: apart from
+    noise, each slot's logit is larger than the one before, so that no maximum lasts. offset: logits around 50; 16 bits
+    keep only their first digits. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean.
+    constant: all keys are equal, and so are all weights. fading: the first slot has most of the weight; 64 others
+    together weigh just less than its last bit in 16 bits, and all others together weigh more. cancelling: equal weights
+    of values around 200 in the first half of the slots and around -200 in the second: partial sums are large, and o is
+    not. sinking: logits around -300, so far below 0 that the exp of each logit, and of each log-sum-exp, is 0.
+    balanced: long keys at right angles to the (first) query that reads them, so that large products cancel to a logit
+    near 0, and every bit of q counts. stretch: the keys of one stretch, anywhere, are far below all others, or far
+    above them, or 0, or all equal, at random for each head.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -139,7 +139,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "offset":
             q, k = q + 2, k + 3
         case "shifted":
-            # In bfloat16 beyond what float16 holds.
+            # In bfloat16 beyond float16's range.
             k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 1.0)
         case "constant":
             k = k[:, :, :1].expand(keys)
@@ -157,7 +157,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             k = _with_stretch(k, generator)
         case "fading":
             q, v = q / 5, 1.75 + v / 20
-            # What is left out of weights and values alike shows where the others' values are not those of the first.
+            # The others' values differ from the first slot's, so that weights that are left out show.
             v[..., 1::2] *= 4
             v[:, :, 0, 1::2] /= -4
             drop = math.log(64 * 1.75 / (0.8 * torch.finfo(dtype).eps / 2))
@@ -170,7 +170,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 
 
 def _with_stretch(k: Tensor, generator: Generator) -> Tensor:
-    """[B, H, S, D] with one stretch of each head's keys that chance puts at -100, at 100, at 0 or makes equal.
+    """Return k [B, H, S, D] with one stretch of each head's keys at -100, at 100, at 0 or all equal, at random.
 
     A query whose first number is 4 has logits ±100 there, at the default scale.
     """
@@ -184,11 +184,11 @@ def _with_stretch(k: Tensor, generator: Generator) -> Tensor:
 
 
 def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Tensor:
-    """[B], int32, each 0 … most.
+    """Return lengths: [B], int32, each 0 … most.
 
-    equal: most - unused. stairs: from most - 2 · unused to `most` in equal steps, in an order of their own; so the mean
-    is most - unused here as well. ragged: `most`, 0 and 1 as far as there are sequences, the others anywhere, every
-    second of them at a multiple of 16, or one beside it; shuffled.
+    equal: most - unused. stairs: from most - 2 · unused to `most` in equal steps, shuffled, so that the mean is most -
+    unused as well. ragged: `most`, 0 and 1 as far as there are sequences, and any lengths for the others; every second
+    one is a multiple of 16, or one more or less; shuffled.
     """
     batch, device = int(case["B"]), generator.device
     match str(case["lengths"]):
@@ -199,7 +199,7 @@ def _lengths(case: Mapping[str, object], generator: Generator, most: int) -> Ten
             found = (most - rest)[torch.randperm(batch, generator=generator, device=device)]
         case "ragged":
             found = torch.randint(0, most + 1, (batch,), generator=generator, device=device)
-            # Where a tile ends, or has a single slot, or lacks one.
+            # The last tile is full, has a single slot, or lacks one.
             beside = torch.randint(-1, 2, (batch,), generator=generator, device=device)
             found[1::2] = (found - found % 16 + beside)[1::2].clamp(0, most)
             fixed = torch.tensor((most, 0, min(1, most)), device=device)[:batch]
@@ -225,10 +225,10 @@ def _stale(tensor: Tensor, kept: Tensor, case: Mapping[str, object]) -> Tensor:
 
 
 def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Generator) -> tuple[Tensor, int]:
-    """(which page each block of each sequence is, [B, blocks], int32; the number of pages).
+    """Return the page of each block of each sequence, [B, blocks], int32; and the number of pages.
 
-    ordered: one after another. permuted: in any order, with pages between them that nobody uses. shared: permuted, and
-    the first half of all sequences is one and the same.
+    ordered: one after another. permuted: in any order, with unused pages between them. shared: permuted, and all
+    sequences share the pages of their first half.
     """
     device, count = generator.device, batch * blocks
     if case["table"] == "ordered":
@@ -242,9 +242,10 @@ def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Gener
 
 
 def _scattered(sequences: Tensor, table: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Pages [P, page, Hkv, D] that hold the sequences [B, Hkv, S, D] where the table says; zeros elsewhere.
+    """Return pages [P, page, Hkv, D] that hold the sequences [B, Hkv, S, D] where the table says; zeros elsewhere.
 
-    What several sequences share is the first one's. Copied one after another: of equal indices, torch may take any.
+    Shared pages hold the first sequence's. The sequences are copied one after another: with equal indices in one copy,
+    torch may take any of them.
     """
     _, page, heads, width = shape
     batch, blocks = table.shape
@@ -257,18 +258,18 @@ def _scattered(sequences: Tensor, table: Tensor, shape: tuple[int, ...]) -> Tens
 
 
 def _layouts(case: Mapping[str, object], count: int) -> tuple[str, ...]:
-    """Of so many tensors. mixed: no two of them have the same strides."""
+    """Return the layouts of `count` tensors. mixed: no two of them have the same strides."""
     layout = str(case["layout"])
     return differing(APART, count, case) if layout == "mixed" else (layout,) * count
 
 
 def _layouts_of(case: Mapping[str, object], names: Sequence[str]) -> tuple[str, ...]:
-    """Of tensors of these names. v_apart: v is a window of a larger tensor, and all others are contiguous."""
+    """Return the layouts of these tensors. v_apart: v is a window of a larger tensor, and all others are contiguous."""
     return one_apart(names, str(case["layout"]), "bhsd", "sliced") or _layouts(case, len(names))
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
-    """Return the same tensor [B, H, S, D] in another memory layout, the last axis always element after element.
+    """Return the same tensor [B, H, S, D] in another memory layout; the last axis is always contiguous.
 
     bhsd: contiguous. bshd: the second and third axis exchanged. sliced: a window of a larger tensor, rows at any
     address. unaligned: contiguous, from the second element of a longer tensor. Gaps hold NaN.
@@ -293,8 +294,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
 class _Generation:
     """A batch of sequences that grow: `prefill` tokens each in step 0, then one in every step.
 
-    The whole story is drawn at once; a step sees as much of it as has happened. Sequences have a past of their own
-    before step 0, the first one none.
+    All tokens are drawn at once; a step sees those up to its own. Each sequence but the first has a past before step 0.
     """
 
     def __init__(self, case: Mapping[str, object], generator: Generator) -> None:

@@ -110,7 +110,7 @@ def paged_decode_attention_portion(
 
 
 def _one_sequence(chance: float, of_batch: Tensor) -> tuple[slice, int]:
-    """Which sequence, and the number of elements before it."""
+    """Return the slice of one sequence, and the number of elements before it."""
     place = int(chance * of_batch.shape[0])
     return slice(place, place + 1), place * of_batch[0].numel()
 
@@ -246,16 +246,16 @@ USUAL_SPLITS = (2, 4, 8, 16)
 # Slots of a split, where that is what is fixed.
 USUAL_CHUNKS = (32, 64, 128, 256, 512)
 
-SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is taken only where no scale is given."
+SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is the scale only if none is given."
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
-LENGTH_HELP = "Sequence b has lengths[b] slots, the last of which is slot lengths[b] - 1."
-RESCALE_HELP = "What was added up so far is relative to the old maximum: multiply it by exp(m_old - m_new)."
+LENGTH_HELP = "Sequence b has lengths[b] slots; the last one is slot lengths[b] - 1."
+RESCALE_HELP = "The sum so far is relative to the old maximum: multiply it by exp(m_old - m_new)."
 
 
 def append_kv_mistakes(
     k_cache: Tensor, v_cache: Tensor, k_new: Tensor, v_new: Tensor, lengths: Tensor
 ) -> Iterator[tuple[str, str, str, tuple[Tensor, Tensor]]]:
-    """In float64: what usual mistakes leave in the caches."""
+    """Yield what usual mistakes leave in the caches, in float64."""
 
     def appended(k: Tensor, v: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """Return the caches with tokens from these slots on; a token that would fall outside is not stored."""
@@ -269,7 +269,7 @@ def append_kv_mistakes(
 
     if k_new.shape[2] > 1:
         title = "Looks as if only the first of the new tokens is written"
-        help_text = "How many rows are there to copy, for T tokens of every head?"
+        help_text = "How many rows must you copy for T tokens of every head?"
         yield "first_token_only", title, help_text, appended(k_new[:, :, :1], v_new[:, :, :1], lengths)
         title = "Looks as if the new tokens are written in reverse"
         yield (
@@ -287,7 +287,7 @@ def append_kv_mistakes(
         )
     for by, where in ((1, "too far"), (-1, "too early")):
         title = f"Looks as if tokens go one slot {where}"
-        help_text = "Slots count from 0: which is the first free one of a sequence of length 1?"
+        help_text = "Slots count from 0: which slot is the first free one of a sequence of length 1?"
         yield "position_shifted", title, help_text, appended(k_new, v_new, lengths + by)
     for b, length in enumerate(lengths.tolist()):
         if bool((lengths != length).any()):
@@ -313,7 +313,12 @@ def append_kv_mistakes(
                         place = b, row // k_new.shape[2], length + row % k_new.shape[2]
                         cache[place] = before[place]
             title = f"Looks as if the last {left} rows of a sequence, which fill no block, are left out"
-            yield "remainder_skipped", title, "How many programs do rows need that no block divides?", after
+            yield (
+                "remainder_skipped",
+                title,
+                "How many programs do the rows need if no block divides them?",
+                after,
+            )
 
 
 def decode_attention_mistakes(
@@ -348,18 +353,18 @@ def paged_decode_attention_mistakes(
 
     ordered = torch.arange(block_table.numel()).view(block_table.shape)
     help_text = "Slot j of sequence b is slot j % page of page block_table[b, j // page]."
-    yield "table_ignored", "Looks as if pages are taken to lie in order", help_text, attended(through(ordered))
+    yield "table_ignored", "Looks as if the pages are read in order", help_text, attended(through(ordered))
     for b in range(len(block_table)):
         if len(block_table) > 1:
-            title = f"Looks as if all sequences look into the table of sequence {b}"
+            title = f"Looks as if all sequences use the table of sequence {b}"
             yield "table_of_first", title, help_text, attended(through(block_table[b].expand_as(block_table)))
     for assumed in (16, 32, 64, 128):
         if assumed < page:
-            title = f"Looks as if pages are taken to have {assumed} slots"
+            title = f"Looks as if every page counts as {assumed} slots"
             yield (
                 "size_assumed",
                 title,
-                "How many slots has a page? Its tensor says.",
+                "How many slots does a page have? Read it from the tensor's shape.",
                 attended(through(block_table, assumed)),
             )
     yield from _decode_mistakes(q, lengths, scale, through(block_table))
@@ -387,7 +392,7 @@ def _decode_mistakes(
     if scale is not None:
         yield (
             "scale_ignored",
-            "Looks as if the scale that is given is ignored",
+            "Looks as if the given scale is ignored",
             SCALE_HELP,
             attended(partial(_attention, scale=None)),
         )
@@ -399,7 +404,7 @@ def _decode_mistakes(
         if bool((lengths != length).any()):
             title = f"Looks as if all sequences are as long as sequence {b}"
             yield "length_of_first", title, LENGTH_HELP, attended(right, torch.full_like(lengths, length))
-    help_text = "exp(89) is more than float32 holds: what may be subtracted without changing the quotient?"
+    help_text = "In float32 exp(89) is inf: what can you subtract without changing the quotient?"
     yield (
         "no_maximum",
         "Looks as if the maximum is not subtracted",
@@ -407,50 +412,48 @@ def _decode_mistakes(
         attended(partial(_no_maximum, scale=given)),
     )
     if bool((lengths == 0).any()):
-        help_text = "The sum of no exponentials is 0: what is it that is divided by it?"
+        help_text = "Without slots, the sum of weights is 0: what divides by it?"
         o = attended(right)
         empty = o.masked_fill((lengths == 0)[:, None, None], torch.nan)
         yield "empty_sequence", "Looks like 0 / 0 in sequences that have no slot", help_text, empty
     for tile in USUAL_TILES:
         for title, wrong in (
-            ("Looks as if what was added up is not rescaled when the maximum rises", (False, False)),
+            ("Looks as if the sum so far is not rescaled when the maximum rises", (False, False)),
             ("Looks as if the accumulator is not rescaled when the maximum rises", (False, True)),
             ("Looks as if the sum is not rescaled when the maximum rises", (True, False)),
         ):
             kept = partial(_not_rescaled, scale=given, tile=tile, rescaled=wrong)
             yield "no_rescale", title, RESCALE_HELP, attended(kept)
         padded = partial(_padded, scale=given, tile=tile)
-        help_text = (
-            "Loads that are masked give 0, and exp(0 - m) is no 0: logits of slots that do not exist must be -inf."
-        )
+        help_text = "Masked loads give 0, and exp(0 - m) is not 0: logits of slots that do not exist must be -inf."
         title = f"Looks as if slots beyond the length count as keys of zeros, up to a multiple of {tile}"
         yield "padding_counted", title, help_text, attended(padded)
         whole = lengths - lengths % tile
         title = f"Looks as if slots that fill no tile of {tile} are left out"
-        yield "remainder_skipped", title, "What is left of a length that no tile divides?", attended(right, whole)
+        yield "remainder_skipped", title, "Which slots are left if no tile divides the length?", attended(right, whole)
         reached = torch.where(lengths > 0, lengths + -lengths % tile, 0)
-        help_text = "What lies past the length is anything, NaN too, and 0 · NaN is NaN: which loads must leave it out?"
-        title = f"Looks as if slots past the length are looked at, up to a multiple of {tile}"
+        help_text = "Slots past the length may hold NaN, and 0 · NaN is NaN: which loads must skip them?"
+        title = f"Looks as if slots past the length are read, up to a multiple of {tile}"
         yield "past_length", title, help_text, attended(right, reached)
     for splits in (*USUAL_SPLITS, *USUAL_CHUNKS):
         for average in (True, False):
             joined = partial(_unweighted, scale=scale, splits=splits, average=average)
-            told = "A split that has seen large logits says more: by how much, its log-sum-exp tells."
+            told = "A split with large logits weighs more: its log-sum-exp gives its weight."
             title = "Looks as if splits are joined without their weights"
             yield "splits_not_weighted", title, told, attended(joined)
     for splits in USUAL_SPLITS:
-        title, help_text = "Looks like 0 / 0 in splits that have no slot", "What becomes of a split past the length?"
+        title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
         for name, counted in (("cache", None), ("length", lengths)):
             empty = _empty_splits(lengths, splits, slots(0, 1 << 40)[0].shape[2] if name == "cache" else counted)
             o = attended(right)
             yield "empty_split", title, help_text, o.masked_fill((empty > 0)[:, None, None], torch.nan)
             lse = attended(partial(_lse, scale=given))
-            told = "The log-sum-exp of nothing is -inf, and its weight is 0."
+            told = "The log-sum-exp of an empty split is -inf, and its weight is 0."
             weighed = o / (1 + empty[:, None, None] * (-lse).exp())
             yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
         whole = lengths - lengths % splits
         title = f"Looks as if slots that do not divide by {splits} splits are left out"
-        yield "remainder_skipped", title, "How many slots has the last split?", attended(right, whole)
+        yield "remainder_skipped", title, "How many slots does the last split have?", attended(right, whole)
 
 
 def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:

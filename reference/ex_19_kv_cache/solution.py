@@ -5,9 +5,9 @@ decode_kernel   one program per sequence, kv head and split: all query heads of 
                 each cached element is loaded once; an online softmax over the slots of the split
 merge_kernel    one program per sequence and query head: joins the splits, each with its log-sum-exp as its weight
 
-Into how many splits the slots are cut follows from shapes alone, so nothing waits for the GPU to say how long the
-sequences are; a split that lies past its sequence's end weighs nothing. Weights are powers of two, exp(x) = 2**(x ·
-log2 e), for that is what the hardware computes.
+The number of splits follows from shapes alone, so the CPU does not wait for the lengths from the GPU. A split that lies
+past its sequence's end has a weight of 0. Weights are powers of two, exp(x) = 2**(x · log2 e), because the hardware
+computes those.
 """
 
 import functools
@@ -161,7 +161,7 @@ def decode_kernel(
     o = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     place = (b * tl.num_programs(0) * group + head) * tl.num_programs(1) + split
     if SPLIT:
-        # Of an empty split, merge_kernel reads nothing but its log-sum-exp, -inf.
+        # merge_kernel reads only the log-sum-exp of an empty split, -inf.
         tl.store(lse_ptr + place, top + tl.log2(total), mask=row_mask)
         row_mask &= first < last
     tl.store(o_ptr + place[:, None] * D + dims, o.to(o_ptr.dtype.element_ty), mask=row_mask[:, None])

@@ -3,8 +3,8 @@
 Axes: B sequences, Hkv kv heads, each with `group` query heads (Hq = group · Hkv), S slots, D numbers in each; T tokens
 are appended; a page has `page` slots. `lengths` says how long the sequences are: "equal" is S - unused (for append_kv
 S - T - unused), "stairs" from S - 2 · unused to S in equal steps, "ragged" anything with 0, 1 and S among it. `table`
-is the order of the pages, `stale` what lies past the lengths, `layout` how the tensors lie in memory, `scale` "default"
-for D**-0.5 (see inputs.py).
+is the order of the pages. `stale` says what lies past the lengths, and `layout` how the tensors lie in memory. `scale`
+is "default" for D**-0.5 (see inputs.py).
 
 The first two kinds of lengths have the mean S - unused: formulas can count with it.
 """
@@ -45,7 +45,7 @@ WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
 GROUPS = Choice((1, 4, 8, 2, 3, 7, 5))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
-# Where the scale is 0 nothing else shows.
+# With scale 0 no other mistake shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 FAMILIES = (
     "normal",
@@ -60,12 +60,12 @@ FAMILIES = (
     "balanced",
     "stretch",
 )
-# Where one slot has nearly all the weight nothing shows of the others.
+# If one slot has nearly all the weight, mistakes at the others do not show.
 TELLING_FAMILIES = tuple(one for one in FAMILIES if one not in ("peaked", "fading"))
 NONE_UNUSED = Choice((0,))
 
 RAGGED = Size(1, 200)
-# What usual tiles divide.
+# Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
 LONG = Size(1, 1 << 20)
 
@@ -84,19 +84,19 @@ def little_work(case: Case) -> bool:
 
 
 def some_work(case: Case) -> bool:
-    """Leaves room for a long context of several heads."""
+    """Return whether the case is small enough; a long context of several heads still fits."""
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 2400
 
 
 def few_rows(case: Case) -> bool:
-    """Leaves room for many new tokens of few heads."""
+    """Return whether the case is small enough; many new tokens of few heads still fit."""
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["T"]) <= 1000
 
 
 def one_far_end(case: Case) -> bool:
-    """Leaves room for one length, or one number of heads or sequences, far beyond what tiles and splits are.
+    """Return whether the case is small enough; one length or number of heads or sequences far beyond any tile fits.
 
-    More heads than a GPU has multiprocessors: a program that takes one piece of work after another takes a second one.
+    With more heads than a GPU has multiprocessors, a persistent program takes a second piece of work.
     """
     heads, width = int(case["B"]) * int(case["Hkv"]), int(case["D"])
     return has_room(case) and heads * width <= 160 * 64 and heads * int(case["S"]) <= 10000
@@ -206,7 +206,7 @@ APPEND_KV = Part(
         ),
         Check(
             "many_tokens",
-            "Right for many new tokens, up to a cache that is full afterwards",
+            "Right for many new tokens, up to a full cache",
             3,
             OPTIMISES,
             Agrees(
@@ -238,7 +238,7 @@ APPEND_KV = Part(
                         where=has_room,
                     ),
                     (
-                        # Into a cache that is full afterwards, and into one that is not.
+                        # Some fill the cache, some do not.
                         *(sized(6, 2, T=tokens, Hkv=2, layout=one) for one in LONE_APPENDED for tokens in (2, 6)),
                         sized(20, 2, T=3, Hkv=2, layout="bshd"),
                         sized(30, 3, T=5, Hkv=2, layout="sliced"),
@@ -283,7 +283,7 @@ APPEND_KV = Part(
         ),
         Check(
             "fresh",
-            "Writes anew at every call, and nothing but what is new",
+            "Writes the new tokens at every call, and nothing else",
             1,
             OPTIMISES,
             Fresh(
@@ -308,7 +308,7 @@ APPEND_KV = Part(
         ),
         Check(
             "traffic",
-            "Writes no byte but the new tokens', and reads no others",
+            "Reads and writes only the bytes of the new tokens",
             3,
             BANDWIDTH,
             WorkModel(
@@ -317,9 +317,9 @@ APPEND_KV = Part(
                     (sized(300, 2, T=1, Hkv=3), sized(120, 2, T=50, Hkv=2, D=128), sized(300, 2, T=75)),
                     generated=0,
                 ),
-                # Both new tensors are read, and written; what is over has room for the lengths.
+                # Both new tensors are read and written; the rest has room for the lengths.
                 moved=Allowance("4 * itemsize * B * Hkv * T * D", full=1.1, none=2.0),
-                # Who writes back what was there before spoils what another program puts there.
+                # A program that writes old values back overwrites the new ones of another program.
                 stored=Allowance("2 * itemsize * B * Hkv * T * D", full=1.0, none=1.05),
             ),
         ),
@@ -331,7 +331,7 @@ APPEND_KV = Part(
             SpeedBand(
                 "torch_eager",
                 0.8,
-                # A copy at full bandwidth: 2.5 to 3.4 times as fast as the loop, as fast as the host is.
+                # A copy at full bandwidth is 2.5 to 3.4 times as fast as the loop; the loop's speed is the host's.
                 2.0,
                 Cases(
                     appends(Size(1, 4096), batches=TIMED_BATCHES, heads=TIMED_HEADS, slots=LONG),
@@ -345,13 +345,13 @@ APPEND_KV = Part(
                 ),
                 bytes="4 * itemsize * B * Hkv * T * D",
                 shown_beside=("copy_roofline",),
-                note="The loop waits for the GPU to say how long the sequences are, and launches two copies for each. "
-                "With few new tokens that is all the time there is; with many, it is a copy.",
+                note="The loop first waits for the lengths from the GPU, then launches two copies for each sequence. "
+                "With few new tokens that takes all the time; with many, the copies do.",
             ),
         ),
     ),
     hints=(
-        "Where a token goes follows from its sequence's length. Who can look that up: the CPU, or the kernel itself?",
+        "The length of its sequence says where a token goes. Which can load it without waiting: the CPU or the kernel?",
         "One program for some rows of one sequence: row r is token r % T of head r // T. It loads lengths[b], and "
         "stores rows of k_new and v_new at slot lengths[b] + t of head h.",
         "slot = tl.load(lengths_ptr + b) + row % T; tl.store(k_ptr + b * stride_kb + h * stride_kh + slot * stride_ks "
@@ -369,7 +369,7 @@ TAILS: Named = (
     ragged(100, 3, group=4, dtype="bfloat16"),
     sized(64, 2, unused=64),
     sized(129, 2, unused=64),
-    # What tiles of 16 divide, and larger ones do not.
+    # Tiles of 16 divide this, larger ones do not.
     sized(48, 2, D=128, dtype="bfloat16"),
     # One slot less than tiles of 16 or 32 hold, and one more.
     sized(95, 2),
@@ -387,7 +387,7 @@ LONG_CONTEXTS: Named = (
     sized(907, Hkv=2, unused=885, dtype="bfloat16"),
     # One sequence has all slots, one has none, and one a single one.
     ragged(600, 3),
-    # No split knows how small, or how large, the others' sums of exps are.
+    # The splits' sums of exps are very small, or very large.
     sized(700, group=4, values="sinking"),
     sized(600, values="peaked"),
     sized(600, 2, Hkv=2, group=4, scale=0.3, layout="bshd"),
@@ -395,21 +395,21 @@ LONG_CONTEXTS: Named = (
 )
 UNUSUAL: Named = (
     sized(150, group=4, values="peaked"),
-    # What is right by itself must be right together: long, several heads, another scale, and a sequence of length 0.
+    # Several properties in one case: long, several heads, another scale; and a sequence of length 0.
     sized(600, 2, Hkv=2, group=4, scale=0.3, values="rising"),
     ragged(600, 3, group=2, values="rising"),
-    # A sum of values around 100 is more than float16 holds; and so is every value, in bfloat16.
+    # float16 cannot hold a sum of values around 100; in the bfloat16 case it cannot hold even one value.
     sized(1000, values="shifted"),
     sized(200, values="shifted", dtype="bfloat16"),
     sized(2000, values="fading", dtype="bfloat16"),
     sized(900, group=2, values="fading"),
-    # What half of the slots come to is large; what all of them come to is not.
+    # The sum over half of the slots is large; the sum over all of them is not.
     sized(1000, values="cancelling"),
     sized(400, group=4, D=128, values="rising", dtype="bfloat16"),
     sized(300, values="rising"),
     sized(120, 2, values="constant", unused=20),
     sized(150, group=4, values="offset"),
-    # Of D = 64 the scale is a power of two, and rounds nothing.
+    # With D = 64 the scale is a power of two, and rounds nothing; so D is 128.
     sized(130, D=128, values="balanced"),
 )
 SCALED: Named = (
@@ -446,8 +446,8 @@ def decode_checks(
         return Check(name, title, points[name], OPTIMISES, rule)
 
     small: Named = (stairs(70, 2, Hkv=2, group=2),)
-    # So many heads that one may want to keep the memory of their results; and so many slots that they are split, of
-    # which some splits are empty now and others at the next call.
+    # So many heads that code may keep the memory of their results; and so many slots that code splits them: some splits
+    # are empty in one call, others in the next.
     kept: Named = (ragged(5, 3, Hkv=3, group=8), ragged(260, 3, group=2))
     small, kept = (in_pages(one) if paged else one for one in (small, kept))
     few_heads = {"heads": FEW, "groups": GROUPS, "lengths": ("stairs",), "unused": Size(0, 50), "paged": paged}
@@ -468,7 +468,7 @@ def decode_checks(
         agrees("full", "Right for sequences that fill the cache and every tile", full, 0, slots=FULL, where=has_room),
         agrees(
             "ragged",
-            "Right for sequences of any length, 0 and 1 included, whatever lies in the slots past it",
+            "Right for sequences of any length, 0 and 1 included, and any values in the slots past it",
             TAILS,
             2,
             lengths=("equal", "ragged"),
@@ -477,7 +477,7 @@ def decode_checks(
         ),
         agrees(
             "heads",
-            "Right for several kv heads, each of them read by 1, 4 or 8 query heads",
+            "Right for several kv heads, each read by 1 to 8 query heads",
             HEADS,
             1,
             lengths=("equal", "stairs", "ragged"),
@@ -536,7 +536,7 @@ def decode_checks(
         ),
         Check(
             "fresh",
-            "Computes anew at every call and returns memory of its own",
+            "Computes its result at every call, in new memory",
             points["fresh"],
             OPTIMISES,
             Fresh(
@@ -579,14 +579,14 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
         paged=paged,
         batches=Size(1, 9),
     )
-    # Of 64 slots and four query heads, a split's float32 result is an eighth of what it reads, q a thirtieth. Mean
-    # lengths are so long that 16 splits of any sequence are as little.
+    # For 64 slots and four query heads, a split's float32 result has an eighth of the bytes it reads, q a thirtieth.
+    # Mean lengths are so long that 16 splits of any sequence cost no more.
     sizes = (
         # Four query heads with keys and values of their own; four that share them, for a quarter of the bytes.
         sized(256, Hkv=4),
         sized(1024, 2, group=4, lengths="stairs", unused=128),
         sized(1792, group=4, unused=1024),
-        # More heads than a program may want to take, and wider ones.
+        # More and wider heads than one program usually takes.
         sized(640, group=5, D=128),
     )
     sizes = in_pages(sizes) if paged else sizes
@@ -595,10 +595,10 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     return Check("traffic", title, points, BANDWIDTH, WorkModel(Cases(space, sizes, generated=0), moved=moved))
 
 
-# Batch and context of the points; 32 query heads, 8 kv heads, D = 128. Those of one sequence are of one type: they are
-# a curve. Only the last two take a fast GPU long enough to be judged: many sequences, and a single one.
+# Batch and context of the points; 32 query heads, 8 kv heads, D = 128. Those of one sequence share a dtype: they make a
+# curve. On a fast GPU only the last two take long enough to be judged: many sequences, and a single one.
 POINTS = ((1, 1 << 13), (8, 1 << 13), (64, 1 << 12), (1, 1 << 17), (128, 1 << 13), (1, 1 << 20))
-# Further contexts of one sequence, over too soon to be judged, for the curve.
+# More contexts of one sequence for the curve, too short to be judged.
 CONTEXTS = ((1, 1 << 11), (1, 1 << 15))
 BESIDE = ("torch_eager", "flashinfer")
 
@@ -626,9 +626,9 @@ def speed(paged: tuple[str, ...] = ()) -> Check:
             flops="4 * B * Hkv * group * S * D",
             shown_beside=BESIDE if paged else (*BESIDE, "naive"),
             curves=None if paged else curves,
-            note="A token costs a walk over all that came before it: bytes, and hardly any arithmetic. One sequence by "
-            "itself keeps a GPU busy only if its context is split over all of it. Grouped heads divide the bytes by "
-            "the size of the group; without a cache every token would cost the attention of all tokens before it anew.",
+            note="A token costs one walk over all earlier tokens: many bytes, little arithmetic. A single sequence "
+            "keeps a GPU busy only if its context is split over all multiprocessors. Grouped heads divide the bytes by "
+            "the size of the group. Without a cache, every token computes the attention of all earlier tokens again.",
         ),
     )
 
@@ -720,14 +720,14 @@ DECODE_ATTENTION = Part(
         speed(),
     ),
     hints=(
-        "A new token's query meets every key and value that is cached, and each of them once. How many query heads can "
-        "use a key while it is in registers? And who works, when there is one sequence and a long context?",
+        "A new token's query reads every cached key and value once. How many query heads can use a key while it is in "
+        "registers? How many programs work if there is one sequence with a long context?",
         "One program per sequence, kv head and split of the slots: its group of query heads are the rows of one tile. "
-        "It walks over its slots with an online softmax, masked by lengths[b], and leaves o and a log-sum-exp; another "
+        "It walks over its slots with an online softmax, masked by lengths[b], and stores o and a log-sum-exp; another "
         "kernel joins the splits with weights exp(lse - max). The number of splits comes from B, Hkv and Smax.",
         "s = tl.where(inside, tl.dot(q, tl.trans(k)) * scale, -inf) with q: [16, D], rows >= group masked; then m, l "
-        "and acc as in FlashAttention. An empty split stores lse = -inf, and no 0 / 0; v needs other=0.0, for 0 · NaN "
-        "is NaN. "
+        "and acc as in FlashAttention. An empty split stores lse = -inf, and no 0 / 0. v needs other=0.0: 0 · NaN is "
+        "NaN. "
         "Merge: w = exp(lse - max(lse)), o = sum(w · o_split) / sum(w), and 0 where all lse are -inf.",
     ),
 )
@@ -760,7 +760,7 @@ PAGED_DECODE_ATTENTION = Part(
             LAYOUTS,
             Check(
                 "tables",
-                "Right for pages in any order, shared by sequences, among pages that nobody uses",
+                "Right for pages in any order, for shared pages and for unused ones",
                 4,
                 OPTIMISES,
                 Agrees(
@@ -781,7 +781,7 @@ PAGED_DECODE_ATTENTION = Part(
                         ),
                         generated=2,
                     ),
-                    # Of several large pages a tile may lie in one, or reach into the next.
+                    # With several large pages, a tile may lie in one, or reach into the next.
                     every_configuration=True,
                 ),
             ),
@@ -803,43 +803,41 @@ PAGED_DECODE_ATTENTION = Part(
 KINDS = (
     Kind(
         "length_of_first",
-        "one sequence's length that is taken for all of them",
+        "one sequence's length that is used for all sequences",
         "Which sequence is a program's own, and whose length does it load?",
     ),
     Kind(
         "length_off_by_one",
         "a length that is off by one",
-        "How many slots does a sequence of length 1 have, and which is its last one?",
+        "Which is the last slot of a sequence of length 1?",
     ),
     Kind(
         "first_token_only",
-        "new tokens of which only the first is written",
-        "How many rows are there to copy, for T tokens of every head?",
+        "a copy of the first new token only",
+        "How many rows must you copy for T tokens of every head?",
     ),
     Kind(
         "past_length",
-        "slots or pages past a sequence's length that are looked at",
-        "What lies past the length is anything, NaN too, and 0 · NaN is NaN: which loads must leave it out?",
+        "a read of slots or pages past a sequence's length",
+        "Slots past the length may hold NaN, and 0 · NaN is NaN: which loads must skip them?",
     ),
-    Kind(
-        "empty_sequence", "a sequence without slots", "What is the sum of no exponentials, and what is divided by it?"
-    ),
+    Kind("empty_sequence", "a sequence without slots", "Without slots, the sum of weights is 0: what divides by it?"),
     Kind(
         "empty_split",
         "a split that has no slots of its own",
-        "What do a split's maximum, sum and weight become that lies past the length altogether?",
+        "Which maximum, sum and weight does a split get that lies wholly past the length?",
     ),
     Kind(
         "splits_not_weighted",
         "splits that are joined without their weights",
-        "How much of all exponentials did each split see?",
+        "Which share of the sum of exponentials does each split have?",
     ),
     Kind("table_ignored", "a block table that is not followed", "Where does page j of sequence b lie? Ask the table."),
-    Kind("table_of_first", "one sequence's table that is taken for all", "Whose row of the table does a program read?"),
+    Kind("table_of_first", "one sequence's table that is used for all", "Which row of the table does a program read?"),
 )
 CONTRASTS = (
     Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),
-    Contrast("scale", "scale_ignored", "with a scale that is given"),
+    Contrast("scale", "scale_ignored", "with a given scale"),
     Contrast("Hkv", "heads_mapping", "with several kv heads"),
     Contrast("page", "size_assumed", "with pages of 64 slots", (64,), only=False),
     Contrast("page", "size_assumed", "with pages of 16 slots", (16,), only=False),
@@ -856,7 +854,7 @@ CONTRASTS = (
     Contrast(
         "values",
         "rounded_intermediate",
-        "with logits that 16 bits hold badly",
+        "with logits that need more than 16 bits",
         ("offset", "cancelling", "balanced"),
         only=False,
     ),

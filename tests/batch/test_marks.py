@@ -13,11 +13,10 @@ import pytest
 from grader.batch.gradebook import Assignment, Override, Student
 from grader.batch.key import Terms, content_key, environment, environment_of, grader
 from grader.batch.late import LatePolicy, parse_policy
-from grader.batch.marks import gradebook
-from grader.batch.reading import read, read_batch
+from grader.batch.reading import gradebook, read, read_batch
 from grader.batch.refused import invalid, lost
-from grader.batch.store import Batch, HandedIn, JournalLine, Kept, StoredRecord
-from grader.batch.tables import Given, parse_overrides, parse_times
+from grader.batch.store import Batch, BatchStore, JournalLine, StoredRecord, Submission
+from grader.batch.tables import OverrideRow, parse_overrides, parse_times
 from grader.batch.work import Task
 from grader.errors import UsageError
 from grader.exercise.catalogue import resolve
@@ -119,7 +118,9 @@ HEAD = "student,exercise,points,reason,author,time\n"
 
 def test_of_two_overrides_the_later_line_counts() -> None:
     text = HEAD + "ada,ex_15,70,typo,prof,2026-11-03T10:00:00+01:00\nada,ex_15,80.5,appeal,prof,\n"
-    assert parse_overrides(text, {"ada"}, {"ex_15"}) == (Given("ada", "ex_15", Override(80.5, "appeal", "prof"), ""),)
+    assert parse_overrides(text, {"ada"}, {"ex_15"}) == (
+        OverrideRow("ada", "ex_15", Override(80.5, "appeal", "prof"), ""),
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_an_override_without_a_reason_or_for_nobody_is_refused(text: str, said: 
 
 def test_times_are_kept_in_utc() -> None:
     text = "student,exercise,submitted_at\nada,ex_15,2026-11-02T09:15:00+01:00\n"
-    assert parse_times(text) == {("ada", "ex_15"): "2026-11-02T08:15:00Z"}
+    assert parse_times(text) == {"ada/ex_15": "2026-11-02T08:15:00Z"}
     with pytest.raises(UsageError, match="must have an offset, such as Z"):
         parse_times(text.replace("+01:00", ""))
 
@@ -171,12 +172,12 @@ BATCH = Batch(
     assignments=(Assignment("ex_15", "Triton basics", 100.0),),
     students=tuple(map(Student, ("ada", "bob", "cy", "dee"))),
     submissions=(
-        HandedIn("ada", "ex_15", "ex_15.py", "k1", submitted_at="2026-11-12T00:00:00Z"),
-        HandedIn("bob", "ex_15", "ex_15.py", "k2", submitted_at="2026-11-12T00:00:00Z"),
-        HandedIn("cy", "ex_15", "ex_15.py", "k3"),
+        Submission("ada", "ex_15", "ex_15.py", "k1", submitted_at="2026-11-12T00:00:00Z"),
+        Submission("bob", "ex_15", "ex_15.py", "k2", submitted_at="2026-11-12T00:00:00Z"),
+        Submission("cy", "ex_15", "ex_15.py", "k3"),
     ),
     policy=parse_policy(POLICY),
-    overrides=(Given("bob", "ex_15", Override(90.0, "appeal", "prof"), NOW),),
+    overrides=(OverrideRow("bob", "ex_15", Override(90.0, "appeal", "prof"), NOW),),
 )
 
 
@@ -201,9 +202,9 @@ def test_nothing_handed_in_is_missing_and_what_waits_to_be_graded_costs_nothing(
 
 
 def test_a_folder_gives_the_same_gradebook_and_refuses_another_s_record(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.write_batch(BATCH)
-    path = kept.record_path("ada", "ex_15")
+    store = BatchStore(tmp_path)
+    store.write_batch(BATCH)
+    path = store.record_path("ada", "ex_15")
     path.parent.mkdir(parents=True)
     path.write_text(to_json(graded("ada", 60.0)))
     assert read(tmp_path) == gradebook(BATCH, [found("ada", 60.0)])
@@ -215,7 +216,7 @@ def test_what_could_not_be_read_scores_nothing_and_what_was_lost_costs_nothing()
     record = invalid(ENTRY, "an archive must be readable, got none", NOW, INTERPRETER)
     assert (record.verdict, record.score, record.judged_score, record.max_score) == ("invalid_submission", 0, 75, 100)
     assert from_json(to_json(record)) == record
-    task = Task("k1", ENTRY.name, "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), NOW, parts=("vector_add",))
+    task = Task("k1", ENTRY.name, "x = 1", "0x5f", Terms(), NOW, parts=("vector_add",))
     record = lost(ENTRY, task, "its worker was lost 2 times", H200)
     assert (record.max_score, [part.name for part in record.parts]) == (20, ["vector_add"])
     assert (record.verdict, record.judged_score) == ("grader_error", 0)
@@ -228,50 +229,50 @@ LINE = JournalLine(NOW, "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.5)
 
 
 def test_a_journal_is_read_past_half_a_line_and_goes_on_after_it(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    assert list(kept.journal()) == []
-    kept.note(LINE)
+    store = BatchStore(tmp_path)
+    assert list(store.journal()) == []
+    store.note(LINE)
     with (tmp_path / "journal.jsonl").open("ab") as file:
         file.write(b'{"time": "2026-11-02T10:0\xc3')
-    kept.note(replace(LINE, student="bob"))
-    assert [line.student for line in kept.journal()] == ["ada", "bob"]
+    store.note(replace(LINE, student="bob"))
+    assert [line.student for line in store.journal()] == ["ada", "bob"]
 
 
-def owned(key: str, sha256: str = "") -> HandedIn:
+def owned(key: str, sha256: str = "") -> Submission:
     """A submission whose result has that key; its text is the one that `failing` is of, or another."""
     record = failing()
-    return HandedIn("ada", record.exercise.id, "mine.py", key, sha256 or record.submission.sha256)
+    return Submission("ada", record.exercise.id, "mine.py", key, sha256 or record.submission.sha256)
 
 
 def test_half_a_result_is_none_and_no_half_file_stays(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    with kept.alone():
-        kept.keep_result("k1", failing())
-        assert kept.result(owned("k1")) == failing()
+    store = BatchStore(tmp_path)
+    with store.alone():
+        store.store_result("k1", failing())
+        assert store.result(owned("k1")) == failing()
     (tmp_path / "results" / "k2.json").write_text(to_json(failing())[:500])
     (tmp_path / "results" / ".grade-left").write_text("")
-    with kept.alone():
-        assert kept.result(owned("k2")) is None
-        assert kept.result(owned("k3")) is None
+    with store.alone():
+        assert store.result(owned("k2")) is None
+        assert store.result(owned("k3")) is None
         assert not list(tmp_path.rglob(".grade-*"))
-        kept.forget_results()
-        assert kept.result(owned("k1")) is None
+        store.forget_results()
+        assert store.result(owned("k1")) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
 
 
 def test_a_result_of_another_text_or_exercise_is_none(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.keep_result("k", failing())
-    assert kept.result(owned("k", sha256="0" * 64)) is None
-    assert kept.result(replace(owned("k"), exercise="ex_99")) is None
+    store = BatchStore(tmp_path)
+    store.store_result("k", failing())
+    assert store.result(owned("k", sha256="0" * 64)) is None
+    assert store.result(replace(owned("k"), exercise="ex_99")) is None
 
 
 def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.keep_result("k1", failing())
-    seed = kept.hidden_seed(NOW)
+    store = BatchStore(tmp_path)
+    store.store_result("k1", failing())
+    seed = store.hidden_seed(NOW)
     assert 0 <= seed < 2**64
-    assert kept.hidden_seed(NOW) == seed
+    assert store.hidden_seed(NOW) == seed
     assert stat.S_IMODE((tmp_path / "secret.json").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "results" / "k1.json").stat().st_mode) == 0o600
@@ -287,7 +288,7 @@ def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(t
         (away / name).write_text("precious")
     (out / place).parent.mkdir(parents=True)
     (out / place).symlink_to(away / "ex_15.json" if "." in place else away)
-    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), Kept(out).alone():
+    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), BatchStore(out).alone():
         raise AssertionError(place)
     assert {path.read_text() for path in away.rglob("*.json")} == {"precious"}
 
@@ -295,20 +296,20 @@ def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(t
 def test_a_hidden_seed_of_somebody_else_s_is_refused_and_results_that_were_open_are_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path)
+    store = BatchStore(tmp_path)
     (tmp_path / "results").mkdir(mode=0o755)
-    kept.keep_result("k", failing())
+    store.store_result("k", failing())
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
-    kept.hidden_seed("2026-11-02T08:15:00Z")
+    store.hidden_seed("2026-11-02T08:15:00Z")
     other = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: other)
     with pytest.raises(UsageError, match="must be your own file"):
-        kept.hidden_seed("2026-11-02T08:15:00Z")
+        store.hidden_seed("2026-11-02T08:15:00Z")
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     said = "one `grade batch` at a time may write to"
-    with Kept(tmp_path).alone(), pytest.raises(UsageError, match=said), Kept(tmp_path).alone():
+    with BatchStore(tmp_path).alone(), pytest.raises(UsageError, match=said), BatchStore(tmp_path).alone():
         pass
 
 
@@ -339,8 +340,8 @@ def test_a_result_is_not_used_again_once_a_missing_package_is_installed(monkeypa
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.write_batch(BATCH)
+    store = BatchStore(tmp_path)
+    store.write_batch(BATCH)
     assert read_batch(tmp_path) == BATCH
     assert json.loads((tmp_path / "batch.json").read_text())["schema"] == "grade/batch/v1"
     assert os.listdir(tmp_path) == ["batch.json"]

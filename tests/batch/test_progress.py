@@ -9,11 +9,10 @@ from rich.console import Console
 
 from grader.batch.key import Terms
 from grader.batch.store import JournalLine
-from grader.batch.team import Started, TaskEnded, Waited
-from grader.batch.work import Task, TaskOutcome
-from grader.cli.batch_progress import LiveTable, PlainLines, board, clock, eta_s, told
+from grader.batch.work import Task
+from grader.cli.batch_progress import Board, LiveTable, clock, eta_s, progress_board, told
 
-TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
+TASK = Task("k1", "ex_15_triton_basics", "x = 1", "0x5f", Terms(), "")
 LINE = JournalLine("2026-11-02T10:00:00Z", "ada", "ex_15", "k1", "pass", 75.0, 75.0, 5.53)
 
 
@@ -30,18 +29,18 @@ def test_a_line_counts_who_handed_in_the_same_and_how_often_it_was_tried() -> No
 
 
 def test_elsewhere_than_on_a_terminal_every_grading_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with board(12, 3, quiet=False) as shown:
-        shown.heard(Started(TASK))
+    with progress_board(12, 3, quiet=False) as shown:
+        shown.started(TASK)
         shown.graded([LINE])
-    assert isinstance(shown, PlainLines)
+    assert type(shown) is Board
     first, second = capsys.readouterr().err.splitlines()
     assert first == "12 to grade, 3 as before; starting workers …"
     assert second.startswith("[ 1/12] ada  ex_15  pass  75/75  5.5 s  left 0:0")
 
 
 def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with board(12, 3, quiet=True) as shown:
-        shown.heard(Started(TASK))
+    with progress_board(12, 3, quiet=True) as shown:
+        shown.started(TASK)
         shown.graded([LINE])
     assert capsys.readouterr().err == ""
 
@@ -55,10 +54,9 @@ def test_the_table_has_what_runs_what_came_out_and_how_many_work() -> None:
         return console.file.getvalue()  # type: ignore[attr-defined]
 
     assert "waiting for workers" in page()
-    table.heard(Started(TASK))
-    table.heard(Waited(2))
+    table.started(TASK)
+    table.waited(2)
     assert "ex_15_triton_basics" in page()
-    table.heard(TaskEnded(TASK, TaskOutcome(), 1))
     table.graded([LINE])
     shown = page()
     assert "1 of 12, 3 as before" in shown

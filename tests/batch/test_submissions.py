@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import handed_in
+from grader.batch import uploads
 from grader.batch.gradebook import Student
-from grader.batch.handed_in import items_in, printable
 from grader.batch.layouts import recognise
 from grader.batch.roster import as_id, parse_roster
-from grader.batch.submissions import Class, Submission, collect, exercises_in
+from grader.batch.store import Batch, Submission
+from grader.batch.submissions import collect, exercises_in
+from grader.batch.uploads import printable
 from grader.errors import UsageError
 
 EXERCISES = {"ex_15": "ex_15_triton_basics", "ex_16": "ex_16_triton_gemm"}
@@ -41,8 +42,9 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
     return data.getvalue()
 
 
-def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Class:
-    return collect(recognise(items_in(folder), exercises), exercises, roster, {})
+def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Batch:
+    students, submissions = collect(recognise(folder, exercises), exercises, roster, {})
+    return Batch((), students, submissions, roster)
 
 
 def only(folder: Path, roster: tuple[Student, ...] = ()) -> Submission:
@@ -123,15 +125,14 @@ def test_gradescope_s_metadata_makes_no_objects(tmp_path: Path) -> None:
 
 
 def test_what_belongs_to_nobody_is_named(tmp_path: Path) -> None:
-    found = handed(
-        lay(tmp_path, {"README.md": "hello", "Ada_1_assignsubmission_onlinetext_/a.html": "", f"b/{FILE}": TEXT})
-    )
-    assert found.ignored == ("Ada_1_assignsubmission_onlinetext_", "README.md")
+    lay(tmp_path, {"README.md": "hello", "Ada_1_assignsubmission_onlinetext_/a.html": "", f"b/{FILE}": TEXT})
+    found = recognise(tmp_path, ONE)
+    assert [one.name for one in found if not one.owners] == ["Ada_1_assignsubmission_onlinetext_", "README.md"]
 
 
 def test_the_exercises_are_those_that_somebody_handed_in(tmp_path: Path) -> None:
     lay(tmp_path, {f"ada/{FILE}": TEXT, "bob/ex_160.py": TEXT})
-    assert exercises_in(recognise(items_in(tmp_path), EXERCISES), EXERCISES) == ("ex_15",)
+    assert exercises_in(recognise(tmp_path, EXERCISES), EXERCISES) == ("ex_15",)
 
 
 def test_a_student_may_hand_in_several_exercises_in_several_places(tmp_path: Path) -> None:
@@ -246,7 +247,7 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_end_is_trouble_of_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handed_in, "MOST_FILES", 3)
+    monkeypatch.setattr(uploads, "MOST_FILES", 3)
     lay(tmp_path, {f"mallory/{place}.txt": "" for place in range(4)} | {f"ada/{FILE}": TEXT})
     lay(tmp_path, {f"deep/{'x/' * 40}{FILE}": TEXT})
     ada, deep, mallory = handed(tmp_path).submissions

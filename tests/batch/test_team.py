@@ -16,11 +16,11 @@ pytest.importorskip("distributed")
 
 from grader.batch import team
 from grader.batch.key import Terms
-from grader.batch.team import Started, TaskEnded, Team, Waited, is_open, local_workers
+from grader.batch.team import is_open, local_workers, run
 from grader.batch.work import Task, TaskOutcome, encode, introduce, work
 from grader.errors import GradeError
 
-TASK = Task("k1", "ex_15_triton_basics", "ex_15.py", "x = 1", "0x5f", Terms("", {}, ""), "")
+TASK = Task("k1", "ex_15_triton_basics", "x = 1", "0x5f", Terms(), "")
 GOOD = TaskOutcome(json.dumps({"checks": [{"status": "pass"}]}), worker="tcp://a")
 UNDECIDED = TaskOutcome(json.dumps({"checks": [{"status": "pass"}, {"status": "inconclusive"}]}), worker="tcp://a")
 FAULT = TaskOutcome(trouble="out of paper", worker="tcp://a")
@@ -80,24 +80,27 @@ class Scripted:
         self.restarted += workers
 
 
-def ended(script: Sequence[Any], tasks: int = 1, limit_s: float = 60.0) -> tuple[list[TaskEnded], Scripted]:
+def ended(script: Sequence[Any], tasks: int = 1, limit_s: float = 60.0) -> tuple[list[TaskOutcome], Scripted]:
     client = Scripted(script)
     given = [replace(TASK, key=f"k{place}") for place in range(tasks)]
-    return [event for event in Team(client).run(given, limit_s) if isinstance(event, TaskEnded)], client
+    return [outcome for _, outcome in run(client, given, limit_s) if outcome is not None], client
 
 
 def test_no_more_is_given_out_than_the_workers_do_at_a_time() -> None:
-    events = list(Team(Scripted([GOOD] * 5)).run([replace(TASK, key=f"k{place}") for place in range(5)]))
-    assert [type(event) for event in events[:3]] == [Started, Started, Waited]
+    tasks, places, done = [replace(TASK, key=f"k{place}") for place in range(5)], [], []
+    client = Scripted([GOOD] * 5)
+    for _, outcome in run(client, tasks, waited=lambda count: places.append((count, len(client.given)))):
+        done.append(outcome)
+    assert places[0] == (2, 2)
     # One more for each that came out, before that is told: the workers need not wait for it to be kept.
-    assert [type(event) for event in events[3:5]] == [Started, TaskEnded]
-    assert sum(isinstance(event, TaskEnded) for event in events) == 5
+    assert done[:4] == [None, None, None, GOOD]
+    assert done.count(GOOD) == 5
 
 
 @pytest.mark.parametrize("first", [FAULT, UNDECIDED, ValueError("of the worker's"), "finished"])
 def test_what_is_not_the_submission_s_fault_is_tried_once_more(first: object) -> None:
     ((end,), client) = ended([first, GOOD])
-    assert (end.outcome, end.attempts) == (GOOD, 2)
+    assert end == replace(GOOD, attempts=2)
     assert len(client.given) == 2
 
 
@@ -110,22 +113,22 @@ def test_the_second_try_goes_to_another_worker() -> None:
 @pytest.mark.parametrize("last", [FAULT, UNDECIDED])
 def test_a_second_failure_is_the_result(last: TaskOutcome) -> None:
     ((end,), client) = ended([FAULT, last])
-    assert (end.outcome, end.attempts, len(client.given)) == (last, 2, 2)
+    assert (end, len(client.given)) == (replace(last, attempts=2), 2)
 
 
 def test_a_task_whose_workers_were_lost_is_not_given_a_third_one() -> None:
     from distributed.scheduler import KilledWorker
 
     ((end, other), client) = ended([KilledWorker("k0", None, 1), GOOD], tasks=2)
-    assert end.outcome.trouble == "its worker was lost 2 times"
-    assert other.outcome == GOOD
+    assert end.trouble == "its worker was lost 2 times"
+    assert other == GOOD
     assert len(client.given) == 2
 
 
 def test_a_grading_that_hangs_is_given_up_and_its_worker_starts_anew() -> None:
     ((end,), client) = ended(["hangs", GOOD], limit_s=0.0)
     assert client.restarted == ["tcp://a"]
-    assert (end.outcome, end.attempts) == (GOOD, 2)
+    assert end == replace(GOOD, attempts=2)
     assert client.given[1]["workers"] == ["tcp://b"]
 
 
@@ -138,13 +141,13 @@ def test_workers_that_stay_away_end_the_run_in_words(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(team, "_WITHOUT_WORKERS_S", -1.0)
     monkeypatch.setattr(team, "_POLL_S", 0.01)
     with pytest.raises(GradeError, match="a worker must be there within"):
-        list(Team(Scripted([], workers=0)).run([TASK]))
+        list(run(Scripted([], workers=0), [TASK]))
 
 
 def test_where_workers_have_gpus_every_grading_takes_one() -> None:
     client = Scripted([GOOD])
     client.workers["tcp://a"]["resources"] = {"GPU": 1.0}
-    list(Team(client).run([TASK]))
+    list(run(client, [TASK]))
     assert client.given[0]["resources"] == {"GPU": 1}
 
 

@@ -17,11 +17,10 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from grader.batch import team
-from grader.batch.ledger import GradingRules, Ledger, assignments, handed_in
+from grader.batch import key, team
+from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
-from grader.batch.store import Kept
-from grader.batch.work import Introduction
+from grader.batch.store import BatchStore
 from grader.cli import batch as command
 from grader.cli.batch_options import BatchOptions
 from grader.cli.main import dispatch
@@ -205,7 +204,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         while not (journal.is_file() and journal.read_bytes().count(b"\n") >= 1) and time.monotonic() < deadline:
             time.sleep(0.02)
         running.send_signal(signal.SIGKILL)
-    had = len(list(Kept(out).journal()))
+    had = len(list(BatchStore(out).journal()))
     assert 1 <= had < 5
     with journal.open("ab") as file:
         file.write(b'{"time": "2026')
@@ -214,7 +213,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert set(verdicts(out).values()) == {"not_implemented"}
     # What was being kept at that moment may be graded twice or stand in no line; nothing else is.
     assert len(verdicts(out)) == 5
-    assert 4 <= len(list(Kept(out).journal())) <= 6
+    assert 4 <= len(list(BatchStore(out).journal())) <= 6
 
 
 # -- refused before anything runs ------------------------------------------------------------------------------------
@@ -224,7 +223,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     ("more", "said"),
     [
         (["--resume", "--fresh"], "at most one of --resume and --fresh must be given"),
-        (["--resume"], "--resume must find what an earlier run left, got none in "),
+        (["--resume"], "--resume must find an earlier run, got none in "),
         (["--workers", "0"], "--workers must be at least 1, got 0"),
         (["--workers", "1", "--scheduler", "tcp://x"], "at most one of --workers and --scheduler must be given"),
         (["--limit-minutes", "0"], "--limit-minutes must be above 0, got 0"),
@@ -259,7 +258,7 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 
     def told(**more: Any) -> str:
         asked = BatchOptions(str(tmp_path / "in"), "out", **more)
-        command._announce(command.requested(asked, None), asked)
+        command._announce(*command.requested(asked, None), asked)
         return capsys.readouterr().err
 
     said = "  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: pip install "
@@ -272,12 +271,9 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 
 def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
     asked = BatchOptions(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
-    request = command.requested(asked, None)
-    terms = command._terms_here(asked, request.entries)
-    rules = GradingRules(request.entries, terms, request.seed, is_hidden=False, now=lambda: "")
-    submitted = request.klass.submissions
-    whole = replace(request.settings, assignments=assignments(rules), submissions=handed_in(submitted, rules))
-    tasks = Ledger(Kept(tmp_path / "out"), whole, rules, submitted).tasks()
+    whole, entries, _ = command.requested(asked, None)
+    terms = key.terms(entries.values(), gpu=False)
+    tasks = Ledger(BatchStore(tmp_path / "out"), whole, entries, terms, None, lambda: "").tasks()
 
     assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
 
@@ -287,31 +283,28 @@ def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "somebody must have handed in an exercise (ex_15, " in capsys.readouterr().err
 
 
-def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise() -> None:
-    terms = command._terms_here(BatchOptions(None, "out", cpu=True), {ENTRY.id: ENTRY})
+def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = BatchOptions(None, "out", cpu=True)
-    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
+    every = key.terms(discover(ROOT), gpu=False)
 
-    class Open:
-        def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-            return {"tcp://a": Introduction(every, ("process group", "own user", "seccomp"))}
-
+    open_to_all = {"tcp://a": replace(every, layers=("process group", "own user", "seccomp"))}
+    monkeypatch.setattr(team, "introductions", lambda client, cpu: open_to_all)
     with pytest.raises(MissingEnvironment) as refused:
-        command._terms_of(Open(), asked)
+        command._terms_of(None, asked)
     assert FILES in str(refused.value)
     assert "--allow-unconfined" in str(refused.value)
     trusting = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
-    assert command._terms_of(Open(), trusting).environment == terms.environment
+    assert command._terms_of(None, trusting) == every
 
 
-def test_workers_that_differ_are_refused() -> None:
+def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
-    every = command._terms_here(asked, {one.id: one for one in discover(ROOT)})
+    every = key.terms(discover(ROOT), gpu=False)
 
-    class Mixed:
-        def introductions(self, *, cpu: bool) -> dict[str, Introduction]:
-            other = type(every)(every.grader, every.exercises, '{"gpu": "H200"}')
-            return {"tcp://a": Introduction(every, ()), "tcp://b": Introduction(other, ())}
-
+    other = replace(every, environment='{"gpu": "H200"}')
+    mixed = {"tcp://a": every, "tcp://b": other}
+    monkeypatch.setattr(team, "introductions", lambda client, cpu: mixed)
     with pytest.raises(MissingEnvironment, match=r"all workers must be alike, got .*H200.* at tcp://b and tcp://a"):
-        command._terms_of(Mixed(), asked)
+        command._terms_of(None, asked)

@@ -133,7 +133,7 @@ def test_the_class_page_leads_to_the_pairs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--audience", "student"], "similar sources are shown to the instructor only, got --audience student"),
+        (["--audience", "student"], "--similarity must come with --audience instructor, got --audience student"),
         (["--threshold", "0"], "--threshold must lie in 0 … 1, got 0"),
     ],
 )

@@ -59,7 +59,7 @@ def test_what_the_gpu_counted_stands_beside_the_predicted_bytes() -> None:
 
     assert "counted by the GPU itself (ncu), N=268435456, dtype=float32" in text
     assert "add_kernel 740 µs 3,221,225,472 201,326,592 91% – – –" in text
-    assert "3,422,552,064 bytes of DRAM, 1.06 times the 3,221,225,472 that are predicted." in text
+    assert "3,422,552,064 bytes of DRAM, 1.06 times the predicted 3,221,225,472." in text
     assert "No counters" not in text
 
 
@@ -73,7 +73,7 @@ def test_a_call_that_was_counted_without_a_replay_says_so() -> None:
     told = dataclasses.replace(counted(LaunchCounters("add_kernel", {})), unreplayed="aten.add")
     text = shown(dataclasses.replace(sample(), counters=told))
 
-    assert "The submission's own process was counted, for the call is not replayed: aten.add." in text
+    assert "The call was not replayed, so its own process was counted: aten.add." in text
 
 
 def test_a_part_of_which_nothing_was_counted_says_why() -> None:

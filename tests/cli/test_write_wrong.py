@@ -42,7 +42,7 @@ def test_it_stands_alone_beside_one_exercise(
     others: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dispatch(["check", *others, "--write-wrong", str(tmp_path)]) == 2
-    assert "--write-wrong must stand alone beside one exercise" in capsys.readouterr().err
+    assert "--write-wrong must come with one exercise and no other option" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -378,19 +378,19 @@ def test_a_finding_says_line_kernel_program_argument_index_shape_and_lanes() -> 
     ("changes", "said"),
     [
         ({}, "needs a mask that covers the tail"),
-        ({"masked": True}, "There is a mask, but it lets lanes through"),
+        ({"masked": True}, "The mask lets lanes without an element through"),
         ({"program": (3,)}, "Only the last of the 8 programs should have a tail"),
         # In two dimensions the last tile of a row is no last program.
         ({"program": (3,), "shape": (25, 40), "index": (25, 0)}, "needs a mask that covers the tail"),
         ({"lanes": 128}, "does the grid start more programs than there are blocks?"),
-        ({"lanes": 128, "element": 4000}, "is an offset multiplied twice"),
+        ({"lanes": 128, "element": 4000}, "Is an offset multiplied twice"),
         ({"element": -1, "index": (-1,)}, "can an offset, or an index from a table, be negative"),
         ({"element": -(2**31) + 5}, "wrap around in 32 bits"),
         ({"element": 2**31 + 5}, "wrap around in 32 bits"),
         ({"element": 40, "shape": (25, 40), "index": (0, 40), "elements": 1576}, "do not lie side by side"),
         ({"element": 998, "elements": 999, "wide": True}, "cast to a wider type"),
         ({"clipped": True, "masked": True}, "needs boundary_check"),
-        ({"clipped": True, "masked": True, "lanes": 128}, "which no boundary_check mends"),
+        ({"clipped": True, "masked": True, "lanes": 128}, "and boundary_check cannot help there"),
         ({"shape": (25, 40), "index": (1, 0), "element": 40, "elements": 40}, "a stride is 0"),
         ({"shape": (0,), "element": 0, "elements": 0}, "This tensor is empty"),
     ],
@@ -401,14 +401,14 @@ def test_the_help_names_what_is_likely_behind_it(changes: dict[str, object], sai
 
 def test_gaps_lone_accesses_and_nameless_tensors_read_well() -> None:
     assert (
-        "stores to what lies 1 element behind z_ptr[0], a gap, but z_ptr has"
+        "stores to the gap 1 element behind z_ptr[0], but z_ptr has"
         in told(kind="store", argument="z_ptr", index=(0,), beside=1, element=1, elements=1999).rationale
     )
     assert told(index=(0, 3), shape=(25, 40), lanes=1, active_lanes=1).rationale.endswith("has the shape [25, 40].")
     assert told(lanes=1).rationale.endswith("1 of the 128 active lanes lies outside.")
     nameless = told(argument="", index=(), shape=(), element=0, elements=0)
-    assert nameless.title == "A load at an address that is in none of the kernel's tensors"
-    assert "program 7 loads an address outside every tensor" in nameless.rationale
+    assert nameless.title == "A load at an address outside all of the kernel's tensors"
+    assert "program 7 loads an address outside all tensors" in nameless.rationale
     assert told(kind="atomic").title == "An atomic outside x_ptr"
     assert told(shape=(0, 7), elements=0).expected == "no element"
 
@@ -421,7 +421,7 @@ def test_a_race_says_who_meets_whom_where() -> None:
     assert (cause.kind, cause.title) == ("race", "Programs race for x_ptr")
     assert cause.rationale == (
         "Line 16 (add_kernel), `x = tl.load(p)`: program 7 loads x_ptr[4] and 2 more elements (x_ptr has the shape "
-        "[1000]), which program 2 stores to in line 17; nothing says who comes first."
+        "[1000]), which program 2 stores to in line 17; their order is not fixed."
     )
     assert "use tl.atomic_add" in cause.help
 
@@ -429,9 +429,9 @@ def test_a_race_says_who_meets_whom_where() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "said"),
     [
-        ("store", "store", "do tiles overlap that should not?"),
-        ("atomic", "store", "Every access to it must be atomic"),
-        ("load", "atomic", "Every access to it must be atomic"),
+        ("store", "store", "check whether tiles overlap"),
+        ("atomic", "store", "Make every access to it atomic"),
+        ("load", "atomic", "Make every access to it atomic"),
         ("store", "load", "a second launch"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_kernel_described_in_numbers_that_cannot_be_is_left_out(finding: Findi
 import grader.compile.assembly as assembly
 assembly.resources = lambda log: assembly.Resources(1000, 0, 0, 0, ())
 """
-    why = "its process described a kernel in numbers that cannot be"
+    why = "its process described a kernel with impossible numbers"
     assert finding(COPY + ADD + lying) == ([], dict.fromkeys(ALL, why))
 
 

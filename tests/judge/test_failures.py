@@ -76,7 +76,7 @@ def judged(outcome: Outcome, expected: Expected = DOUBLED) -> Failure:
             Garbled("a frame must hold at most 64 bytes, got 65"),
             "crash",
             "No answer",
-            "The submission's process sent something that is no answer: a frame must hold at most 64 bytes, got 65.",
+            "The submission's process sent an invalid answer: a frame must hold at most 64 bytes, got 65.",
         ),
         (raised(), "crash", "Your code raised an exception", "ValueError (line 7): no"),
         (raised(frames=()), "crash", "Your code raised an exception", "ValueError: no"),
@@ -133,7 +133,7 @@ def test_a_traceback_shows_the_learner_s_own_lines_and_the_whole_message() -> No
 def test_code_that_insists_on_a_gpu_is_told_where_tensors_are(message: str, code: str) -> None:
     failure = judged(raised(kind="AssertionError", message=message, frames=(Frame(7, "double", code),)))
     assert failure.cause.help == (
-        "Tensors are on the CPU here: ask x.device where they are, and leave out what insists on a GPU."
+        "Tensors are on the CPU here: allocate on x.device, and remove code that insists on a GPU."
     )
 
 
@@ -141,7 +141,7 @@ def test_a_promise_that_does_not_hold_is_told_with_what_to_leave_out() -> None:
     promise = "tl.multiple_of promises a multiple of 16, and this is 8"
     failure = judged(raised(kind="ValueError", message=promise, frames=(Frame(7, "double", "tl.multiple_of(x, 16)"),)))
     assert promise in failure.cause.rationale
-    assert "leave tl.multiple_of out where a size, a stride or a first element can be any" in failure.cause.help
+    assert "remove tl.multiple_of where a size, a stride or a first element can be any number" in failure.cause.help
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ def test_some_of_the_points_are_earned_with_advice_on_the_rest_and_all_of_them_w
     partly = judged(moved(12000, 4000, (8000, 4000)), sizes=(4000,))
     assert 0 < partly.share < 1
     (advice,) = partly.evidence.values()
-    assert advice.startswith("N=1000: What a launch loads is loaded 1.5 times on average")
+    assert advice.startswith("N=1000: A launch loads each byte 1.5 times on average")
     assert judged(moved(8000, 4000)).evidence == {}
 
 
@@ -349,7 +349,7 @@ def test_stores_that_could_not_be_followed_pass_where_even_all_of_them_may_be_an
     assert (few.share, few.undecided) == (1.0, "")
     many = judged(moved(8000, 9000, (0, 0), complete=False), model=PAIRS)
     assert many.failure is None
-    assert many.undecided == "not all that was stored for N=1000 could be followed"
+    assert many.undecided == "some of the bytes stored for N=1000 could not be counted"
 
 
 def test_the_work_of_each_case_is_kept() -> None:
@@ -378,7 +378,7 @@ def test_without_a_kernel_there_is_nothing_to_pass() -> None:
 def test_what_could_not_be_counted_is_left_undecided() -> None:
     ruling = judged(moved(1, 1), LaunchInfo("add_kernel", (1,), {}))
     assert ruling.failure is None
-    assert ruling.undecided == "not all that was moved for N=1000 could be followed"
+    assert ruling.undecided == "some of the bytes moved for N=1000 could not be counted"
 
 
 def test_a_launch_too_large_to_follow_is_judged_by_what_it_moved() -> None:
@@ -400,10 +400,10 @@ def test_too_much_traffic_is_said_with_model_bounds_and_each_launch() -> None:
 @pytest.mark.parametrize(
     ("launches", "said"),
     [
-        ([moved(24000, 4000, (8000, 4000))], "is loaded 3.0 times on average"),
-        ([moved(12000, 40000, (12000, 4000))], "is stored 10.0 times on average"),
-        ([moved(8000, 4000), moved(8000, 4000)], "The 2 launches hand their results on through memory"),
-        ([moved(16000, 8000)], "neither an input nor a result"),
+        ([moved(24000, 4000, (8000, 4000))], "loads each byte 3.0 times on average"),
+        ([moved(12000, 40000, (12000, 4000))], "stores each byte 10.0 times on average"),
+        ([moved(8000, 4000), moved(8000, 4000)], "The 2 launches pass their results on through memory"),
+        ([moved(16000, 8000)], "not inputs and not results"),
     ],
 )
 def test_the_help_names_what_is_likely_behind_it(launches: list[LaunchInfo], said: str) -> None:
@@ -430,10 +430,10 @@ def test_work_that_programs_do_twice_is_no_intermediate_value(launches: list[Lau
     ("launches", "said", "kinds"),
     [
         # 16,000 bytes are loaded again; 2,000 are stored beside the results and loaded again.
-        ([moved(26000, 6000, (10000, 6000))], "is loaded 2.6 times", ["read_again", "through_memory"]),
+        ([moved(26000, 6000, (10000, 6000))], "loads each byte 2.6 times", ["read_again", "through_memory"]),
         # 4,000 bytes are loaded again; 24,000 are stored beside the results, and loaded again.
-        ([moved(24000, 16000, (20000, 16000))], "neither an input nor", ["through_memory", "read_again"]),
-        ([moved(24000, 16000, (20000, 4000))], "is stored 4.0 times", ["through_memory", "read_again"]),
+        ([moved(24000, 16000, (20000, 16000))], "not inputs and not results", ["through_memory", "read_again"]),
+        ([moved(24000, 16000, (20000, 4000))], "stores each byte 4.0 times", ["through_memory", "read_again"]),
     ],
 )
 def test_what_costs_most_bytes_is_told_first(launches: list[LaunchInfo], said: str, kinds: list[str]) -> None:
@@ -447,7 +447,7 @@ def test_what_the_model_lets_programs_read_again_is_no_waste() -> None:
     """Of 30,000 bytes that are needed, 18,000 are for reading again: what is handed on costs more."""
     model = WorkModel(CASES, moved=Allowance("30 * N", 1.1, 1.5))
     ruling = judged(moved(26000, 20000, (8000, 20000)), model=model, sizes=(4000,))
-    assert "neither an input nor a result" in cause(ruling).help
+    assert "not inputs and not results" in cause(ruling).help
 
 
 def test_large_ratios_and_many_launches_read_well() -> None:
@@ -460,7 +460,7 @@ def test_too_much_memory_is_said_with_its_bound() -> None:
     found = cause(judged(moved(8000, 4000), model=model, allocated=4_004_000, sizes=(4000,)))
     assert found.title == "Takes too much memory"
     assert found.rationale == (
-        "For N=1000: tensors of your own take up 4,000,000 bytes at one time, beside inputs and results. All points "
+        "For N=1000: your own tensors take up 4,000,000 bytes at one time, besides inputs and results. All points "
         "are earned up to 4,007 bytes (4 * N + 7), and none from 8,014 bytes on."
     )
 

@@ -15,7 +15,7 @@ from tests.conftest import Grade
 from tests.recordings import HEAD, recording
 
 BOUNDS = {"lengths": "lengths[b] <= cache.shape[1]"}
-RULE = "Launch code may use shapes, strides and dtypes, and no values: for them the CPU would wait for the GPU."
+RULE = "Launch code may use shapes, strides and dtypes, but no values: the CPU would wait for the GPU."
 
 
 def failure_of(*reads: Deed, besides: tuple[str, ...] = ()) -> Failure:

@@ -12,8 +12,8 @@ import msgspec
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Override, Student
 from grader.batch.late import LatePolicy
-from grader.batch.store import Batch, HandedIn
-from grader.batch.tables import Given
+from grader.batch.store import Batch, Submission
+from grader.batch.tables import OverrideRow
 from grader.record import CheckResult, ExerciseInfo, PartInfo, Record, Speed, to_json
 from tests.records import compiled, samples
 
@@ -62,8 +62,8 @@ def write(
     records: Mapping[tuple[str, str], Record],
     students: tuple[Student, ...] = STUDENTS,
     assignments: tuple[Assignment, ...] = (ASSIGNMENT,),
-    submissions: tuple[HandedIn, ...] = (),
-    overrides: tuple[Given, ...] = (),
+    submissions: tuple[Submission, ...] = (),
+    overrides: tuple[OverrideRow, ...] = (),
 ) -> Path:
     """An OUT_DIR."""
     # Late by two days of 6.78 per cent each.
@@ -84,9 +84,9 @@ def write(
 def out_dir(folder: Path) -> Path:
     """The class of `book`, as an OUT_DIR."""
     records = {("ada", "ex_15"): all_judged(), ("grace", "ex_15"): samples.failing(), ("evil", "ex_15"): all_judged()}
-    on_time = [HandedIn(*key, "ex_15.py", "key") for key in records if key[0] != "ada"]
-    late = HandedIn("ada", "ex_15", "ex_15.py", "key", submitted_at="2026-11-02T08:15:00Z")
-    given = Given("evil", "ex_15", Override(40.999, "=1+1, appealed", "@prof"), "")
+    on_time = [Submission(*key, "ex_15.py", "key") for key in records if key[0] != "ada"]
+    late = Submission("ada", "ex_15", "ex_15.py", "key", submitted_at="2026-11-02T08:15:00Z")
+    given = OverrideRow("evil", "ex_15", Override(40.999, "=1+1, appealed", "@prof"), "")
     return write(folder, records, submissions=(late, *on_time), overrides=(given,))
 
 

@@ -794,7 +794,7 @@ def test_on_a_gpu_where_the_tool_does_not_work_the_guard_looks_and_it_is_said_wh
     shown = only_words(capfd.readouterr().out)
     assert CLEAN in shown
     assert why in shown
-    assert shown.endswith("The guard looked instead, in Triton's interpreter.")
+    assert shown.endswith("The guard in Triton's interpreter looked instead.")
 
 
 def test_an_examination_is_one_json_document(look: Look, ex_15: Entry) -> None:

@@ -9,7 +9,7 @@ import typer
 from grader.cli.arguments import Cpu, ExitZero, Quiet
 
 ORDER = 130
-HELP = "Grade a folder of submissions: a whole class, in parallel, resumable."
+HELP = "Grade a folder of submissions, such as a class, in parallel. `--resume` continues a stopped run."
 
 
 def command(
@@ -17,13 +17,13 @@ def command(
         Optional[str],  # noqa: UP045
         typer.Argument(
             metavar="DIR",
-            help="one folder or zip per student, or what Canvas, Gradescope, Moodle or GitHub Classroom gives; "
-            "the one of the last run unless said",
+            help="one folder or zip per student, or an export of Canvas, Gradescope, Moodle or GitHub Classroom; "
+            "default: that of the last run",
         ),
     ] = None,
     out: Annotated[str, typer.Option(help="where records, scorecards and the gradebook go")] = "graded",
     exercise: Annotated[
-        list[str] | None, typer.Option(help="grade this one (repeatable); all that are handed in unless said")
+        list[str] | None, typer.Option(help="grade this one (repeatable); default: all that were handed in")
     ] = None,
     part: Annotated[Optional[list[str]], typer.Option(help="grade only this part (repeatable)")] = None,  # noqa: UP045
     roster: Annotated[Optional[str], typer.Option(help="CSV: id, name, email, section, canvas, sis, github, …")] = None,  # noqa: UP045
@@ -32,28 +32,24 @@ def command(
     ] = None,
     overrides: Annotated[str | None, typer.Option(help="CSV: student, exercise, points, reason, author, time")] = None,
     times: Annotated[
-        str | None, typer.Option(help="CSV: student, exercise, submitted_at, where the layout does not say")
+        str | None, typer.Option(help="CSV: student, exercise, submitted_at; for layouts without times")
     ] = None,
     seed: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="a number for everybody, or hidden: a random one that no student's file shows"),
+        typer.Option(help="a number for everybody, or hidden: a random number that no student's file shows"),
     ] = None,
-    only: Annotated[Optional[str], typer.Option(help="failed (again), changed, or a student's id (again)")] = None,  # noqa: UP045
-    resume: Annotated[
-        bool, typer.Option("--resume", help="go on with a run that was stopped; nothing else is asked for")
-    ] = False,
+    only: Annotated[Optional[str], typer.Option(help="grade only: failed, changed, or a student's id")] = None,  # noqa: UP045
+    resume: Annotated[bool, typer.Option("--resume", help="continue a stopped run; it needs no other options")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="grade everything again")] = False,
-    workers: Annotated[
-        int | None, typer.Option(help="gradings at a time; one per GPU, or per core, unless said")
-    ] = None,
-    scheduler: Annotated[Optional[str], typer.Option(help="a Dask cluster that runs already: tcp://HOST:8786")] = None,  # noqa: UP045
+    workers: Annotated[int | None, typer.Option(help="gradings at a time; default: one per GPU, or per core")] = None,
+    scheduler: Annotated[Optional[str], typer.Option(help="a running Dask cluster: tcp://HOST:8786")] = None,  # noqa: UP045
     limit_minutes: Annotated[
-        float, typer.Option(help="a grading that takes longer is given up, and its worker restarted")
+        float, typer.Option(help="stop a grading that takes longer, and restart its worker")
     ] = 30.0,
     cpu: Cpu = False,
     kernels: Annotated[bool, typer.Option("--kernels", help="also show what kernels compile to; takes longer")] = False,
     allow_unconfined: Annotated[
-        bool, typer.Option("--allow-unconfined", help="run strangers' code even where this machine cannot confine it")
+        bool, typer.Option("--allow-unconfined", help="run strangers' code even if this machine cannot confine it")
     ] = False,
     publish: Annotated[
         bool, typer.Option("--publish", help="write the hidden seed into all records and scorecards")

@@ -9,7 +9,7 @@ import typer
 from grader.cli.arguments import Cpu, Output, Seed
 
 ORDER = 90
-HELP = "Prove that an exercise is sound: stub, solution, planted mistakes, honest variants."
+HELP = "Prove that an exercise is sound. Grades its stub, solution, planted mistakes and honest variants."
 
 
 def command(
@@ -17,8 +17,8 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="every exercise")] = False,
     seed: Seed = None,
     cpu: Cpu = False,
-    write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins beside the spec")] = False,
-    jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; one per core unless said")] = None,  # noqa: UP045
+    write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins next to the spec")] = False,
+    jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; default: one per core")] = None,  # noqa: UP045
     write_wrong: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(metavar="DIR", help="write the planted mistakes as whole files into this folder; check nothing"),

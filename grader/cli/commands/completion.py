@@ -9,7 +9,7 @@ import typer
 from grader.cli.group import completion_script
 
 ORDER = 190
-HELP = "A script that makes your shell complete commands, options and exercises."
+HELP = "Print a completion script for your shell. It completes commands, options and exercises."
 
 
 def command(

@@ -7,7 +7,7 @@ import typer
 from grader.cli.arguments import AsJson
 
 ORDER = 170
-HELP = "What this machine can judge, and how to get what is missing."
+HELP = "Show what this machine can judge, and how to get the rest."
 
 
 def command(json: AsJson = False) -> None:

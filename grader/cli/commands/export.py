@@ -9,7 +9,7 @@ import typer
 from grader.cli.group import ExportCommand
 
 ORDER = 140
-HELP = "Files for a platform or a gradebook, from an OUT_DIR of `grade batch` or one record."
+HELP = "Write files for a platform or a gradebook. Takes an OUT_DIR of `grade batch`, or one record."
 CLASS = ExportCommand
 
 
@@ -18,22 +18,24 @@ def command(
     format: Annotated[str, typer.Option("--format", help="the file's format")],
     out: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="the file or folder to write; OUT_DIR/export/FORMAT, or stdout for one document"),
+        typer.Option(help="the file or folder to write; default: OUT_DIR/export/FORMAT, or stdout for one document"),
     ] = None,
-    into: Annotated[str | None, typer.Option(help="canvas: a gradebook exported there, whose columns to fill")] = None,
+    into: Annotated[str | None, typer.Option(help="canvas: an exported gradebook; fill its columns")] = None,
     column: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="canvas: an exercise's assignment, as ex_15=90412 (repeatable)"),
     ] = None,
-    of_judged: Annotated[bool, typer.Option("--of-judged", help="canvas: take what was judged for the whole")] = False,
+    of_judged: Annotated[
+        bool, typer.Option("--of-judged", help="canvas: scale judged points up to all points")
+    ] = False,
     parts_left_out_too: Annotated[
         bool,
-        typer.Option("--parts-left-out-too", help="with --of-judged: also where nothing of a whole part was judged"),
+        typer.Option("--parts-left-out-too", help="with --of-judged: also for records with whole parts not judged"),
     ] = False,
-    scale: Annotated[bool, typer.Option("--scale", help="canvas: fit points to what a column is worth")] = False,
+    scale: Annotated[bool, typer.Option("--scale", help="canvas: scale points to a column's maximum")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="junit: the dialect of the Windy Road schema")] = False,
     metadata: Annotated[Optional[str], typer.Option(help="gradescope: its submission_metadata.json")] = None,  # noqa: UP045
-    audience: Annotated[str, typer.Option(help="student hides what is secret; instructor hides nothing")] = "student",
+    audience: Annotated[str, typer.Option(help="student hides secrets; instructor hides nothing")] = "student",
 ) -> None:
     """Write what a platform reads."""
     from grader.cli.export import export

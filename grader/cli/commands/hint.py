@@ -10,7 +10,7 @@ from grader.cli.arguments import AsJson, Exercise
 from grader.cli.group import part_names
 
 ORDER = 60
-HELP = "A hint for each part; three levels, from vague to plain."
+HELP = "Print a hint for each part. Level 1 is vague, level 3 is plain."
 
 
 def command(

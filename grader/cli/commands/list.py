@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.cli.arguments import AsJson
 
 ORDER = 50
-HELP = "The exercises, and how far you are."
+HELP = "List the exercises and your progress."
 
 
 def command(json: AsJson = False) -> None:

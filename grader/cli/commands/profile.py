@@ -9,7 +9,7 @@ import typer
 from grader.cli.arguments import Exercise, Output, Quiet, Submission
 
 ORDER = 100
-HELP = "What your kernels are compiled to, what they move, and how long that should take."
+HELP = "Show your kernels as compiled, with bytes and times."
 
 
 def command(

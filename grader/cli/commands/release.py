@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 ORDER = 160
-HELP = "The student bundle: stubs, grader, specifications, oracles; no solution."
+HELP = "Write the student bundle. It holds stubs, grader, specifications and oracles, but no solution."
 
 
 def command(

@@ -13,7 +13,7 @@ HELP = "Run exactly one recorded case and show it."
 
 
 def command(
-    token: Annotated[str, typer.Argument(help="as shown beside a failure: ex_15:vector_add.tail:N=65,…:0x5f")],
+    token: Annotated[str, typer.Argument(help="as shown with a failure: ex_15:vector_add.tail:N=65,…:0x5f")],
     submission: Submission = None,
     cpu: Cpu = False,
     json: Output = None,

@@ -7,15 +7,15 @@ from typing import Annotated, Optional
 import typer
 
 ORDER = 150
-HELP = "The class page: points, checks, common causes, speed, what was not judged."
+HELP = "Write the class page. It shows points, checks, common causes, speed, and what was not judged."
 
 
 def command(
-    out_dir: Annotated[str, typer.Argument(metavar="OUT_DIR", help="what `grade batch` wrote")],
-    out: Annotated[Optional[str], typer.Option(help="the page to write; OUT_DIR/report.html unless given")] = None,  # noqa: UP045
+    out_dir: Annotated[str, typer.Argument(metavar="OUT_DIR", help="the folder that `grade batch` wrote")],
+    out: Annotated[Optional[str], typer.Option(help="the page to write; default: OUT_DIR/report.html")] = None,  # noqa: UP045
     audience: Annotated[str, typer.Option(help="instructor names students; student names nobody")] = "instructor",
-    similarity: Annotated[bool, typer.Option("--similarity", help="also a page of similar sources")] = False,
-    threshold: Annotated[float, typer.Option(help="from which share on two sources are shown")] = 0.6,
+    similarity: Annotated[bool, typer.Option("--similarity", help="also write a page of similar sources")] = False,
+    threshold: Annotated[float, typer.Option(help="show two sources from this similarity on, 0 … 1")] = 0.6,
 ) -> None:
     """Write the class page."""
     from grader.cli.report import report

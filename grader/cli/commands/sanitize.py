@@ -9,7 +9,7 @@ import typer
 from grader.cli.arguments import Cpu, Exercise, Output, Quiet, Seed, Submission
 
 ORDER = 120
-HELP = "Accesses outside tensors, and races, in every planned call; with and without a GPU."
+HELP = "Find races, and accesses outside tensors. Makes every planned call, with or without a GPU."
 
 
 def command(

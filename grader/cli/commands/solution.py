@@ -9,7 +9,7 @@ import typer
 from grader.cli.arguments import AsJson, Exercise
 
 ORDER = 80
-HELP = "The model solution, once your own file passes all that can be judged here."
+HELP = "Show the model solution. First your own file must pass all checks that this machine can judge."
 
 
 def command(

@@ -6,7 +6,7 @@ from grader import __version__
 from grader.cli.arguments import AsJson
 
 ORDER = 180
-HELP = "The version of grade."
+HELP = "Print the version of grade."
 
 
 def command(json: AsJson = False) -> None:

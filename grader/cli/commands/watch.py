@@ -10,17 +10,17 @@ from grader.cli.arguments import Cpu, Quiet
 from grader.cli.group import exercise_ids
 
 ORDER = 20
-HELP = "Grade after every save: verdict, hints, keys; the learner's loop."
+HELP = "Grade after every save. Shows the verdict, hints and keys: the learner's loop."
 
 
 def command(
     exercise: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(help="as for run; the first that is not done unless said", autocompletion=exercise_ids),
+        typer.Argument(help="as for run; default: the first one that is not done", autocompletion=exercise_ids),
     ] = None,
     cpu: Cpu = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="show the scorecard at an address of this machine, always up to date")
+        bool, typer.Option("--serve", help="serve the scorecard at an address of this machine, and update it")
     ] = False,
     quiet: Quiet = False,
 ) -> None:

@@ -108,7 +108,7 @@ def _crash_if_begun(failure: Failure) -> Failure:
     """Return a crash in place of "not implemented": the part has answered another case."""
     if failure.status != "not_implemented":
         return failure
-    help_text = "Other cases are answered: write the code for this one."
+    help_text = "The function answers other cases: write the code for this one."
     cause = replace(failure.cause, kind="crash", title="Your code leaves this case out", help=help_text)
     return replace(failure, status="crash", cause=cause)
 

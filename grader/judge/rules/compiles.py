@@ -19,8 +19,8 @@ RULE = Compiles
 _FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
 
 _OTHER_CODE = (
-    "Code that one kind of GPU alone can run needs other code beside it: torch.cuda.get_device_capability(x.device) "
-    "says where the tensors of a call are."
+    "Code for one kind of GPU needs other code for the others: torch.cuda.get_device_capability(x.device) tells on "
+    "which GPU the tensors of a call are."
 )
 
 
@@ -48,7 +48,7 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
         return None
     title, help_text = (
         "The kernel compiles for no GPU",
-        "The interpreter runs it, but Triton compiles it for no GPU of NVIDIA's.",
+        "The interpreter runs it, but Triton compiles it for no NVIDIA GPU.",
     )
     return replace(errors[0], cause=replace(errors[0].cause, title=title, help=help_text))
 
@@ -64,15 +64,15 @@ def _refused(outcome: CompileOutcome) -> Failure | None:
         # The kernel's error is clearer than the launch that it ended.
         return None
     said = outcome.why or "no kernel was launched"
-    help_text = "The call is made on tensors that say that they are on that GPU; nothing runs there, only the compiler."
+    help_text = "The call gets tensors that claim to be on that GPU; only the compiler runs, and no kernel."
     clues: tuple[Clue, ...] = ()
     if outcome.why in ("", NO_KERNEL):
-        clues = (Clue("work_outside_kernels", 0.8, "The call came to its end without a launch."),)
+        clues = (Clue("work_outside_kernels", 0.8, "The call ended without a launch."),)
     else:
         help_text += f" {_OTHER_CODE}"
     return Failure(
         "compile_error",
-        Cause("compile_error", "There is no kernel to look at", f"For {outcome.target} {said}.", help_text),
+        Cause("compile_error", "No kernel was compiled", f"For {outcome.target} {said}.", help_text),
         clues,
     )
 
@@ -104,8 +104,8 @@ def _no_tensor_cores(outcome: CompileOutcome) -> Failure:
         Cause(
             "no_tensor_cores",
             "The tensor cores are idle",
-            f"For {outcome.target} there is no tensor-core instruction in {names}.",
-            "Which operation is the MMA atom made of? The universal one is a multiply-add of a single thread.",
+            f"For {outcome.target} the kernels have no tensor-core instruction: {names}.",
+            "Which operation does the MMA atom use? The universal one is a multiply-add of a single thread.",
             "mma.sync or wgmma",
             "none",
         ),

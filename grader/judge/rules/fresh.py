@@ -96,7 +96,7 @@ def _stale_failure(trial: Trial, earlier: Trial, what: str) -> Failure | None:
             "stale_result",
             "An earlier answer was returned again",
             f"In this call {what}, yet the answer is that of the call before.",
-            "Results must be computed from the inputs at every call; remember none by pointer, shape or content.",
+            "Compute the results from the inputs at every call; remember none by pointer, shape or content.",
         ),
     )
 
@@ -113,7 +113,7 @@ def _alias_failure(*trials: Trial) -> Failure | None:
                         "alias",
                         "A result shares memory",
                         f"{output.name} must be memory of its own, but it shares that of {clean(form.alias, 80)}.",
-                        "Allocate the output in every call: the caller may still hold, or change, what it shares.",
+                        "Allocate the output in every call: the caller may still hold or change the shared memory.",
                     ),
                 )
     return None
@@ -126,8 +126,8 @@ def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
             Cause(
                 "stale_result",
                 "A call computed nothing",
-                "Given the inputs of an earlier call again, the function returned without launching a kernel.",
-                "Results must be computed from the inputs at every call; do not remember them by content.",
+                "Called again with the inputs of an earlier call, the function returned without launching a kernel.",
+                "Compute the results from the inputs at every call; do not remember them by content.",
             ),
         )
     same = (

@@ -30,7 +30,7 @@ def by_evidence(
             return policy_failure(
                 "no_kernel",
                 "No kernel was launched",
-                f"For {seen.case.words()} an answer came without any kernel of yours being launched.",
+                f"For {seen.case.words()} the function returned an answer without launching a kernel of yours.",
             )
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
         if computing and seen.reads:
@@ -56,7 +56,7 @@ def _reading_failure(seen: Evidence, computing: Sequence[str], bounds: Mapping[s
     said = f"{where} reads values{what} into Python by `{how}`"
     if how == ".item()":
         said += ", which int(t), float(t), bool(t), `if t` and range(t) do as well"
-    rule = "Launch code may use shapes, strides and dtypes, and no values: for them the CPU would wait for the GPU."
+    rule = "Launch code may use shapes, strides and dtypes, but no values: the CPU would wait for the GPU."
     known = [bounds[name] for name in of if name in bounds]
     by = f"Size grids, loops and buffers by shapes: {'; '.join(known)}." if known else "Size grids and loops by shapes."
     name = of[0] if of else "x"
@@ -82,23 +82,21 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     how = bench.right_otherwise(trial) if replayed and failure.status == "fail" else ""
     if how == "without memory":
-        seen = "The same call is right where it finds no memory of earlier calls."
+        seen = "The same call is right without memory from earlier calls."
         return replace(failure, clues=(*failure.clues, Clue("not_cleared", 0.7, seen)))
     if not how:
         return failure
     return policy_failure(
         "outside_kernels",
-        "Not all of the work is done by your kernels",
-        f"For {one.case.words()} the function returns the right values, but its kernels alone, launched again on other "
+        "Your kernels do not do all of the work",
+        f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
 
 
 def policy_failure(kind: str, title: str, rationale: str) -> Failure:
     """Return the failure of an answer that something besides the kernels computed."""
-    help_text = (
-        "Allocation, zeros, fills, views and a final dtype cast may be torch's; the arithmetic is your kernels'."
-    )
+    help_text = "Let torch allocate, fill, make views and cast the final dtype; do the arithmetic in your kernels."
     return Failure("policy", Cause(kind, title, rationale, help_text))
 
 

@@ -44,9 +44,11 @@ def _wrong_number(one: PlannedCase, seen: Sequence[LaunchInfo], most: int) -> Fa
     count = len(seen)
     title = "Too many launches" if count else "No kernel was launched"
     allowed = "one launch" if most == 1 else f"at most {most} launches"
-    rationale = f"For {one.case.words()} {allowed} should do, got {count}{_kernel_names(seen)}."
+    rationale = f"For {one.case.words()} the call must use {allowed}, got {count}{_kernel_names(seen)}."
     help_text = (
-        "Each launch reads its inputs from memory again; keep what the next step needs in registers." if count else ""
+        "Each launch reads its inputs from memory again: keep the values for the next step in registers."
+        if count
+        else ""
     )
     return Failure("fail", Cause("launches", title, rationale, help_text, allowed, str(count)))
 

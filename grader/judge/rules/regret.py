@@ -22,7 +22,7 @@ RULE = Regret
 
 # Number of worst choices to show: the learner learns from them.
 _SHOWN = 3
-_NOTHING_MEASURED = "nothing has been measured yet that choices could be judged by: measured.json is missing"
+_NOTHING_MEASURED = "choices cannot be judged without measurements: measured.json is missing"
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
         return
     for place, where in ((0, "first"), (-1, "last")):
         if all(choice.place == place % len(choice.things) for choice in free):
-            yield sure("order_followed", f"The {where} of what is offered is chosen in all {len(free)} cases.")
+            yield sure("order_followed", f"The function takes the {where} one offered in all {len(free)} cases.")
             return
     offered = [choice for choice in free if choice.chosen in map(str, free[0].things)]
     if len(offered) > 1 and len({choice.chosen for choice in offered}) == 1:
-        yield Clue("fixed_choice", 0.9, f"{free[0].chosen} is chosen wherever it is offered.")
+        yield Clue("fixed_choice", 0.9, f"The function takes {free[0].chosen} in every case that offers it.")
     for name, largest in _extremes(free):
         which = "largest" if largest else "smallest"
-        yield Clue("one_criterion", 0.8, f"The choice always has the {which} {name} of all that are offered.")
+        yield Clue("one_criterion", 0.8, f"The choice always has the {which} {name} of all offered ones.")
         return
     yield Clue("one_criterion", 0.5, "The choices differ from case to case, and cost too much in many.")
 
@@ -155,7 +155,7 @@ def _selection(choices: Sequence[ChoiceCost], source: str) -> Selection:
 
 def _choice_words(choice: ChoiceCost) -> str:
     if choice.ratio == 1:
-        return f"{choice.chosen}: the best there is"
+        return f"{choice.chosen}: the best"
     return f"{choice.chosen}: {choice.ratio:.2f} times the cost of the best: {choice.better}"
 
 
@@ -173,7 +173,7 @@ def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
             "no_choice",
             "The answer is none of the choices",
             f"For {one.case.words()} the function must return one of {chooses}, got {kind}.",
-            f"Return an element of `{chooses}` itself: not its place, and not a copy with other numbers.",
+            f"Return an element of `{chooses}` itself: not its index, and not a copy with other numbers.",
             expected=f"one of {chooses}",
             actual=kind,
         ),
@@ -187,9 +187,9 @@ def _too_dear(mean: float, rule: Regret, worst: Sequence[ChoiceCost]) -> Failure
         Cause(
             "regret",
             "The choices cost too much",
-            f"On average they cost {mean:.0%} more than the best; points begin below {rule.none:.0%}, and all are "
-            f"earned at {rule.full:.0%}. The worst: {worst_in_words}.",
-            "What does the case that is shown here have that your rule does not look at?",
+            f"On average they cost {mean:.0%} more than the best; points begin below {rule.none:.0%}, and full points "
+            f"need {rule.full:.0%} or less. The worst: {worst_in_words}.",
+            "Which property of the case shown here does your rule ignore?",
             f"below {rule.none:.0%}",
             f"{mean:.0%}",
         ),

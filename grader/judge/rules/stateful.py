@@ -90,14 +90,14 @@ def _failure_with_step(end: _End, steps: int) -> Failure:
         right = "step 0" if step == 1 else f"steps 0 to {step - 1}"
         lead, when = f"Right at first, wrong in step {step}: ", f"All was right in {right}; in step "
         when += f"{step} of {steps} {end.part.name} fails, after calls that left memory as they must."
-        advice = "What is still there from the step before: a length, an address, a result, a slot written too far?"
+        advice = "Which value is left from the step before: a length, an address, a result, a slot written too far?"
         # The inputs of each step alone would be an ordinary case.
         clues = (
             *clues,
             Clue(
                 "remembered_input",
                 0.75,
-                f"Steps before were right, and left memory as they must; in step {step} the same address holds more.",
+                f"Earlier steps were right and left memory as they must; in step {step} the same address holds more.",
             ),
         )
     help_text = " ".join(filter(None, (advice, cause.help)))

@@ -35,7 +35,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     unknown = [seen for seen in bench.evidence if not seen.is_replayed]
     untold = why_untold(unknown[0]) if unknown else ""
     if untold and not found:
-        undecided = f"who does the work could not be recorded: {untold}"
+        undecided = f"it is unknown whether kernels do the work: {untold}"
         return Ruling(None, evidence=evidence, undecided=undecided)
     refused = failure if failure is not None and failure.status != "fail" else None
     return Ruling(found or refused, evidence=evidence)
@@ -51,10 +51,10 @@ def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str])
                 "policy",
                 Cause(
                     "other_means",
-                    "Right, but not by the means that this part is about",
-                    f"For {seen.case.words()} these operations are nowhere in what ran: {', '.join(missing)}.",
-                    "They are what calls become when a function is traced: cute.make_tiled_mma is called so, "
-                    "thr_mma.partition_A is cute.tiled.mma.partition.",
+                    "Right, but without the operations that this part asks for",
+                    f"For {seen.case.words()} the call did not use these operations: {', '.join(missing)}.",
+                    "These are the names of traced calls: cute.make_tiled_mma keeps its name, thr_mma.partition_A "
+                    "becomes cute.tiled.mma.partition.",
                 ),
             )
     return None
@@ -66,8 +66,8 @@ def _idle_failure(bench: Bench, one: PlannedCase) -> Failure | None:
         return None
     return policy_failure(
         "outside_kernels",
-        "Your kernels have no part in the answer",
-        f"For {one.case.words()} the function returns the same with its launches and without them.",
+        "The answer does not depend on your kernels",
+        f"For {one.case.words()} the function returns the same values with and without its launches.",
     )
 
 

@@ -33,8 +33,8 @@ _NO_KERNEL = Failure(
     Cause(
         "no_kernel",
         "No kernel was launched",
-        "There is nothing to count: the answer came about without any kernel of yours being launched.",
-        "Bytes are counted where your kernels load and store them.",
+        "Nothing could be counted: the function returned an answer without launching a kernel of yours.",
+        "The bytes that your kernels load and store are counted.",
     ),
 )
 
@@ -120,7 +120,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     launches = [_clamped(launch) for launch in trial.launches]
     traffic = [launch.traffic for launch in launches if launch.traffic is not None]
     if len(traffic) < len(launches):
-        return f"not all that was moved for {one.case.words()} could be followed"
+        return f"some of the bytes moved for {one.case.words()} could not be counted"
     work = _work_of(trial, traffic, one, model, returned)
     limits = tuple(_limits(work, model))
     share = min(limit.share(one) for limit in limits)
@@ -128,7 +128,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         return Weighed(work, share)
     tightest = next(limit for limit in limits if limit.share(one) == share)
     if tightest.kind == "stores" and work.unique_stored_bytes < 0:
-        return f"not all that was stored for {one.case.words()} could be followed"
+        return f"some of the bytes stored for {one.case.words()} could not be counted"
     results = sum(output.nbytes for output in trial.expected)
     wastes = _wastes(work, traffic, results)
     advice = _HELP.get(tightest.kind) or _advice(work, wastes)
@@ -222,7 +222,7 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
     match limit.kind:
         case "memory":
             title, full, none = "Takes too much memory", work.extra_allowed_bytes, work.extra_none_bytes
-            used = f"tensors of your own take up {_bytes(limit.used)} at one time, beside inputs and results."
+            used = f"your own tensors take up {_bytes(limit.used)} at one time, besides inputs and results."
             needed = f" ({formula})"
         case "stores":
             title, full, none = "Stores more bytes than needed", work.stored_allowed_bytes, work.stored_none_bytes
@@ -310,8 +310,8 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
 
 
 _HELP = {
-    "memory": "Which tensor grows faster than the inputs do? Keep its tiles in registers, and never all of it.",
-    "stores": "What is stored beside the results? Keep it in registers, tile by tile, and use it up there.",
+    "memory": "Which tensor grows faster than the inputs do? Keep one tile of it in registers at a time.",
+    "stores": "Which values are stored besides the results? Keep them in registers, tile by tile, and use them there.",
 }
 
 
@@ -319,22 +319,21 @@ def _advice(work: Work, wastes: _Wastes) -> str:
     """Return advice about what costs most bytes."""
     if wastes.is_read_again:
         return (
-            f"What a launch loads is loaded {wastes.loaded_times:.1f} times on average: load it once, and use it for "
-            "more before letting go of it (larger tiles, or a row kept in registers)."
+            f"A launch loads each byte {wastes.loaded_times:.1f} times on average: load it once, and use it more often "
+            "(larger tiles, or a row kept in registers)."
         )
     if wastes.restored > wastes.handed and wastes.stored_times >= _AGAIN:
         return (
-            f"What a launch stores is stored {wastes.stored_times:.1f} times on average: keep a value in registers "
-            "until it is final, and store it once."
+            f"A launch stores each byte {wastes.stored_times:.1f} times on average: keep a value in registers until it "
+            "is final, and store it once."
         )
     if work.launches > 1:
         return (
-            f"The {work.launches} launches hand their results on through memory: do the steps in one kernel, and what "
-            "the next step needs never leaves the registers."
+            f"The {work.launches} launches pass their results on through memory: do the steps in one kernel, and keep "
+            "the values between them in registers."
         )
     return (
-        "Something is loaded or stored that is neither an input nor a result: an intermediate value that is kept in "
-        "registers is not moved at all."
+        "The kernel loads or stores values that are not inputs and not results: keep intermediate values in registers."
     )
 
 
@@ -343,11 +342,11 @@ def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
 
     Values go through memory, inputs are loaded again, or bytes are not needed.
     """
-    read = f"What is loaded is loaded {wastes.loaded_times:.1f} times on average."
+    read = f"Each loaded byte is loaded {wastes.loaded_times:.1f} times on average."
     needed_once = 0 <= work.unique_stored_bytes <= _AGAIN * results and work.unique_bytes <= work.allowed_bytes
     if needed_once and min(wastes.loaded_times, wastes.stored_times) >= _AGAIN:
         seen = f"Each byte is loaded {wastes.loaded_times:.1f} times and stored "
-        yield Clue("done_again", 0.85, f"{seen}{wastes.stored_times:.1f} times, and none that is not needed.")
+        yield Clue("done_again", 0.85, f"{seen}{wastes.stored_times:.1f} times, and every byte is needed.")
         yield Clue("read_again", 0.4)
     elif wastes.is_read_again:
         yield Clue("read_again", 0.85, read)
@@ -358,13 +357,13 @@ def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
         if wastes.again and wastes.loaded_times >= _AGAIN:
             yield Clue("read_again", 0.5, read)
         if work.launches > 1:
-            yield Clue("several_launches", 0.5, f"{work.launches} launches hand their results on.")
+            yield Clue("several_launches", 0.5, f"{work.launches} launches pass their results on.")
     elif work.launches > 1:
         yield Clue("through_memory", 0.6, f"{_bytes(work.loaded_bytes)} are loaded by {work.launches} launches.")
-        yield Clue("several_launches", 0.55, f"{work.launches} launches hand their results on.")
+        yield Clue("several_launches", 0.55, f"{work.launches} launches pass their results on.")
     else:
         yield Clue(
-            "reads_unneeded", 0.75, "No byte is loaded twice, and none but results is stored: some are not needed."
+            "reads_unneeded", 0.75, "No byte is loaded twice, and only results are stored: some loads are not needed."
         )
         yield Clue("through_memory", 0.3, "")
 

@@ -1,4 +1,4 @@
-"""x + y and x·y + z in float32 by PTX instructions, which Triton takes over as they are; only a GPU runs them."""
+"""x + y and x·y + z in float32 by PTX instructions, which Triton inserts as they are; only a GPU runs them."""
 
 import torch
 import triton

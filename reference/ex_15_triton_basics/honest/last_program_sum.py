@@ -26,7 +26,7 @@ def sum_kernel(
         offsets = (pid * STEPS + step) * BLOCK + tl.arange(0, BLOCK)
         sums += tl.load(x_ptr + offsets, mask=offsets < n_elements, other=0.0).to(tl.float32)
     tl.store(partials_ptr + pid, tl.sum(sums, axis=0))
-    # The ticket publishes this partial and, for whoever draws the last one, makes all the others visible.
+    # The ticket publishes this partial, and makes all others visible to the program that draws the last ticket.
     tl.debug_barrier()
     ticket = tl.atomic_add(tickets_ptr, 1, sem="acq_rel")
     if ticket == n_programs - 1:

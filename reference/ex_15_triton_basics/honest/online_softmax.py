@@ -32,7 +32,7 @@ def online_kernel(x_ptr, p_ptr, n_columns, stride_xm, stride_pm, CHUNKS: tl.cons
         mask = chunk * CHUNK + columns < n_columns
         x = tl.load(x_ptr + row * stride_xm + chunk * CHUNK + columns, mask=mask, other=float("-inf")).to(tl.float32)
         larger = tl.maximum(largest, x)
-        # What was summed so far is relative to the old maximum.
+        # The sum so far is relative to the old maximum.
         total = total * tl.exp(largest - larger) + tl.exp(x - larger)
         largest = larger
     row_largest = tl.max(largest, axis=0)

@@ -1,4 +1,4 @@
-"""A constant number of persistent programs that stride over the blocks (or rows), whatever the size, in all four parts.
+"""A constant number of persistent programs that stride over the blocks (or rows), for any size, in all four parts.
 
 The number of steps is a compile-time constant, rounded up to a power of two: steps beyond the end are masked out.
 """
@@ -57,7 +57,7 @@ def sum_kernel(x_ptr, s_ptr, n_elements, STEPS: tl.constexpr, BLOCK: tl.constexp
 
 
 def _steps(pieces: int) -> int:
-    """Return how often each program has to work so that all of them together handle that many pieces."""
+    """Return the number of steps of each program: together the programs handle that many pieces."""
     return triton.next_power_of_2(triton.cdiv(pieces, PROGRAMS))
 
 

@@ -1,4 +1,4 @@
-"""Four rows per program, whatever their length, as one two-dimensional tile."""
+"""Four rows of any length per program, as one two-dimensional tile."""
 
 import torch
 import triton

@@ -38,7 +38,7 @@ def product_kernel(
 
 
 def _readable(x: torch.Tensor) -> torch.Tensor:
-    """x itself if a descriptor can describe it: aligned to 16 bytes, rows a multiple of 16 bytes apart; else a copy."""
+    """Return x if a descriptor can describe it: aligned, with rows a multiple of 16 bytes apart; else a copy."""
     rows, columns = x.shape
     aligned = x.data_ptr() % 16 == 0 and x.stride(0) * x.element_size() % 16 == 0
     if aligned and x.stride(1) == 1 and x.stride(0) >= columns:

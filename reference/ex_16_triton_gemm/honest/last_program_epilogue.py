@@ -30,7 +30,7 @@ def product_kernel(
 ):
     rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
     columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
-    # Program (m, n, s) takes every so-manieth block of K, from block s on.
+    # Program (m, n, s) takes every SPLITS-th block of K, from block s on.
     ks = tl.program_id(2) * BLOCK_K + tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
     b_ptrs = b_ptr + ks[:, None] * stride_bk + columns[None, :] * stride_bn
@@ -44,13 +44,13 @@ def product_kernel(
     inside = (rows[:, None] < M) & (columns[None, :] < N)
     places = rows[:, None] * N + columns[None, :]
     tl.store(parts_ptr + tl.program_id(2).to(tl.int64) * M * N + places, acc, mask=inside)
-    # The ticket publishes this part and, for whoever draws the last one, makes the tile's others visible.
+    # The ticket publishes this part, and makes the tile's others visible to the program that draws the last ticket.
     tl.debug_barrier()
     ticket = tl.atomic_add(tickets_ptr + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), 1, sem="acq_rel")
     if ticket == SPLITS - 1:
         tl.debug_barrier()
         z = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        # Always in the same order, whoever came last; from L2 (.cg), as other multiprocessors wrote them.
+        # Always in the same order; from L2 (.cg), because other multiprocessors wrote them.
         for split in range(SPLITS):
             part_ptr = parts_ptr + tl.full((), split, tl.int64) * M * N
             z += tl.load(part_ptr + places, mask=inside, other=0.0, cache_modifier=".cg")

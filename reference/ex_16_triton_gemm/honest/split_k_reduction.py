@@ -27,7 +27,7 @@ def matmul_kernel(
 ):
     rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
     columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
-    # Program (m, n, s) takes every so-manieth block of K, from block s on.
+    # Program (m, n, s) takes every SPLITS-th block of K, from block s on.
     ks = tl.program_id(2) * BLOCK_K + tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
     b_ptrs = b_ptr + ks[:, None] * stride_bk + columns[None, :] * stride_bn

@@ -86,7 +86,7 @@ def shares_kernel(
     BLOCK_K: tl.constexpr,
 ):
     steps = tl.cdiv(K, BLOCK_K)
-    # Steps are numbered through the tiles that are left. A share may begin and end in the midst of a tile.
+    # Steps are numbered through the tiles that are left. A share may begin and end inside a tile.
     begin = tl.program_id(0) * share
     end = tl.minimum(begin + share, (last - first) * steps)
     for tile in range(begin // steps, tl.cdiv(end, steps)):

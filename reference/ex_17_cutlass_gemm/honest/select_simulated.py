@@ -1,4 +1,4 @@
-"""Plays the tiles onto the multiprocessors one after another, instead of counting waves."""
+"""Simulates the tiles on the multiprocessors one after another, instead of counting waves."""
 
 import heapq
 from math import ceil

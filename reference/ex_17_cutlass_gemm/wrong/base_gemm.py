@@ -129,7 +129,7 @@ def gemm_kernel(
 
 @cute.jit
 def tile_of_block(mC: cute.Tensor):
-    """Which tile is this block's: GROUP_M tile rows are walked column by column, then the next GROUP_M."""
+    """Return this block's tile: GROUP_M tile rows are walked column by column, then the next GROUP_M."""
     block, _, _ = cute.arch.block_idx()
     tiles_m = cute.ceil_div(mC.shape[0], TILER_MNK[0])
     tiles_n = cute.ceil_div(mC.shape[1], TILER_MNK[1])
@@ -148,7 +148,7 @@ def predicate_like(copied: cute.Tensor):
 
 @cute.jit
 def inside(predicate: cute.Tensor, coordinates: cute.Tensor, shape: cute.Shape):
-    """Which copies lie inside; sizes are multiples of 8, so that no copy does in part."""
+    """Fill a predicate with the copies that lie inside; sizes are multiples of 8, so that no copy does in part."""
     for v in cutlass.range_constexpr(predicate.shape[0]):
         for i in cutlass.range_constexpr(predicate.shape[1]):
             for j in cutlass.range_constexpr(predicate.shape[2]):

@@ -61,7 +61,7 @@ def attention_forward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     (B, Hq, Sq, D), (Hkv, Skv) = q.shape, k.shape[1:3]
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-    # What starts at no multiple of 16 bytes is copied to where it does.
+    # A tensor that does not start at a multiple of 16 bytes is copied to one that does.
     q, k, v = (one.clone() if one.data_ptr() % 16 else one for one in (q, k, v))
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)

@@ -1,10 +1,12 @@
-"""The keys are cut into 16 splits whatever their number; a second kernel joins the partial results, all at once."""
+"""Any number of keys is cut into 16 splits; a second kernel joins the partial results, all at once."""
 
 import torch
 import triton
 import triton.language as tl
 
 SPLITS, BLOCK_M, BLOCK_N = 16, 64, 64
+# Queries that one program joins.
+ROWS = 16
 STRIDES = [f"stride_{tensor}{axis}" for tensor in "qkv" for axis in "bhs"]
 
 
@@ -77,19 +79,21 @@ def forward_kernel(
 
 
 @triton.jit(do_not_specialize=["Sq"])
-def join_kernel(part_ptr, part_lse_ptr, o_ptr, lse_ptr, Sq, D: tl.constexpr, SPLITS: tl.constexpr):
-    """Weigh the splits of one query by their share of all exponentials."""
-    row, head = tl.program_id(0), tl.program_id(1)
-    places = (head * SPLITS + tl.arange(0, SPLITS)) * Sq + row
-    lses = tl.load(part_lse_ptr + places)
+def join_kernel(part_ptr, part_lse_ptr, o_ptr, lse_ptr, Sq, D: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr):
+    """Weigh the splits of each query by their share of all exponentials; ROWS queries a program."""
+    rows, head = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1)
+    inside = rows < Sq
+    places = (head * SPLITS + tl.arange(0, SPLITS)[:, None]) * Sq + rows[None, :]
+    lses = tl.load(part_lse_ptr + places, mask=inside[None, :], other=float("-inf"))
     top = tl.max(lses, 0)
-    shares = tl.exp(lses - tl.where(top == float("-inf"), 0.0, top))
+    shares = tl.exp(lses - tl.where(top == float("-inf"), 0.0, top)[None, :])
     total = tl.sum(shares, 0)
     dims = tl.arange(0, D)
-    parts = tl.load(part_ptr + places[:, None] * D + dims[None, :])
-    o = tl.sum(shares[:, None] * parts, 0) / tl.where(total == 0.0, 1.0, total)
-    tl.store(o_ptr + (head * Sq + row) * D + dims, o.to(o_ptr.dtype.element_ty))
-    tl.store(lse_ptr + head * Sq + row, top + tl.log(total))
+    parts = tl.load(part_ptr + places[:, :, None] * D + dims[None, None, :], mask=inside[None, :, None], other=0.0)
+    o = tl.sum(shares[:, :, None] * parts, 0) / tl.where(total == 0.0, 1.0, total)[:, None]
+    o_ptrs = o_ptr + (head * Sq + rows[:, None]) * D + dims[None, :]
+    tl.store(o_ptrs, o.to(o_ptr.dtype.element_ty), mask=inside[:, None])
+    tl.store(lse_ptr + head * Sq + rows, top + tl.log(total), mask=inside)
 
 
 def attention_forward(
@@ -105,5 +109,5 @@ def attention_forward(
     sizes = (Hq // Hkv, SPLITS, Sq, Skv, scale, *strides, D, causal, BLOCK_M, BLOCK_N)
     tiles = triton.cdiv(Sq, BLOCK_M)
     forward_kernel[(tiles, Hq * SPLITS, B)](q, k, v, part, part_lse, *sizes)
-    join_kernel[(Sq, B * Hq)](part, part_lse, o, lse, Sq, D, SPLITS)
+    join_kernel[(triton.cdiv(Sq, ROWS), B * Hq)](part, part_lse, o, lse, Sq, D, SPLITS, ROWS)
     return o, lse

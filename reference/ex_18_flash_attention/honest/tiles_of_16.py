@@ -1,4 +1,4 @@
-"""A program takes 16 queries, so keys and values are loaded twice as often as for 32."""
+"""Tiles of 16 queries: they load keys and values as often as the work check allows, twice as often as tiles of 32."""
 
 import torch
 import triton

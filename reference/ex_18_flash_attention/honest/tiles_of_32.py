@@ -1,4 +1,4 @@
-"""Tiles of 32 queries: as many bytes as the work check allows."""
+"""Tiles of 32 queries: they load keys and values half as often as the work check allows."""
 
 import torch
 import triton

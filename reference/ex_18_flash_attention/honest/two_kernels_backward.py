@@ -1,4 +1,4 @@
-"""Backward in two kernels, each of which computes delta itself, from o and do."""
+"""Backward in two kernels; each one computes delta itself, from o and do."""
 
 import torch
 import triton

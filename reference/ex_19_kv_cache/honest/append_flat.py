@@ -1,4 +1,4 @@
-"""The new numbers in a row, whoever they belong to: every lane looks up its own sequence's length."""
+"""All new numbers in one row: every lane loads the length of its own sequence."""
 
 import triton
 import triton.language as tl

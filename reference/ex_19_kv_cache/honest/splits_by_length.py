@@ -1,4 +1,4 @@
-"""Four, eight or sixteen splits, by how many slots the table has; a second kernel joins them one after another."""
+"""Four, eight or sixteen splits, by the number of slots in the table; a second kernel joins them one after another."""
 
 import torch
 import triton
@@ -76,7 +76,7 @@ def join_kernel(acc_ptr, lse_ptr, lengths_ptr, o_ptr, heads, D: tl.constexpr, SP
     top = tl.full((), float("-inf"), dtype=tl.float32)
     total = tl.full((), 0.0, dtype=tl.float32)
     o = tl.full((D,), 0.0, dtype=tl.float32)
-    # Of an empty sequence there is nothing to join.
+    # An empty sequence has no splits to join.
     if tl.load(lengths_ptr + row // heads) > 0:
         for split in range(SPLITS):
             lse = tl.load(lse_ptr + row * SPLITS + split)

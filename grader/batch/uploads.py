@@ -1,7 +1,7 @@
 """List and read a folder or an archive of submissions. Never unpacks it, since its maker may be hostile.
 
-Nothing is read but files that are asked for, and of those no more than a submission may hold. No link is followed. What
-breaks a rule is trouble of the one who handed it in, in words, and of nobody else.
+Reads only files that are asked for, and of those no more than a submission may hold. Follows no link. An upload that
+breaks a rule gets `trouble`, the reason in words; the other uploads are not affected.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader.errors import UsageError
@@ -31,38 +31,52 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 
 
 @dataclass(frozen=True)
-class Member:
-    """A file that was handed in.
+class UploadedFile:
+    """A file of an upload.
 
-    path: from the folder or archive of its owner. trouble: why it cannot be read. read(n): returns its first n bytes;
+    path: inside the upload. trouble: why it cannot be read. read(n): returns its first n bytes;
     raises UsageError.
     """
 
     path: tuple[str, ...]
     read: Callable[[int], bytes]
     trouble: str = ""
-    modified_s: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """Its last name."""
-        return self.path[-1]
 
     def __str__(self) -> str:
         return printable("/".join(self.path))
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing at the top: a folder with what is in it, or a file, which is its own only member.
+class Owner:
+    """A person as a platform names them.
 
-    trouble: why nothing can be said of what is in it.
+    Not a Student: people choose these names, so they may be hostile; a Student's id is fit for the name of a file.
+    ids: by platform, as in a Student.
+    """
+
+    label: str
+    name: str = ""
+    email: str = ""
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A folder, an archive, or a single file, from one student or from a group.
+
+    trouble: why nothing of it can be graded. owners: empty before `layouts.recognise`, and if it belongs to nobody.
+    exercise: the id in the upload's name; empty if there is none. late: the platform says so, without saying by how
+    much.
     """
 
     name: str
     is_folder: bool
-    members: tuple[Member, ...]
+    files: tuple[UploadedFile, ...]
     trouble: str = ""
+    owners: tuple[Owner, ...] = ()
+    exercise: str = ""
+    submitted_at: str = ""
+    late: bool = False
 
 
 def printable(name: str) -> str:
@@ -71,44 +85,45 @@ def printable(name: str) -> str:
     return "".join(one if one.isprintable() else "\ufffd" for one in text)
 
 
-def items_in(place: Path) -> tuple[Item, ...]:
-    """Return the things in a folder, or in an archive, sorted by name. Raises UsageError."""
+def uploads_in(place: Path) -> tuple[Upload, ...]:
+    """Return the uploads in a folder or in an archive, without owners, sorted by name. Raises UsageError."""
     if place.is_file() and zipfile.is_zipfile(place):
         try:
-            return _grouped(_archived(place, trusted=True))
+            return grouped(_archived(place, trusted=True))
         except UsageError as refused:
             raise UsageError(f"{place}: {refused}") from None
     if not place.is_dir():
         raise UsageError(f"submissions must lie in a folder or a zip file, got {place}")
-    return tuple(_item(entry) for entry in sorted(os.scandir(place), key=lambda entry: entry.name))
+    return tuple(_upload(entry) for entry in sorted(os.scandir(place), key=lambda entry: entry.name))
 
 
-def opened(item: Item) -> Item:
-    """Return an archive as the folder that it holds; anything else as it is."""
-    if item.is_folder or item.trouble or not item.name.lower().endswith(".zip"):
-        return item
+def opened(upload: Upload) -> Upload:
+    """Return an archive with the files that it holds; anything else as it is."""
+    if upload.is_folder or upload.trouble or not upload.name.lower().endswith(".zip"):
+        return upload
     try:
-        return Item(item.name, True, tuple(_archived(item.members[0].read(MOST_ARCHIVE_BYTES + 1))))
+        files = tuple(_archived(upload.files[0].read(MOST_ARCHIVE_BYTES + 1)))
     except UsageError as refused:
-        return Item(item.name, True, (), str(refused))
+        return replace(upload, is_folder=True, files=(), trouble=str(refused))
+    return replace(upload, is_folder=True, files=files)
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------
 
 
-def _item(entry: os.DirEntry[str]) -> Item:
+def _upload(entry: os.DirEntry[str]) -> Upload:
     if entry.is_symlink():
-        link = Member((entry.name,), _unreadable, "a symbolic link")
-        return Item(entry.name, False, (link,), "a submission must be a file or a folder, got a symbolic link")
+        link = UploadedFile((entry.name,), _unreadable, "a symbolic link")
+        return Upload(entry.name, False, (link,), "a submission must be a file or a folder, got a symbolic link")
     if not entry.is_dir(follow_symlinks=False):
-        return Item(entry.name, False, (_member(entry, ()),))
+        return Upload(entry.name, False, (_file(entry, ()),))
     try:
-        return Item(entry.name, True, tuple(_walked(entry.path)))
+        return Upload(entry.name, True, tuple(_walked(entry.path)))
     except (UsageError, OSError) as refused:
-        return Item(entry.name, True, (), str(refused))
+        return Upload(entry.name, True, (), str(refused))
 
 
-def _walked(folder: str) -> Iterator[Member]:
+def _walked(folder: str) -> Iterator[UploadedFile]:
     found = 0
     waiting: list[tuple[str, tuple[str, ...]]] = [(folder, ())]
     while waiting:
@@ -123,16 +138,16 @@ def _walked(folder: str) -> Iterator[Member]:
             found += 1
             if found > MOST_FILES:
                 raise UsageError(f"a folder must hold at most {MOST_FILES} files, got more")
-            yield _member(entry, path)
+            yield _file(entry, path)
 
 
-def _member(entry: os.DirEntry[str], folder: tuple[str, ...]) -> Member:
+def _file(entry: os.DirEntry[str], folder: tuple[str, ...]) -> UploadedFile:
     found = entry.stat(follow_symlinks=False)
     path = Path(entry.path)
     trouble = "" if stat.S_ISREG(found.st_mode) else "no regular file"
     if stat.S_ISLNK(found.st_mode):
         trouble = "a symbolic link"
-    return Member((*folder, entry.name), lambda most: _read_file(path, most), trouble, found.st_mtime)
+    return UploadedFile((*folder, entry.name), lambda most: _read_file(path, most), trouble)
 
 
 def _read_file(path: Path, most: int) -> bytes:
@@ -154,7 +169,7 @@ def _unreadable(_: int) -> bytes:
 # -- archives --------------------------------------------------------------------------------------------------------
 
 
-def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member]:
+def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[UploadedFile]:
     """Return the files of an archive. An instructor's own may be as large as a class is."""
     if isinstance(source, bytes) and len(source) > MOST_ARCHIVE_BYTES:
         raise UsageError(f"an archive must hold at most {MOST_ARCHIVE_BYTES} bytes, got more")
@@ -172,7 +187,7 @@ def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[Member
     for entry in entries:
         path = _path(entry)
         if not _MADE_BY_TOOLS.intersection(path):
-            yield _archive_member(archive, entry, path)
+            yield _archived_file(archive, entry, path)
 
 
 def _path(entry: zipfile.ZipInfo) -> tuple[str, ...]:
@@ -184,7 +199,7 @@ def _path(entry: zipfile.ZipInfo) -> tuple[str, ...]:
     return parts
 
 
-def _archive_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tuple[str, ...]) -> Member:
+def _archived_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tuple[str, ...]) -> UploadedFile:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     trouble = "" if kind in (0, stat.S_IFREG) else "no regular file"
     if kind == stat.S_IFLNK:
@@ -201,30 +216,29 @@ def _archive_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tupl
         except _BROKEN as broken:
             raise UsageError(f"an archive's file must be readable, got {printable(path[-1])}: {broken}") from broken
 
-    return Member(path, read, trouble)
+    return UploadedFile(path, read, trouble)
 
 
-def _grouped(members: Iterator[Member]) -> tuple[Item, ...]:
-    """Return the members of an instructor's archive by what they lie in."""
-    folders: dict[str, list[Member]] = {}
-    files: list[Item] = []
-    for member in members:
-        if len(member.path) == 1:
-            files.append(Item(member.name, False, (member,)))
+def grouped(files: Iterable[UploadedFile]) -> tuple[Upload, ...]:
+    """Return the files of an instructor's archive or folder by what they lie in: folders by name, then single files."""
+    folders: dict[str, list[UploadedFile]] = {}
+    single: list[Upload] = []
+    for file in files:
+        if len(file.path) == 1:
+            single.append(Upload(file.path[0], False, (file,)))
         else:
-            inside = Member(member.path[1:], member.read, member.trouble)
-            folders.setdefault(member.path[0], []).append(inside)
-    return (*(Item(name, True, tuple(inside)) for name, inside in sorted(folders.items())), *files)
+            folders.setdefault(file.path[0], []).append(replace(file, path=file.path[1:]))
+    return (*(Upload(name, True, tuple(inside)) for name, inside in sorted(folders.items())), *single)
 
 
-def text_bytes(member: Member) -> bytes:
+def text_bytes(file: UploadedFile) -> bytes:
     """Return the bytes of a submission's file; one more than allowed shows that it is too large. Raises UsageError."""
-    if member.trouble:
-        raise UsageError(f"a submission must be a regular file, got {member.trouble} ({member})")
-    return member.read(MOST_BYTES + 1)
+    if file.trouble:
+        raise UsageError(f"a submission must be a regular file, got {file.trouble} ({file})")
+    return file.read(MOST_BYTES + 1)
 
 
-def listed(members: Sequence[Member], most: int = 5) -> str:
+def listed(files: Sequence[UploadedFile], most: int = 5) -> str:
     """Return the first of some files, in words."""
-    names = ", ".join(str(member) for member in members[:most])
-    return f"{names} and {len(members) - most} more" if len(members) > most else names or "nothing"
+    names = ", ".join(str(file) for file in files[:most])
+    return f"{names} and {len(files) - most} more" if len(files) > most else names or "nothing"
