@@ -206,7 +206,7 @@ def run_gate(
         return grade(job, on, truth=truth)
 
     def judged(trial: _Trial, record: Record) -> Iterator[GateLine]:
-        for finding in _found(trial, record, entry):
+        for finding in _findings(trial, record, entry):
             if finding.holds is False and trial.claim and interpreter and _passes(trial.claim, record):
                 again = _caught(trial.path, trial.claim, graded(trial, interpreter))
                 yield replace(again, outcome=f"{again.outcome} in the interpreter, pass on this GPU")
@@ -233,7 +233,7 @@ def run_gate(
     return gate
 
 
-def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
+def _findings(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
     """Yield the findings about a file from its record."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)

@@ -13,7 +13,7 @@ from grader.calls import launches
 from grader.recorder.handles import Handle
 
 # Arguments of a launch that are neither parameters nor options of the kernel.
-_NOT_TOLD = frozenset({"warmup", "grid"})
+_UNRECORDED_OPTIONS = frozenset({"warmup", "grid"})
 _MOST_CONFIGURATIONS = 64
 
 
@@ -77,7 +77,9 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
         warmup = bool(warmup)
         names = tuple(kernel.arg_names)
         by_name = {name: value for name, value in kwargs.items() if name in names}
-        options = {name: value for name, value in kwargs.items() if name not in names and name not in _NOT_TOLD}
+        options = {
+            name: value for name, value in kwargs.items() if name not in names and name not in _UNRECORDED_OPTIONS
+        }
         bound = launches.bound(kernel, args, by_name)
 
         def relaunch(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:

@@ -22,7 +22,7 @@ from grader.replay.cute_checking import check, check_lowered, check_text, refusa
 from grader.replay.memory import Unreplayable
 
 _KEPT_PROGRAMS = 32
-_MOST_TOLD = 128
+_MOST_NAMED = 128
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def prepare(name: str, text: str, arch: str = "") -> Program:
     looked = _check_text_alone(text)
     executor = _compile(text, looked.entry, arch, has_kernels=looked.has_kernels)
     own = {one: count for one, count in looked.operations.items() if one.startswith("cute.")}
-    most = sorted(own, key=lambda one: -own[one])[:_MOST_TOLD]
+    most = sorted(own, key=lambda one: -own[one])[:_MOST_NAMED]
     return Program(name, {one: own[one] for one in most}, looked.types, executor)
 
 

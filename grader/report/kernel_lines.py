@@ -12,7 +12,7 @@ from grader.report import kernels
 from grader.report.ink import Ink, indent
 from grader.report.widest import Widest
 
-_MOST_TOLD = 6
+_MOST_NOTES = 6
 _MOST_ROWS = 4
 
 
@@ -27,7 +27,7 @@ def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> Render
         ]
         lines += [ink(f"… {len(rows) - _MOST_ROWS} more are in the scorecard …", "dim")] if rows[_MOST_ROWS:] else []
         lines += [ink(f"{target}: no kernel was compiled for this GPU", "dim")] if _lacks(part, target) else []
-    lines += note_lines(ink, part, _MOST_TOLD)
+    lines += note_lines(ink, part, _MOST_NOTES)
     if not findings_only:
         lines += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
     return Group(*(indent(line, 2) for line in lines))

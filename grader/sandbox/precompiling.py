@@ -134,12 +134,12 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: 
     if work.is_done:
         return
     process.wake()
-    for place, configuration in _taken(work.needed):
+    for place, configuration in _drain(work.needed):
         recorded = work.calls[place]
         request = Precompile(recorded.call, recorded.message, configuration)
         joining.step(partial(process.precompile, request, _NEEDED_S))
     work.begin_tuning(tuning_s)
-    for group in _taken(work.groups):
+    for group in _drain(work.groups):
         for done, (place, configuration) in enumerate(group):
             recorded, left_s = work.calls[place], work.ends_at - monotonic()
             request = Precompile(recorded.call, recorded.message, configuration)
@@ -150,7 +150,7 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: 
                 break
 
 
-def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
+def _drain(queue: SimpleQueue[T]) -> Iterator[T]:
     while True:
         try:
             yield queue.get_nowait()

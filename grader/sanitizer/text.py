@@ -32,7 +32,7 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
     heading = f"{_line(examination.exercise)}: {_line(examination.title)}"
     lines = [heading, _line(examination.path), f"Looked at: {_HOW[examination.means]}."]
     for number, one in enumerate(examination.findings, 1):
-        lines += ["", f"{number}. {_line(one.sighting.title)}", *_found(one, examination.planned, width)]
+        lines += ["", f"{number}. {_line(one.sighting.title)}", *_finding_lines(one, examination.planned, width)]
     if examination.remarks:
         lines += ["", "Outside your file, and no fault of it:"]
         lines += [line for one in examination.remarks for line in _wrapped(one.sighting.text, width)]
@@ -45,7 +45,7 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
     return text.encode("ascii", "backslashreplace").decode("ascii") if ascii_only else text
 
 
-def _found(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
+def _finding_lines(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
     sighting, call = one.sighting, one.call
     yield from _wrapped(sighting.text, width)
     if sighting.help:
