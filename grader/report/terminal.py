@@ -169,7 +169,7 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
 
 
 def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why: bool, counted: bool) -> None:
-    """Add one line for these checks, with reasons and counts below it if they are wanted."""
+    """Add one line for these checks, with reasons and counts below it if the caller asks for them."""
     check = group[0]
     symbol, word = ink.status(check)
     if len(group) == 1:

@@ -52,7 +52,7 @@ class SanitizeTarget:
     """The submission to examine.
 
     path is shown, source runs. command repeats the examination; replay_options are the options for a replay of one of
-    its cases. has_gpu: whether a replay would use a GPU unless told otherwise.
+    its cases. has_gpu: whether a replay would use a GPU unless an option says otherwise.
     """
 
     entry: Entry
