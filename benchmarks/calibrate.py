@@ -24,7 +24,7 @@ from grader.protocol.messages import Prepare, PrepareBaseline, Prepared, Sample,
 from grader.record import SizeTiming
 from grader.sandbox.pair import RecordedAnswer
 from grader.speed.baseline_process import BaselineProcess
-from grader.speed.estimate import Interval, side
+from grader.speed.estimate import Interval, side_of
 from grader.speed.lock import GpuLock
 from grader.speed.rounds import Rounds, TimedCase
 from grader.speed.suite import Suite, Verdict
@@ -85,7 +85,7 @@ class AgainstItself(Suite):
 
 def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]:
     """Yield `count` verdicts over the sizes of the part's suite, in turn."""
-    band = part.bands[0]
+    band = part.speed_bands[0]
     gpu = machine.find_gpu()
     if gpu is None:
         sys.exit("calibrate: a calibration must run on a GPU, got a machine without one")
@@ -132,7 +132,7 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
 def decisions(one: Judged) -> list[str]:
     """Return "right", "wrong" or "undecided" at each threshold."""
     own = one.timing.submission
-    sides = [(side(Interval(own.ratio, own.ratio_low, own.ratio_high), at), must) for at, must in THRESHOLDS]
+    sides = [(side_of(Interval(own.ratio, own.ratio_low, own.ratio_high), at), must) for at, must in THRESHOLDS]
     return [got if got == "undecided" else "right" if got == must else "wrong" for got, must in sides]
 
 

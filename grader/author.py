@@ -29,7 +29,7 @@ from grader.exercise.planted import PlantedMistake
 from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
-from grader.judge.rules.regret import counted, mean_regret
+from grader.judge.rules.regret import counted_ratios, mean_regret
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
@@ -157,14 +157,14 @@ def run_gate(
     entry: Entry,
     server: ForkServer,
     seed: int,
-    heard: Callable[[GateLine], None],
+    on_finding: Callable[[GateLine], None],
     jobs: int = 1,
     interpreter: ForkServer | None = None,
 ) -> Gate:
     """Run the whole gate, `jobs` files at a time.
 
-    heard: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU once
-    more, because only the interpreter sees every access.
+    on_finding: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU
+    once more, because only the interpreter sees every access.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}
@@ -172,7 +172,7 @@ def run_gate(
 
     def note(finding: GateLine) -> None:
         gate.findings.append(finding)
-        heard(finding)
+        on_finding(finding)
 
     trials = _trials(entry)
     # Every file meets the same cases.
@@ -206,7 +206,7 @@ def run_gate(
         return grade(job, on, truth=truth)
 
     def judged(trial: _Trial, record: Record) -> Iterator[GateLine]:
-        for finding in _found(trial, record, entry):
+        for finding in _findings(trial, record, entry):
             if finding.holds is False and trial.claim and interpreter and _passes(trial.claim, record):
                 again = _caught(trial.path, trial.claim, graded(trial, interpreter))
                 yield replace(again, outcome=f"{again.outcome} in the interpreter, pass on this GPU")
@@ -233,7 +233,7 @@ def run_gate(
     return gate
 
 
-def _found(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
+def _findings(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
     """Yield the findings about a file from its record."""
     if trial.claim:
         yield _caught(trial.path, trial.claim, record)
@@ -454,6 +454,6 @@ def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
         if all(isnan(offer.ratio) for offer in offers):
             continue
         measured += 1
-        for offer, ratio in zip(offers, counted(offers), strict=True):
+        for offer, ratio in zip(offers, counted_ratios(offers), strict=True):
             found.setdefault(str(offer.thing), []).append(ratio)
     return {name: ratios for name, ratios in found.items() if len(ratios) == measured}

@@ -22,11 +22,11 @@ _ELSEWHERE = frozenset({"skipped_environment", "inconclusive"})
 
 
 @dataclass(frozen=True)
-class Standing:
+class Progress:
     """A learner's progress with one exercise.
 
     earned, judged: points of the saved record, earned and judged. whole: all points. open: the record's checks that
-    keep the exercise from being done. unheard: how many checks the record lacks, because parts were left out.
+    keep the exercise from being done. left_out: how many checks the record lacks, because parts were left out.
     unjudged: a sentence on the whole parts that this machine could not judge.
     """
 
@@ -35,7 +35,7 @@ class Standing:
     judged: float = 0.0
     whole: float = 0.0
     open: tuple[CheckResult, ...] = ()
-    unheard: int = 0
+    left_out: int = 0
     unjudged: str = ""
 
     @property
@@ -53,32 +53,32 @@ class File:
     stub: str | None
 
 
-def standing_of(file: File, record: Record | None, checks: Collection[str], spec_sha256: str) -> Standing:
+def progress_of_file(file: File, record: Record | None, checks: Collection[str], spec_sha256: str) -> Progress:
     """Return the progress of a file.
 
     `checks` are the ids of all checks of the exercise; spec_sha256 is the hash of their specification.
     """
     if file.text is None:
-        return Standing("no file")
+        return Progress("no file")
     if file.text == file.stub:
-        return Standing("not started")
+        return Progress("not started")
     if record is None or record.submission.path != file.path:
-        return Standing("not graded")
+        return Progress("not graded")
     sha256 = hashlib.sha256(file.text.encode()).hexdigest()
     same = record.submission.sha256 == sha256 and record.exercise.spec_sha256 == spec_sha256
-    unheard = len(set(checks) - {check.id for check in record.checks})
+    left_out = len(set(checks) - {check.id for check in record.checks})
     missing = tuple(check for check in record.checks if check.status != "pass" and check.status not in _ELSEWHERE)
     passed = any(check.status == "pass" for check in record.checks)
     unjudged = left_out_in_words(record.checks)
-    is_done = passed and not missing and not unheard and not unjudged
+    is_done = passed and not missing and not left_out and not unjudged
     state: State = "changed" if not same else "done" if is_done else "begun"
-    return Standing(state, record.score, record.judged_score, record.max_score, missing, unheard, unjudged)
+    return Progress(state, record.score, record.judged_score, record.max_score, missing, left_out, unjudged)
 
 
-def words(standing: Standing) -> str:
+def words(progress: Progress) -> str:
     """Return the progress in words: "12 of 75 points", "done: 75 of 75 points, 25 more cannot be judged here"."""
-    points = f"{_points(standing.earned)} of {_points(standing.judged)} points"
-    match standing.state:
+    points = f"{_points(progress.earned)} of {_points(progress.judged)} points"
+    match progress.state:
         case "no file":
             return "no file"
         case "not started":
@@ -88,27 +88,27 @@ def words(standing: Standing) -> str:
         case "changed":
             return f"changed since it got {points}"
         case "begun":
-            unheard = f"{standing.unheard} checks were left out" if standing.unheard else ""
-            return "; ".join(filter(None, (points, unheard, standing.unjudged)))
+            left_out = f"{progress.left_out} checks were left out" if progress.left_out else ""
+            return "; ".join(filter(None, (points, left_out, progress.unjudged)))
         case "done":
-            beyond = standing.whole - standing.judged
+            beyond = progress.whole - progress.judged
             return f"done: {points}" + (f", {_points(beyond)} more cannot be judged here" if beyond else "")
 
 
-def bar(standings: Collection[Standing], *, width: int, ascii_only: bool = False) -> str:
+def bar(progresses: Collection[Progress], *, width: int, ascii_only: bool = False) -> str:
     """Return a bar of `width` characters and a number: how many exercises are done."""
-    done = sum(standing.is_done for standing in standings)
+    done = sum(progress.is_done for progress in progresses)
     # An exercise that is begun counts for the share of its points, and never for a whole one.
-    part = sum(_share(standing) for standing in standings)
-    filled = int(width * part / max(len(standings), 1) + 1e-9)
+    part = sum(_share(progress) for progress in progresses)
+    filled = int(width * part / max(len(progresses), 1) + 1e-9)
     full, empty = ("#", "-") if ascii_only else ("█", "░")
-    return f"{full * filled}{empty * (width - filled)} {done} of {len(standings)} done"
+    return f"{full * filled}{empty * (width - filled)} {done} of {len(progresses)} done"
 
 
-def _share(standing: Standing) -> float:
-    if standing.is_done:
+def _share(progress: Progress) -> float:
+    if progress.is_done:
         return 1.0
-    return 0.99 * standing.earned / standing.judged if standing.state == "begun" and standing.judged else 0.0
+    return 0.99 * progress.earned / progress.judged if progress.state == "begun" and progress.judged else 0.0
 
 
 def _points(value: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.progress import File, Standing, bar, standing_of, words
+from grader.progress import File, Progress, bar, progress_of_file, words
 from grader.record import Record, Status
 from tests.records import samples
 
@@ -25,8 +25,8 @@ def record_of(*statuses: Status, text: str = MINE, path: str = PATH) -> Record:
     return replace(whole, submission=submission, exercise=replace(whole.exercise, spec_sha256=SPEC))
 
 
-def state(record: Record | None, text: str | None = MINE, checks: int = 2) -> Standing:
-    return standing_of(File(PATH, text, STUB), record, [f"p.c{i}" for i in range(checks)], SPEC)
+def state(record: Record | None, text: str | None = MINE, checks: int = 2) -> Progress:
+    return progress_of_file(File(PATH, text, STUB), record, [f"p.c{i}" for i in range(checks)], SPEC)
 
 
 def test_all_that_could_be_judged_here_passed() -> None:
@@ -64,7 +64,7 @@ def test_an_exercise_is_not_done_while_a_whole_part_was_not_judged() -> None:
         submission=replace(record.submission, path=PATH, sha256=sha256),
         exercise=replace(record.exercise, spec_sha256=SPEC),
     )
-    found = standing_of(File(PATH, MINE, STUB), mine, names, SPEC)
+    found = progress_of_file(File(PATH, MINE, STUB), mine, names, SPEC)
     assert (found.state, found.is_done) == ("begun", False)
     assert words(found) == f"1 of 1 points; nothing of f and g was judged ({samples.NO_DSL})"
 
@@ -82,7 +82,7 @@ def test_what_is_open_is_named_and_what_was_left_out_is_counted() -> None:
 
 
 def test_the_bar_is_full_when_everything_is_done_and_never_before() -> None:
-    done, nearly = Standing("done"), Standing("begun", earned=74.9, judged=75.0)
+    done, nearly = Progress("done"), Progress("begun", earned=74.9, judged=75.0)
     assert bar([done, done], width=4) == "████ 2 of 2 done"
     assert bar([done, nearly], width=4, ascii_only=True) == "###- 1 of 2 done"
     assert bar([], width=4) == "░░░░ 0 of 0 done"

@@ -33,10 +33,10 @@ class Observer(Protocol):
     def is_on(self) -> bool:
         """Return whether a call is being observed."""
 
-    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+    def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Hear that something computed with these tensors, or that their values escaped."""
 
-    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    def run_operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work. Returns its result."""
 
 
@@ -50,7 +50,7 @@ class Functions(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if self._observer.is_on and (name in _ESCAPES or (name == "to" and _names_the_cpu(args, kwargs or {}))):
-            self._observer.did(f"Tensor.{'cpu' if name == 'to' else name}", tensors_in(args[:1]))
+            self._observer.record_deed(f"Tensor.{'cpu' if name == 'to' else name}", tensors_in(args[:1]))
         return func(*args, **(kwargs or {}))
 
 
@@ -86,9 +86,9 @@ class Operators(LightMode):  # type: ignore[no-untyped-call]
         if not observer.is_on:
             return func(*args, **given)
         if namespace == "aten" and _is_no_work(name, args, given):
-            return observer.operator(func, args, given)
+            return observer.run_operator(func, args, given)
         if namespace in _COMPUTING and not (namespace == "aten" and func.is_view):
-            observer.did(f"{namespace}.{name}", tensors_in((args, tuple(given.values()))))
+            observer.record_deed(f"{namespace}.{name}", tensors_in((args, tuple(given.values()))))
         return func(*args, **given)
 
 

@@ -29,7 +29,7 @@ class Raising:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def told(
+    def describe(
         self,
         raised: BaseException,
         *,
@@ -56,7 +56,7 @@ class Raising:
         fatal = "CUDA error" in _message(raised) or type(origin).__name__ == "AcceleratorError"
         return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal, findings)
 
-    def refused(self, rule: str, line: int, *, launched_at: int = 0) -> Raised:
+    def describe_refusal(self, rule: str, line: int, *, launched_at: int = 0) -> Raised:
         """Return the description of a kernel that no compiler accepts."""
         lines = dict.fromkeys(one for one in (launched_at, line) if one)
         return Raised("raised", "compile_error", "CompilationError", _cut(rule), tuple(map(self._frame_at, lines)))

@@ -99,13 +99,13 @@ class Watching:
         """Return whether a call is being watched."""
         return self._is_on
 
-    def did(self, name: str, tensors: Sequence[torch.Tensor] = ()) -> None:  # noqa: ARG002
+    def record_deed(self, name: str, tensors: Sequence[torch.Tensor] = ()) -> None:  # noqa: ARG002
         """Note an operator that computed; reads by a kernel's own launch are no work."""
         # A tensor that is on the CPU anyway is not read by Tensor.cpu.
         if not (self.running and name.startswith("Tensor.")) and name != "Tensor.cpu":
             self.seen.operators.setdefault(name)
 
-    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    def run_operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that allocates, fills, copies or casts."""
         return func(*args, **kwargs)
 

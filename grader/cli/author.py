@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 _MOST_JOBS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckOptions:
     """Options of `grade check`.
 
-    jobs: files at a time; None for one per core. json: target of the document. write_wrong: a folder for the planted
-    mistakes, instead of a check.
+    Either `exercise` names one, or `every` checks all. jobs: files at a time; None for one per core. json: target of
+    the document. write_wrong: a folder for the planted mistakes, instead of a check.
     """
 
+    exercise: str | None = None
+    every: bool = False
     seed: str | None = None
     cpu: bool = False
     write_probe: bool = False
@@ -43,38 +45,38 @@ class CheckOptions:
     write_wrong: str | None = None
 
 
-def check(wanted: str | None, how: CheckOptions, *, every: bool) -> int:
+def check(options: CheckOptions) -> int:
     """Check one exercise or all; 0 only if everything holds."""
     root = find_root()
-    if every == (wanted is not None):
+    if options.every == (options.exercise is not None):
         raise UsageError("exactly one of an exercise and --all must be given")
-    if how.jobs is not None and how.jobs < 1:
-        raise UsageError(f"--jobs must be at least 1, got {how.jobs}")
-    entries = discover(root) if wanted is None else (resolve(root, wanted)[0],)
+    if options.jobs is not None and options.jobs < 1:
+        raise UsageError(f"--jobs must be at least 1, got {options.jobs}")
+    entries = discover(root) if options.exercise is None else (resolve(root, options.exercise)[0],)
     if not entries:
         raise UsageError(f"there must be exercises to check, got none in {root / 'reference'}")
-    if how.write_wrong is not None:
-        if every or how != CheckOptions(write_wrong=how.write_wrong):
+    if options.write_wrong is not None:
+        if options != CheckOptions(exercise=options.exercise, write_wrong=options.write_wrong):
             raise UsageError("--write-wrong must come with one exercise and no other option: it checks nothing")
-        return _write_wrong(entries[0], Path(how.write_wrong))
+        return _write_wrong(entries[0], Path(options.write_wrong))
     if bare := [entry.id for entry in entries if not entry.solution.is_file()]:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
-    chosen = parse_seed(how.seed) if how.seed is not None else None
-    check_target(how.json)
+    chosen = parse_seed(options.seed) if options.seed is not None else None
+    check_target(options.json)
     # A document on stdout must stand there alone.
-    out = sys.stderr if how.json == "-" else sys.stdout
+    out = sys.stderr if options.json == "-" else sys.stdout
     with ExitStack() as servers:
-        server = servers.enter_context(closing(start_server(cpu=how.cpu)))
+        server = servers.enter_context(closing(start_server(cpu=options.cpu)))
         beside = servers.enter_context(closing(start_server(cpu=True))) if server.mode == "gpu" else None
-        at_once = _jobs(server, how.jobs)
+        at_once = _jobs(server, options.jobs)
         gates = {entry: _check_one(entry, server, beside, chosen, at_once, out) for entry in entries}
-    if how.write_probe:
+    if options.write_probe:
         for entry, gate in gates.items():
             path = entry.folder / f"tolerance_{server.mode}.md"
             write(path, _probe(entry, server.mode, gate))
             print(f"Margins written to {path}", file=sys.stderr)
-    if how.json is not None:
-        write_or_print(how.json, _document(gates, server.mode))
+    if options.json is not None:
+        write_or_print(options.json, _document(gates, server.mode))
     return 0 if all(gate.holds for gate in gates.values()) else 1
 
 
@@ -109,11 +111,11 @@ def _document(gates: Mapping[Entry, Gate], mode: str) -> str:
     return as_json({"schema": "grade/check/v1", "mode": mode, "exercises": exercises})
 
 
-def _jobs(server: ForkServer, wanted: int | None) -> int:
+def _jobs(server: ForkServer, requested: int | None) -> int:
     """Return how many files to grade at a time: one per core in the interpreter, one on a GPU, which times them."""
     if server.mode == "gpu":
         return 1
-    return wanted or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
+    return requested or min(len(os.sched_getaffinity(0)), _MOST_JOBS)
 
 
 def _check_one(
@@ -124,12 +126,12 @@ def _check_one(
     from grader.author import run_gate
     from grader.exercise.plan import default_seed
 
-    def heard(finding: GateLine) -> None:
+    def on_finding(finding: GateLine) -> None:
         mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]
         say(f"  {mark} {finding.subject:<44} {finding.outcome}", out)
 
     started = monotonic()
-    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, heard, jobs, beside)
+    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, on_finding, jobs, beside)
     print(_margins(gate), file=out)
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)

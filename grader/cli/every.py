@@ -11,7 +11,7 @@ from grader import __version__
 from grader.cli import listing, saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
-from grader.cli.run import RunOptions, can_keep, job_for, keep, progress, terminal_of
+from grader.cli.run import RunOptions, can_keep, job_for, keep, show_progress, terminal_of
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root
@@ -43,22 +43,22 @@ def worst(codes: Sequence[int]) -> int:
     return min(codes, key=_WORST.index, default=4)
 
 
-def grade_all(how: RunOptions, json_target: str | None, *, open_card: bool) -> int:
+def grade_all(options: RunOptions, json_target: str | None, *, open_card: bool) -> int:
     """Grade every exercise; the worst exit code."""
     root = find_root()
     entries = discover(root)
     if not entries:
         raise UsageError(f"there must be an exercise to grade, got none in {root}")
-    seed = parse_seed(how.seed) if how.seed is not None else None
+    seed = parse_seed(options.seed) if options.seed is not None else None
     check_target(json_target)
     keeps = can_keep(saved.card_of(entries[0]))
     stream = sys.stderr if json_target == "-" else sys.stdout
     ended = []
-    with Processes(cpu=how.cpu) as processes:
+    with Processes(cpu=options.cpu) as processes:
         for i, entry in enumerate(entries):
-            if not how.quiet:
+            if not options.quiet:
                 say(f"[{i + 1}/{len(entries)}] Checking {entry.stub} …", sys.stderr)
-            one = _graded(entry, processes, seed, how)
+            one = _graded(entry, processes, seed, options)
             if one.record is not None and keeps:
                 keep(entry, one.record, saved.card_of(entry))
             print(_line(one, stream), file=stream, flush=True)
@@ -74,18 +74,18 @@ def grade_all(how: RunOptions, json_target: str | None, *, open_card: bool) -> i
     return worst([one.code for one in ended])
 
 
-def _graded(entry: Entry, processes: Processes, seed: int | None, how: RunOptions) -> ExerciseEnd:
+def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOptions) -> ExerciseEnd:
     try:
         source = read_submission(entry.stub)
     except UsageError as refused:
         return ExerciseEnd(entry, why=f"{refused}; grade reset {entry.id} brings the stub back")
     server, baselines = processes.ready(entry)
-    job = job_for(entry, entry.stub, source, seed, how, gpu=server.mode == "gpu")
+    job = job_for(entry, entry.stub, source, seed, options, gpu=server.mode == "gpu")
     from grader.grading import grade
 
     processes.check()
-    with progress(len(job.plan.checks), quiet=how.quiet) as heard:
-        return ExerciseEnd(entry, grade(job, server, heard, baselines))
+    with show_progress(len(job.plan.checks), quiet=options.quiet) as on_result:
+        return ExerciseEnd(entry, grade(job, server, on_result, baselines))
 
 
 def _line(one: ExerciseEnd, stream: object) -> str:
@@ -130,19 +130,19 @@ def write_index(entries: Sequence[Entry]) -> Path:
     rows = []
     for entry in entries:
         record = saved.record_of(entry)
-        standing = saved.standing_in(entry, record)
+        progress = saved.progress_with(entry, record)
         card = saved.card_of(entry)
         there = record is not None and card.is_file()
         rows.append(
             index.ExerciseRow(
                 id=entry.id,
                 title=entry.exercise.title,
-                state=standing.state,
-                words=listing.said(entry, standing),
+                state=progress.state,
+                words=listing.progress_words(entry, progress),
                 file=str(entry.stub),
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),
-                record=record if standing.state in ("begun", "done", "changed", "not started") else None,
+                record=record if progress.state in ("begun", "done", "changed", "not started") else None,
             )
         )
     place = saved.card_of(entries[0]).with_name("index.html")

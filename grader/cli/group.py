@@ -33,11 +33,11 @@ class Commands(TyperGroup):
             return ["version"]
         if args[0] in self.commands or args[0] in _HELP:
             return ["--help"] if args[0] == "-h" else args
-        if asking and (meant := self._meant(args[0])):
+        if asking and (meant := self._close_command(args[0])):
             raise UsageError(f"a command must be one of those in grade --help, got {args[0]!r}; did you mean {meant}?")
         return [_MAIN, *args]
 
-    def _meant(self, word: str) -> str:
+    def _close_command(self, word: str) -> str:
         """Return the command that a word is close to; none where it may name an exercise or a file."""
         if word.startswith("-") or os.sep in word or any(sign.isdigit() for sign in word):
             return ""

@@ -13,9 +13,9 @@ from grader.exercise.model import Part
 _LEVELS = 3
 
 
-def hint(wanted: str, part_name: str | None, level: int, *, as_json: bool) -> None:
+def hint(exercise: str, part_name: str | None, level: int, *, as_json: bool) -> None:
     """Print the hints of one level, for one part or for all, and the command for the next level."""
-    entry, _ = resolve(find_root(), wanted)
+    entry, _ = resolve(find_root(), exercise)
     parts = [part for part in entry.exercise.parts if part_name in (None, part.name)]
     if not parts:
         known = ", ".join(part.name for part in entry.exercise.parts)

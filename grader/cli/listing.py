@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from grader.cli import saved
 from grader.exercise.catalogue import Entry, discover, find_root
-from grader.progress import Standing, bar, words
+from grader.progress import Progress, bar, words
 
 _BAR = 20
 
@@ -22,23 +22,23 @@ def list_exercises(*, as_json: bool) -> None:
         print(json.dumps([_row(entry) for entry in entries], indent=1))
         return
     print(table(entries, terminal_of(sys.stdout)[1]), end="")
-    following = next((entry for entry in entries if not saved.standing(entry).is_done), None)
+    following = next((entry for entry in entries if not saved.progress_of(entry).is_done), None)
     if following is not None:
         print(f"\nNext: grade watch {following.id}")
 
 
 def _row(entry: Entry) -> dict[str, object]:
-    standing = saved.standing(entry)
+    progress = saved.progress_of(entry)
     return {
         "id": entry.id,
         "name": entry.name,
         "title": entry.exercise.title,
         "parts": [part.name for part in entry.exercise.parts],
         "path": str(entry.stub),
-        "state": standing.state,
-        "words": said(entry, standing),
-        "points": standing.earned,
-        "judged_points": standing.judged,
+        "state": progress.state,
+        "words": progress_words(entry, progress),
+        "points": progress.earned,
+        "judged_points": progress.judged,
         "max_points": sum(part.points for part in entry.exercise.parts),
         "attempts": saved.attempts(entry),
     }
@@ -46,18 +46,18 @@ def _row(entry: Entry) -> dict[str, object]:
 
 def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
     """Return the list as text: a line of three for each exercise, and how much of the course is done."""
-    standings = [saved.standing(entry) for entry in entries]
+    progresses = [saved.progress_of(entry) for entry in entries]
     lines = []
-    for entry, standing in zip(entries, standings, strict=True):
-        lines.append(f"{entry.id}  {entry.exercise.title}: {said(entry, standing)}")
+    for entry, progress in zip(entries, progresses, strict=True):
+        lines.append(f"{entry.id}  {entry.exercise.title}: {progress_words(entry, progress)}")
         lines.append(f"       {', '.join(part.name for part in entry.exercise.parts)}")
         lines.append(f"       {entry.stub.relative_to(entry.root)}")
     if entries:
-        lines += ["", bar(standings, width=_BAR, ascii_only=ascii_only)]
+        lines += ["", bar(progresses, width=_BAR, ascii_only=ascii_only)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def said(entry: Entry, standing: Standing) -> str:
+def progress_words(entry: Entry, progress: Progress) -> str:
     """Return the learner's progress in words."""
-    after = f"; grade reset {entry.id} brings the stub back" if standing.state == "no file" else ""
-    return words(standing) + after
+    after = f"; grade reset {entry.id} brings the stub back" if progress.state == "no file" else ""
+    return words(progress) + after

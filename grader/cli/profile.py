@@ -46,12 +46,12 @@ class Profile:
     schema: Literal["grade/profile/v1"] = "grade/profile/v1"
 
 
-def profile(wanted: str, submission: str | None, parts: tuple[str, ...], target: str | None, *, quiet: bool) -> int:
+def profile(exercise: str, submission: str | None, parts: tuple[str, ...], target: str | None, *, quiet: bool) -> int:
     """Profile a submission's parts (none named: all), and return the exit code.
 
     0: some kernel was compiled. 1: none was. 3: there is nothing to compile yet.
     """
-    entry, path = resolve(find_root(), wanted)
+    entry, path = resolve(find_root(), exercise)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
     chosen = _chosen(entry, parts)
@@ -99,7 +99,7 @@ def _compiled(
     start = entry.start(source)
     nothing: dict[str, str] = {}
 
-    def heard(outcome: CompileOutcome) -> None:
+    def on_outcome(outcome: CompileOutcome) -> None:
         if not outcome.implemented:
             nothing[outcome.part] = outcome.why
         if not quiet:
@@ -111,8 +111,8 @@ def _compiled(
     capability = gpu.capability if gpu else ""
     compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S, capability=capability)
     with closing(ForkServer("compile")) as server:
-        compiling.run(server, heard)
-    return tuple(PartInfo(part.name, part.title, *compiling.found(part.name)) for part in parts), nothing
+        compiling.run(server, on_outcome)
+    return tuple(PartInfo(part.name, part.title, *compiling.kernels_of(part.name)) for part in parts), nothing
 
 
 def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:

@@ -41,12 +41,12 @@ class LiveProgress:
     def __enter__(self) -> Callable[[CheckResult], None]:
         self._live.__enter__()
         self._update()
-        return self._heard
+        return self._show_result
 
     def __exit__(self, *_: object) -> None:
         self._live.__exit__(None, None, None)
 
-    def _heard(self, result: CheckResult) -> None:
+    def _show_result(self, result: CheckResult) -> None:
         self._done += 1
         width = self._live.console.width
         self._latest.append(render_check(result, width=width, ascii_only=not knows_unicode(sys.stderr)))

@@ -35,5 +35,5 @@ def _entries(root: Path, exercises: tuple[str, ...]) -> tuple[Entry, ...]:
     names = [name.strip() for text in exercises for name in text.split(",") if name.strip()]
     if not names:
         return discover(root)
-    wanted = {resolve(root, name)[0].name for name in names}
-    return tuple(entry for entry in discover(root) if entry.name in wanted)
+    requested = {resolve(root, name)[0].name for name in names}
+    return tuple(entry for entry in discover(root) if entry.name in requested)

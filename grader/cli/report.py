@@ -43,8 +43,8 @@ def report(out_dir: str, out: str | None, audience: str, *, similarity: bool = F
             problems.append((found.path, found.problem))
         else:
             tally.add(found.student, found.exercise, found.record)
-            kept = BatchStore(folder).submission_path(found.student, found.record.exercise.name)
-            submissions.setdefault(found.exercise, []).append((found.student, found.record.submission, kept))
+            stored_path = BatchStore(folder).submission_path(found.student, found.record.exercise.name)
+            submissions.setdefault(found.exercise, []).append((found.student, found.record.submission, stored_path))
 
     book = read(folder, visit)
     beside = target.with_name(f"{target.stem}-similarity.html")
@@ -85,7 +85,9 @@ def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: flo
     entries = {entry.id: entry for entry in discover(find_root())}
     exercises = []
     for assignment in batch.assignments:
-        read_files = [(student, _text(info, kept)) for student, info, kept in submissions.get(assignment.id, [])]
+        read_files = [
+            (student, _text(info, stored_path)) for student, info, stored_path in submissions.get(assignment.id, [])
+        ]
         sources = [similarity.Source(student, text) for student, text in read_files if text is not None]
         absent = [student for student, text in read_files if text is None]
         stub = entries[assignment.id].source("stub.py") if assignment.id in entries else ""
@@ -95,9 +97,9 @@ def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], threshold: flo
     return alike.render(exercises, batch.title, names, threshold)
 
 
-def _text(info: SubmissionInfo, kept: Path) -> str | None:
+def _text(info: SubmissionInfo, stored_path: Path) -> str | None:
     """Return the graded text, from OUT_DIR or from its first place; None if the file is gone or has changed."""
-    for path in (kept, Path(info.path)):
+    for path in (stored_path, Path(info.path)):
         with contextlib.suppress(UsageError):
             text = read_submission(path)
             if hashlib.sha256(text.encode()).hexdigest() == info.sha256:

@@ -25,7 +25,7 @@ from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
 from grader.speed.lock import GpuLock
-from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, on_paper
+from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, predict_on_paper
 
 _SEED = 1
 _TYPES = ("float16", "tf32", "float32")
@@ -79,7 +79,7 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
     for part in parts:
         own = [check for check in checks if check.part == part.name]
         work = tuple(work for check in own for work in check.work)
-        predictions = tuple(one for band in part.bands for one in on_paper(band, work))
+        predictions = tuple(one for band in part.speed_bands for one in predict_on_paper(band, work))
         reasons = (check.reason for check in own if check.reason)
         why = "" if work else next(reasons, "no check of this part counts bytes")
         found.append(Roofline(part.name, part.title, work, predictions, why))
@@ -89,11 +89,11 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
     start = entry.start(source)
     longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
-    asked = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
+    calls = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()
     lock = GpuLock(gpu.uuid if gpu else "unknown")
     with closing(ForkServer("gpu")) as server, lock.alone():
-        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, asked)}
+        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, calls)}
     return tuple(replace(one, counters=answers.get(one.part)) for one in found)
 
 
@@ -118,20 +118,20 @@ def section(one: Roofline) -> Section:
     check = CheckResult(one.part, one.part, "", "", "pass", 0, 0, work=one.work, predictions=one.predictions)
     view = efficiency_view(check)
     notes = [one.why] if one.why else []
-    told = one.counters
-    if told is not None and told.why:
-        notes.append(f"No counters of the GPU: {told.why}")
-    elif told is None and one.work:
+    counted = one.counters
+    if counted is not None and counted.why:
+        notes.append(f"No counters of the GPU: {counted.why}")
+    elif counted is None and one.work:
         notes.append("No counters of the GPU: none is used here.")
-    launches = told.launches if told else ()
-    if launches and told:
-        notes.append(_beside_prediction(one, told))
-    if told is not None and told.unreplayed:
-        notes.append(f"The call was not replayed, so its own process was counted: {told.unreplayed}.")
+    launches = counted.launches if counted else ()
+    if launches and counted:
+        notes.append(_beside_prediction(one, counted))
+    if counted is not None and counted.unreplayed:
+        notes.append(f"The call was not replayed, so its own process was counted: {counted.unreplayed}.")
     return Section(
         title=one.title,
         view=_marked(view, one.predictions) if view else None,
-        caption=f"counted by the GPU itself (ncu), {told.words}" if launches and told else "",
+        caption=f"counted by the GPU itself (ncu), {counted.words}" if launches and counted else "",
         heads=tuple(_COUNTED),
         launches=tuple(tuple(cell(launch) for cell in _COUNTED.values()) for launch in launches),
         notes=tuple(notes),
@@ -158,11 +158,11 @@ _COUNTED: dict[str, Callable[[LaunchCounters], str]] = {
 }
 
 
-def _beside_prediction(one: Roofline, told: Counters) -> str:
+def _beside_prediction(one: Roofline, counted: Counters) -> str:
     """Return a sentence that compares the counted DRAM bytes with those of the prediction."""
-    known = [launch.dram_bytes for launch in told.launches if launch.dram_bytes is not None]
-    predicted = next((each.bytes for each in one.predictions if each.words == told.words), 0)
-    if len(known) < len(told.launches) or predicted <= 0:
+    known = [launch.dram_bytes for launch in counted.launches if launch.dram_bytes is not None]
+    predicted = next((each.bytes for each in one.predictions if each.words == counted.words), 0)
+    if len(known) < len(counted.launches) or predicted <= 0:
         return "The DRAM bytes were not counted."
     ratio = sum(known) / predicted
     return f"{amount(round(sum(known)))} bytes of DRAM, {ratio:.2f} times the predicted {amount(predicted)}."

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from grader.grading import Job
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outputs:
     """Targets of a record beside the terminal and scorecards/: files, or "-" for stdout."""
 
@@ -48,7 +48,7 @@ class Outputs:
         return tuple(target for target in (self.json, self.html, self.junit) if target is not None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Options of a grading: parts (none named: all), the seed as typed, and the switches of the command line."""
 
@@ -59,34 +59,34 @@ class RunOptions:
     quiet: bool = False
 
 
-def run(wanted: str, submission: str | None, how: RunOptions, outputs: Outputs) -> int:
+def run(exercise: str, submission: str | None, options: RunOptions, outputs: Outputs) -> int:
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
     root = find_root()
-    entry, path = resolve(root, wanted)
+    entry, path = resolve(root, exercise)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
-    seed = parse_seed(how.seed) if how.seed is not None else None
+    seed = parse_seed(options.seed) if options.seed is not None else None
     known = [part.name for part in entry.exercise.parts]
-    for part in how.parts:
+    for part in options.parts:
         if part not in known:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
-    for asked in outputs.targets:
-        check_target(asked)
-    card = card_for(entry, path, how.parts)
+    for target in outputs.targets:
+        check_target(target)
+    card = card_for(entry, path, options.parts)
     keeps_card = can_keep(card)
-    if not how.quiet:
+    if not options.quiet:
         # Before anything slow: loading torch takes seconds, and silence looks like a hang.
         say(f"Checking {path.resolve()} …", sys.stderr)
-    with Processes(cpu=how.cpu) as processes:
+    with Processes(cpu=options.cpu) as processes:
         with spent("find out what this machine has"):
             server, baselines = processes.ready(entry)
         with spent("import and plan"):
-            job = job_for(entry, path, source, seed, how, gpu=server.mode == "gpu")
+            job = job_for(entry, path, source, seed, options, gpu=server.mode == "gpu")
         with spent("the grader's own kernel"):
             processes.check()
-        record = _grade(job, server, baselines, quiet=how.quiet)
+        record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
         _hand_out(record, outputs, entry, card if keeps_card else None)
     return exit_code(record)
@@ -102,10 +102,10 @@ def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None)
         for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
-    told = sys.stderr if "-" in outputs.targets else sys.stdout
-    show(record, told)
+    stream = sys.stderr if "-" in outputs.targets else sys.stdout
+    show(record, stream)
     if outputs.timeline:
-        show_timeline(record, told)
+        show_timeline(record, stream)
     if card is not None:
         say(f"Scorecard: {card}", sys.stderr)
         if outputs.open_card:
@@ -184,7 +184,7 @@ def _leaving_at_once() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: RunOptions, *, gpu: bool) -> Job:
+def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: RunOptions, *, gpu: bool) -> Job:
     """Return the job: a submission, the plan of a seed (None: the exercise's own), and the command that repeats it."""
     with _leaving_at_once():
         # Hypothesis and torch load here, while the fork server loads them as well.
@@ -193,22 +193,22 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, how: RunOpt
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_types() if gpu else ()
-    drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(how.parts) or None, lacks=lacks)
+    drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(options.parts) or None, lacks=lacks)
     words = [f"grade {entry.id}"]
     if path.resolve() != entry.stub.resolve():
         words.append(f"--submission {shlex.quote(str(path))}")
-    words += [f"--part {part}" for part in how.parts]
+    words += [f"--part {part}" for part in options.parts]
     if seed is not None:
         words.append(f"--seed {seed:#x}")
-    words += [name for name, on in (("--cpu", how.cpu), ("--all-baselines", how.all_baselines)) if on]
-    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), all_baselines=how.all_baselines)
+    words += [name for name, on in (("--cpu", options.cpu), ("--all-baselines", options.all_baselines)) if on]
+    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), all_baselines=options.all_baselines)
 
 
 def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:
     from grader.grading import grade
 
-    with progress(len(job.plan.checks), quiet=quiet) as heard:
-        return grade(job, server, heard, baselines)
+    with show_progress(len(job.plan.checks), quiet=quiet) as on_result:
+        return grade(job, server, on_result, baselines)
 
 
 def show(record: Record, stream: object) -> None:
@@ -229,7 +229,7 @@ def terminal_of(stream: object) -> tuple[bool, bool, int]:
     return colour, ascii_only, min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
-def progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
+def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
     """Show every check on stderr when it is decided: lines that vanish on a terminal, lines that stay elsewhere."""
     if quiet:
         return nullcontext(lambda result: None)

@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 _INSTEAD = "The guard in Triton's interpreter looked instead."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SanitizeOptions:
-    """Options of `grade sanitize`: parts (none named: all), the seed and the tool as typed, the target of the JSON."""
+    """Options of `grade sanitize`.
 
+    submission: the file, None for the stub. parts: none named for all. seed, tool: as typed. json: target of the
+    document.
+    """
+
+    exercise: str
+    submission: str | None = None
     parts: tuple[str, ...] = ()
     seed: str | None = None
     tool: str | None = None
@@ -39,61 +45,61 @@ class SanitizeOptions:
     quiet: bool = False
 
 
-def sanitize(wanted: str, submission: str | None, how: SanitizeOptions) -> int:
+def sanitize(options: SanitizeOptions) -> int:
     """Look at one submission; the exit code. Everything that can be refused is refused before anything is started."""
-    entry, path = resolve(find_root(), wanted)
-    path = Path(submission) if submission is not None else path
+    entry, path = resolve(find_root(), options.exercise)
+    path = Path(options.submission) if options.submission is not None else path
     source = read_submission(path)
-    seed = parse_seed(how.seed) if how.seed is not None else None
-    tool = _tool(how)
+    seed = parse_seed(options.seed) if options.seed is not None else None
+    tool = _tool(options)
     known = [part.name for part in entry.exercise.parts]
-    for part in how.parts:
+    for part in options.parts:
         if part not in known:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
-    check_target(how.json)
+    check_target(options.json)
 
-    def heard(line: str) -> None:
-        if not how.quiet:
+    def on_line(line: str) -> None:
+        if not options.quiet:
             say(line, sys.stderr)
 
     # Before anything slow: loading torch takes seconds, and silence looks like a hang.
-    heard(f"Looking at {path.resolve()} …")
-    gpu = not how.cpu and machine.has_gpu()
+    on_line(f"Looking at {path.resolve()} …")
+    gpu = not options.cpu and machine.has_gpu()
 
     def subject(*, on_gpu: bool) -> SanitizeTarget:
-        return _subject(entry, path, source, seed, how, on_gpu=on_gpu, has_gpu=machine.may_have_gpu())
+        return _subject(entry, path, source, seed, options, on_gpu=on_gpu, has_gpu=machine.may_have_gpu())
 
-    examined = _examined(subject, tool, heard, gpu=gpu)
+    examined = _examined(subject, tool, on_line, gpu=gpu)
     from grader.sanitizer import findings, text
 
-    stream = sys.stderr if how.json == "-" else sys.stdout
-    if how.json is not None:
-        write_or_print(how.json, findings.to_json(examined))
+    stream = sys.stderr if options.json == "-" else sys.stdout
+    if options.json is not None:
+        write_or_print(options.json, findings.to_json(examined))
     _, ascii_only, width = terminal_of(stream)
     print(text.render(examined, width=width, ascii_only=ascii_only), end="", file=stream)
     return examined.exit_code
 
 
-def _tool(how: SanitizeOptions) -> ToolName | None:
-    if how.tool is None:
+def _tool(options: SanitizeOptions) -> ToolName | None:
+    if options.tool is None:
         return None
-    if how.cpu:
-        raise UsageError(f"--tool is for GPUs: it must not be given with --cpu, got {how.tool!r}")
+    if options.cpu:
+        raise UsageError(f"--tool is for GPUs: it must not be given with --cpu, got {options.tool!r}")
     for tool in TOOLS:
-        if tool == how.tool:
+        if tool == options.tool:
             return tool
-    raise UsageError(f"a tool must be one of {', '.join(TOOLS)}, got {how.tool!r}")
+    raise UsageError(f"a tool must be one of {', '.join(TOOLS)}, got {options.tool!r}")
 
 
 def _examined(
-    subject: Callable[..., SanitizeTarget], tool: ToolName | None, heard: Callable[[str], None], *, gpu: bool
+    subject: Callable[..., SanitizeTarget], tool: ToolName | None, on_line: Callable[[str], None], *, gpu: bool
 ) -> Examination:
     """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
     executable = find() if gpu else None
     note = ""
     if executable is not None:
         try:
-            return _by_tool(subject, executable, tool or "memcheck", heard)
+            return _by_tool(subject, executable, tool or "memcheck", on_line)
         except MissingEnvironment as missing:
             note = f"{missing}. {_INSTEAD}"
     elif gpu:
@@ -104,34 +110,34 @@ def _examined(
     with closing(ForkServer("interpret")) as server:
         from grader.sanitizer.run import examine_by_guard
 
-        examined = examine_by_guard(subject(on_gpu=False), server, heard)
+        examined = examine_by_guard(subject(on_gpu=False), server, on_line)
     return replace(examined, notes=(*examined.notes, note)) if note else examined
 
 
 def _by_tool(
-    subject: Callable[..., SanitizeTarget], executable: str, tool: ToolName, heard: Callable[[str], None]
+    subject: Callable[..., SanitizeTarget], executable: str, tool: ToolName, on_line: Callable[[str], None]
 ) -> Examination:
     gpu = machine.find_gpu()
     with closing(ForkServer("gpu")) as server:
         from grader.sanitizer.run import examine_by_tool
 
         lock = GpuLock(gpu.uuid if gpu else "unknown")
-        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, heard)
+        return examine_by_tool(subject(on_gpu=True), server, tool, command(executable, tool), lock, on_line)
 
 
 def _subject(
-    entry: Entry, path: Path, source: str, seed: int | None, how: SanitizeOptions, *, on_gpu: bool, has_gpu: bool
+    entry: Entry, path: Path, source: str, seed: int | None, options: SanitizeOptions, *, on_gpu: bool, has_gpu: bool
 ) -> SanitizeTarget:
     from grader.exercise import plan
     from grader.sanitizer.run import SanitizeTarget
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_types() if on_gpu else ()
-    drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(how.parts) or None, lacks=lacks)
+    drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(options.parts) or None, lacks=lacks)
     own = () if path.resolve() == entry.stub.resolve() else ("--submission", str(path))
     words = ["grade", "sanitize", entry.id, *own]
-    words += [word for part in how.parts for word in ("--part", part)]
+    words += [word for part in options.parts for word in ("--part", part)]
     words += ["--seed", f"{seed:#x}"] if seed is not None else []
-    words += ["--tool", how.tool] if how.tool is not None else []
-    words += ["--cpu"] if how.cpu else []
+    words += ["--tool", options.tool] if options.tool is not None else []
+    words += ["--cpu"] if options.cpu else []
     return SanitizeTarget(entry, str(path.resolve()), source, drawn, shlex.join(words), own, has_gpu=has_gpu)

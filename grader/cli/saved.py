@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import check_id
-from grader.progress import File, Standing, standing_of
+from grader.progress import File, Progress, progress_of_file
 from grader.record import Record, from_json
 
 # Nothing that was tried: a file that does not load, or in which nothing is written yet, is no attempt.
@@ -53,16 +53,16 @@ def record_beside(card: Path) -> Record | None:
         return None
 
 
-def standing(entry: Entry) -> Standing:
+def progress_of(entry: Entry) -> Progress:
     """Return the learner's progress with an exercise."""
-    return standing_in(entry, record_of(entry))
+    return progress_with(entry, record_of(entry))
 
 
-def standing_in(entry: Entry, record: Record | None) -> Standing:
+def progress_with(entry: Entry, record: Record | None) -> Progress:
     """Return the progress, with a record that was read before."""
     names = [check_id(part, check) for part, check in entry.exercise.checks()]
     file = File(str(entry.stub.resolve()), text_of(entry.stub), text_of(entry.pristine_stub))
-    return standing_of(file, record, names, entry.sha256())
+    return progress_of_file(file, record, names, entry.sha256())
 
 
 def text_of(path: Path) -> str | None:

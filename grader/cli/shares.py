@@ -49,7 +49,7 @@ def _start(work: Callable[[int, int], Any], share: int, count: int) -> tuple[int
     try:
         answer = {"value": work(share, count)}
     except BaseException as broken:
-        # Whatever ended this share is told by the process that started it.
+        # Whatever ended this share is reported by the process that started it.
         answer = {"error": str(broken) or type(broken).__name__}
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(json.dumps(answer).encode())

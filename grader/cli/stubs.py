@@ -12,9 +12,9 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 
 
-def reset(wanted: str, *, yes: bool) -> int:
+def reset(exercise: str, *, yes: bool) -> int:
     """Restore the stub; keep the old file next to it as a backup, and print the backup's path."""
-    entry, _ = resolve(find_root(), wanted)
+    entry, _ = resolve(find_root(), exercise)
     if _is_untouched(entry):
         print(f"{entry.stub} is the untouched stub already.")
         return 0

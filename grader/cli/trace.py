@@ -20,13 +20,13 @@ from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
 
-def trace(wanted: str, submission: str | None, part: str | None, case: str | None) -> int:
+def trace(exercise: str, submission: str | None, part: str | None, case: str | None) -> int:
     """Print a trace; the exit code: 0 if the call was recorded, 1 if not, 3 if the function is not written yet.
 
     part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; those that are not given are
     the part's first case's. Raises UsageError.
     """
-    entry, path = resolve(find_root(), wanted)
+    entry, path = resolve(find_root(), exercise)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
     chosen = _part_of(entry, part)
@@ -39,17 +39,19 @@ def trace(wanted: str, submission: str | None, part: str | None, case: str | Non
     ):
         recipe = Recipe(chosen.name, dict(one.case), one.seed)
         on_cpu = chosen.on == "cpu"
-        told = pair.record(Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors))
-    if not isinstance(told, RecordedAnswer):
-        failure = why_not_finished(told, str(path))
+        recorded = pair.record(
+            Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors)
+        )
+    if not isinstance(recorded, RecordedAnswer):
+        failure = why_not_finished(recorded, str(path))
         say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
         return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
-    for line in trace_lines(told.trace):
+    for line in trace_lines(recorded.trace):
         say(line, sys.stdout)
-    for deed in told.deeds:
+    for deed in recorded.deeds:
         say(f"beside the kernels: {deed.name} (line {deed.line})", sys.stdout)
-    for deed in told.untold:
+    for deed in recorded.untold:
         say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
     return 0
 

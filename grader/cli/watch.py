@@ -31,7 +31,7 @@ from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.processes import Processes
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import CheckResult, Record
 from grader.sandbox.cancellation import CancellableServer, CancelToken
 from grader.text import clean
@@ -44,12 +44,12 @@ from grader.watch.state import (
     Begun,
     Broke,
     Cancel,
+    CheckDecided,
     Do,
     Event,
     Grade,
     GradeAll,
     Graded,
-    Heard,
     Pressed,
     ReplayCase,
     State,
@@ -71,16 +71,16 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _KNOWN_CASES = 2000
 
 
-def watch(wanted: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
+def watch(exercise: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
     """Grade after every save, until the user leaves; return the exit code.
 
-    wanted: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the first exercise that is not
+    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the first exercise that is not
     done. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
 
     Returns 0, or 128 plus the number of the signal that ended the loop. Raises UsageError for an unknown name.
     """
     root = find_root()
-    entry, path = resolve(root, wanted) if wanted is not None else _first_open(root)
+    entry, path = resolve(root, exercise) if exercise is not None else _first_open(root)
     with ExitStack() as stack:
         # A terminal that is closed ends it as a signal to end does: with nothing left behind.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
@@ -103,7 +103,7 @@ def _first_open(root: Path) -> tuple[Entry, Path]:
     Raises UsageError if there is no exercise.
     """
     entries = discover(root)
-    entry = next((one for one in entries if not saved.standing(one).is_done), entries[0] if entries else None)
+    entry = next((one for one in entries if not saved.progress_of(one).is_done), entries[0] if entries else None)
     return (entry, entry.stub) if entry is not None else resolve(root, "")
 
 
@@ -115,7 +115,7 @@ class _Loop:
     ) -> None:
         self._processes = processes
         self._live = live
-        self._how = RunOptions(cpu=cpu, quiet=quiet)
+        self._options = RunOptions(cpu=cpu, quiet=quiet)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._tasks = LatestTask(self._broke, processes.stop_baseline_process)
@@ -228,11 +228,11 @@ class _Loop:
     def _act(self, action: Action) -> None:
         match action:
             case Grade():
-                self._tasks.start(self._grading(action))
+                self._tasks.start(self._grade_task(action))
             case ReplayCase():
-                self._tasks.start(self._replaying(action))
+                self._tasks.start(self._replay_task(action))
             case GradeAll():
-                self._tasks.start(self._grading_all(action))
+                self._tasks.start(self._grade_all_task(action))
             case Cancel():
                 self._tasks.cancel()
             case Do("quit"):
@@ -256,7 +256,7 @@ class _Loop:
         names = [entry.name for entry in self._entries]
         place = names.index(self._entry.name)
         after = [*self._entries[place + 1 :], *self._entries[:place]]
-        following = next((entry for entry in after if not saved.standing(entry).is_done), None)
+        following = next((entry for entry in after if not saved.progress_of(entry).is_done), None)
         if following is None:
             self._post(StatusLine("Every exercise is done."))
             return
@@ -280,7 +280,9 @@ class _Loop:
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
-        self._state = State(subject, self._course(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry))
+        self._state = State(
+            subject, self._every_progress(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry)
+        )
         self._shown = None
         if self._live is not None:
             self._live.turn_to(entry.exercise.title)
@@ -292,24 +294,24 @@ class _Loop:
             self._events.get()
         self._follower.enter_context(Follower(self._path, read_submission, self._post))
 
-    def _course(self) -> tuple[Standing, ...]:
-        return tuple(saved.standing(entry) for entry in self._entries)
+    def _every_progress(self) -> tuple[Progress, ...]:
+        return tuple(saved.progress_of(entry) for entry in self._entries)
 
     # -- what takes time, on the thread of the latest task ---------------------------------------------------------
 
-    def _grading(self, wanted: Grade) -> Task:
+    def _grade_task(self, effect: Grade) -> Task:
         entry, path = self._entry, self._path
 
         def run(token: CancelToken) -> None:
-            record = self._graded(token, entry, path, wanted.source, wanted.run, wanted.first)
-            attempts = self._kept(entry, path, record)
-            self._post(Graded(wanted.run, record, attempts, self._course()))
+            record = self._grade(token, entry, path, effect.source, effect.run, effect.first)
+            attempts = self._store_card(entry, path, record)
+            self._post(Graded(effect.run, record, attempts, self._every_progress()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
             self._processes.ready(entry)[0].beside("compile")
 
         return run
 
-    def _graded(
+    def _grade(
         self, token: CancelToken, entry: Entry, path: Path, source: str, run: int, first: frozenset[str] = frozenset()
     ) -> Record:
         server, baselines = self._processes.ready(entry)
@@ -321,12 +323,16 @@ class _Loop:
         ordered = replace(job, plan=order.first(job.plan, first))
         self._post(Begun(run, len(ordered.plan.checks)))
 
-        def heard(result: CheckResult) -> None:
+        def on_result(result: CheckResult) -> None:
             token.check()
-            self._post(Heard(run, result))
+            self._post(CheckDecided(run, result))
 
         record = grade(
-            ordered, CancellableServer(server, token), heard, baselines, self._truth(entry, on_gpu=server.mode == "gpu")
+            ordered,
+            CancellableServer(server, token),
+            on_result,
+            baselines,
+            self._truth(entry, on_gpu=server.mode == "gpu"),
         )
         token.check()
         return order.in_order(record, entry.exercise)
@@ -338,7 +344,7 @@ class _Loop:
         """
         key = entry.name, gpu
         if key not in self._jobs:
-            self._jobs[key] = job_for(entry, path, source, None, self._how, gpu=gpu)
+            self._jobs[key] = job_for(entry, path, source, None, self._options, gpu=gpu)
         return replace(self._jobs[key], source=source, graded_at=now())
 
     def _truth(self, entry: Entry, *, on_gpu: bool) -> Truth:
@@ -348,7 +354,7 @@ class _Loop:
             self._truths[entry.name] = truth_of(entry, on_gpu=on_gpu, keep=_KNOWN_CASES)
         return self._truths[entry.name]
 
-    def _kept(self, entry: Entry, path: Path, record: Record) -> int:
+    def _store_card(self, entry: Entry, path: Path, record: Record) -> int:
         """Write the scorecard of a file, if it can be written, and show it on the page that is served.
 
         Returns the number of attempts so far.
@@ -364,7 +370,7 @@ class _Loop:
             self._live.show(page)
         return saved.attempts(entry)
 
-    def _replaying(self, wanted: ReplayCase) -> Task:
+    def _replay_task(self, effect: ReplayCase) -> Task:
         entry, path = self._entry, self._path
 
         def run(token: CancelToken) -> None:
@@ -375,9 +381,9 @@ class _Loop:
 
             gpu = server.mode == "gpu"
             lacks = machine.lacked_types() if gpu else ()
-            planned = plan.replay_plan(entry.exercise, plan.parse_token(wanted.token), gpu=gpu, lacks=lacks)
-            command, file = f"grade replay {wanted.token}", str(path.resolve())
-            job = Job(entry, file, wanted.source, planned, command, now(), shrink=False, compiled=False)
+            planned = plan.replay_plan(entry.exercise, plan.parse_token(effect.token), gpu=gpu, lacks=lacks)
+            command, file = f"grade replay {effect.token}", str(path.resolve())
+            job = Job(entry, file, effect.source, planned, command, now(), shrink=False, compiled=False)
             truth = self._truth(entry, on_gpu=server.mode == "gpu")
             record = grade(job, CancellableServer(server, token), truth=truth)
             token.check()
@@ -385,24 +391,24 @@ class _Loop:
             text = terminal.render(
                 record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only, focus=record.parts[0].name
             )
-            self._post(TextShown(wanted.run, text))
+            self._post(TextShown(effect.run, text))
 
         return run
 
-    def _grading_all(self, wanted: GradeAll) -> Task:
+    def _grade_all_task(self, effect: GradeAll) -> Task:
         def run(token: CancelToken) -> None:
             for entry in self._entries:
                 # A file that cannot be graded leaves the others to be graded; the list says how far each is.
                 with suppress(UsageError):
                     source = read_submission(entry.stub)
-                    record = self._graded(token, entry, entry.stub, source, wanted.run)
-                    self._kept(entry, entry.stub, record)
+                    record = self._grade(token, entry, entry.stub, source, effect.run)
+                    self._store_card(entry, entry.stub, record)
             from grader.cli.every import write_index
 
             if self._keeps:
                 write_index(self._entries)
             table = listing.table(self._entries, self._paper().ascii_only)
-            self._post(TextShown(wanted.run, table, self._course()))
+            self._post(TextShown(effect.run, table, self._every_progress()))
 
         return run
 
@@ -434,7 +440,7 @@ class _Loop:
     def _greet(self) -> None:
         if self._live is not None:
             say(f"Live card: {self._live.address}", sys.stderr)
-            self._state = replace(self._state, told=f"live card: {self._live.address}")
+            self._state = replace(self._state, notice=f"live card: {self._live.address}")
         if not self._takes_keys:
             say("No terminal here: no keys; Ctrl-C or a signal ends this.", sys.stderr)
 
@@ -453,7 +459,7 @@ class _Loop:
 
     def _print(self, before: State) -> None:
         result, progress = screen.plain(before, self._state, self._paper())
-        if progress and not self._how.quiet:
+        if progress and not self._options.quiet:
             sys.stderr.write(progress)
             sys.stderr.flush()
         if result:

@@ -88,7 +88,7 @@ def install(target: Architecture, path: str, keep: Callable[[Binary], None], ann
             finally:
                 announce("")
             seconds = perf_counter() - started
-            keep(_made(name, line, Path(folder), str(made.ir_module), path, seconds))
+            keep(_read_binary(name, line, Path(folder), str(made.ir_module), path, seconds))
         return made
 
     def not_launched(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -119,7 +119,7 @@ def _failed(name: str, line: int, said: str, where: int, seconds: float) -> Bina
     return Binary(name[:80], line, {}, 0, 0, 0, seconds=round(seconds, 3), error=said[:600], error_line=where)
 
 
-def _made(name: str, line: int, folder: Path, host_code: str, path: str, seconds: float) -> Binary:
+def _read_binary(name: str, line: int, folder: Path, host_code: str, path: str, seconds: float) -> Binary:
     """Read the DSL's output: one PTX text with all kernels of the function, and their machine code."""
     ptx = next(folder.glob("*.ptx")).read_text(encoding="utf-8", errors="replace")
     cubin = next(folder.glob("*.cubin"))

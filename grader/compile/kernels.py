@@ -109,9 +109,9 @@ class Compiler:
 
     def install_cute(self) -> None:
         """Compile the kernels of the CuTe DSL as well, from now on."""
-        cutecompiling.install(self._target, self._path, self._keep, self._told)
+        cutecompiling.install(self._target, self._path, self._keep, self._pass_on)
 
-    def _told(self, text: str) -> None:
+    def _pass_on(self, text: str) -> None:
         # The listener is known only when a call begins.
         self._announce(text)
 
@@ -184,7 +184,7 @@ class Compiler:
                 finally:
                     self._announce("")
             if hasattr(made, "asm"):
-                self._keep(self._made(kernel, constants, options, made, perf_counter() - started))
+                self._keep(self._binary_of(kernel, constants, options, made, perf_counter() - started))
             return made
 
         return compiled
@@ -244,7 +244,9 @@ class Compiler:
         else:
             self._cut += 1
 
-    def _made(self, kernel: Any, constants: dict[str, int | bool], options: Any, made: Any, seconds: float) -> Binary:
+    def _binary_of(
+        self, kernel: Any, constants: dict[str, int | bool], options: Any, made: Any, seconds: float
+    ) -> Binary:
         texts = {name: str(made.asm.get(name) or "") for name in ("ttir", "ttgir", "ptx")}
         used = assembly.resources(self._log)
         counted = assembly.instructions(texts["ptx"], self._path)
@@ -376,11 +378,11 @@ def _error_output() -> Iterator[Callable[[], str]]:
         os.dup2(file.fileno(), 2)
         stack.callback(os.dup2, before, 2)
 
-        def said() -> str:
+        def read_output() -> str:
             file.seek(0)
             return file.read(1 << 16).decode(errors="replace")
 
-        yield said
+        yield read_output
 
 
 def _constants(kernel: Any, constexprs: dict[Any, Any]) -> dict[str, int | bool]:

@@ -178,25 +178,25 @@ def discover(root: Path) -> tuple[Entry, ...]:
     return tuple(Entry(root, spec.parent.name) for spec in sorted((root / "reference").glob("ex_*/spec.py")))
 
 
-def resolve(root: Path, wanted: str) -> tuple[Entry, Path]:
-    """Return the exercise that `wanted` names, and the submission to grade: the given path, or the stub.
+def resolve(root: Path, requested: str) -> tuple[Entry, Path]:
+    """Return the exercise that `requested` names, and the submission to grade: the given path, or the stub.
 
-    `wanted`: "ex_18", "18", the full name, or a path to a file of that name. Raises UsageError with the closest name.
+    requested: "ex_18", "18", the full name, or a path to a file of that name. Raises UsageError with the closest name.
     """
     entries = discover(root)
-    path = Path(wanted)
-    if path.suffix == ".py" or os.sep in wanted:
+    path = Path(requested)
+    if path.suffix == ".py" or os.sep in requested:
         for entry in entries:
             if path.name.startswith(entry.name):
                 return entry, path
-        raise UsageError(f"a path must name a file of an exercise ({_listed(entries)}), got {wanted!r}")
+        raise UsageError(f"a path must name a file of an exercise ({_listed(entries)}), got {requested!r}")
     for entry in entries:
-        if wanted in (entry.id, entry.number, entry.name):
+        if requested in (entry.id, entry.number, entry.name):
             return entry, entry.stub
     names = [name for entry in entries for name in (entry.id, entry.name)]
-    close = difflib.get_close_matches(wanted, names, n=1, cutoff=0.4)
+    close = difflib.get_close_matches(requested, names, n=1, cutoff=0.4)
     hint = f"; did you mean {close[0]}?" if close else ""
-    raise UsageError(f"the exercise must be one of {_listed(entries)}, got {wanted!r}{hint}")
+    raise UsageError(f"the exercise must be one of {_listed(entries)}, got {requested!r}{hint}")
 
 
 def _listed(entries: tuple[Entry, ...]) -> str:

@@ -234,5 +234,5 @@ def compiled_for(capability: str = "", also: Iterable[int] = ()) -> tuple[Archit
     In this order: its own, those by default, and those in `also`.
     """
     local = known(capability)
-    wanted = (*([local] if local else []), *(row for row in _ROWS if row.by_default), *(ARCHITECTURES[c] for c in also))
-    return tuple({row.capability: row for row in wanted}.values())
+    rows = (*([local] if local else []), *(row for row in _ROWS if row.by_default), *(ARCHITECTURES[c] for c in also))
+    return tuple({row.capability: row for row in rows}.values())

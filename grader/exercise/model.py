@@ -483,7 +483,7 @@ class Part:
         return sum(check.points for check in self.checks)
 
     @property
-    def bands(self) -> tuple[SpeedBand, ...]:
+    def speed_bands(self) -> tuple[SpeedBand, ...]:
         """The rules of its checks on speed."""
         return tuple(check.rule.band for check in self.checks if check.rule.band)
 

@@ -85,8 +85,8 @@ def update(book: Gradebook, exported: str, rules: MarkRules) -> ImportSheet:
     columns = {one.id: _column(table, one, rules) for one in book.assignments}
     found = {exercise: place for exercise, place in columns.items() if place is not None}
     if not found:
-        wanted = ", ".join(one.id for one in book.assignments)
-        raise UsageError(f"the gradebook must have a column for one of {wanted}, got {', '.join(table.titles)}")
+        exercise_ids = ", ".join(one.id for one in book.assignments)
+        raise UsageError(f"the gradebook must have a column for one of {exercise_ids}, got {', '.join(table.titles)}")
     possible = {name: _possible(table, place, _assignment(book, name), rules) for name, place in found.items()}
     marks = {(mark.student, mark.exercise): mark for mark in book.marks}
     notes, rows, written = _Notes(), [], 0
@@ -232,10 +232,10 @@ def _parse(exported: str) -> _Table:
 def _column(table: _Table, assignment: Assignment, rules: MarkRules) -> int | None:
     """Return the place of an exercise's column: by Canvas's number, else by a title that begins with its id."""
     if assignment.id in rules.ids:
-        wanted = str(rules.ids[assignment.id])
-        places = [place for place, name in _assignments(table) if _number(name) == wanted]
+        canvas_id = str(rules.ids[assignment.id])
+        places = [place for place, name in _assignments(table) if _number(name) == canvas_id]
         if not places:
-            raise UsageError(f"a column's title must end with ({wanted}) for {assignment.id}, got none that does")
+            raise UsageError(f"a column's title must end with ({canvas_id}) for {assignment.id}, got none that does")
         return places[0]
     starts = re.compile(rf"{re.escape(assignment.id)}(?!\w)", re.IGNORECASE)
     places = [place for place, name in _assignments(table) if starts.match(name.strip())]

@@ -22,7 +22,7 @@ CheckPoints = Mapping[tuple[str, str], Mapping[str, float]]
 Render = Callable[[Record], str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExportOptions:
     """The options of `grade export`, without its source."""
 

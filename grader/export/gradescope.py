@@ -24,8 +24,8 @@ def render(record: Record, metadata: object = None) -> str:
     metadata: the parsed submission_metadata.json. A check that could not be judged this time keeps its points from an
     earlier grading of the very same file.
     """
-    kept = _kept(record, metadata)
-    score = record.score + sum(kept.values())
+    earlier_points = _earlier_points(record, metadata)
+    score = record.score + sum(earlier_points.values())
     document: dict[str, Any] = {
         "score": round(score, 2),
         "execution_time": round(record.duration_s, 3),
@@ -35,28 +35,28 @@ def render(record: Record, metadata: object = None) -> str:
         "test_name_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "tests": [_invalid(record)] if record.verdict == "invalid_submission" else list(_tests(record, kept)),
+        "tests": [_invalid(record)] if record.verdict == "invalid_submission" else list(_tests(record, earlier_points)),
         "leaderboard": list(_leaderboard(record)),
-        "extra_data": {_OURS: _extra(record, kept, metadata)},
+        "extra_data": {_OURS: _extra(record, earlier_points, metadata)},
     }
     return json_of(document)
 
 
-def _tests(record: Record, kept: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+def _tests(record: Record, earlier_points: Mapping[str, float]) -> Iterator[dict[str, Any]]:
     number = view.line(record.exercise.id, 60).removeprefix("ex_")
     for place, check in enumerate(record.checks, 1):
-        test: dict[str, Any] = {"number": f"{number}.{place}", "name": _name(check), **_points(check, kept)}
+        test: dict[str, Any] = {"number": f"{number}.{place}", "name": _name(check), **_points(check, earlier_points)}
         output = messages.full(check, record)
-        if check.id in kept:
-            output = f"BatchStore from an earlier grading of this file; this time: {output}"
+        if check.id in earlier_points:
+            output = f"Kept from an earlier grading of this file; this time: {output}"
         tags = [view.line(tag, 100) for tag in (check.part, check.objective) if tag]
         yield {**test, "output": output, "tags": tags, "visibility": "visible"}
 
 
-def _points(check: CheckResult, kept: Mapping[str, float]) -> dict[str, Any]:
+def _points(check: CheckResult, earlier_points: Mapping[str, float]) -> dict[str, Any]:
     """Return score and status. A check that was not judged has neither; its row only informs."""
-    if check.id in kept:
-        return {"score": kept[check.id], "max_score": check.max_points}
+    if check.id in earlier_points:
+        return {"score": earlier_points[check.id], "max_score": check.max_points}
     if check.status in UNJUDGED:
         return {}
     status = "passed" if check.status == "pass" else "failed"
@@ -75,7 +75,7 @@ def _leaderboard(record: Record) -> Iterator[dict[str, Any]]:
             yield {"name": f"{_name(check)} ({view.line(check.part, 60)})", "value": round(check.speed.ratio, 3)}
 
 
-def _extra(record: Record, kept: Mapping[str, float], metadata: object) -> dict[str, Any]:
+def _extra(record: Record, earlier_points: Mapping[str, float], metadata: object) -> dict[str, Any]:
     """Return the data for the next grading: whether this one counts as an attempt, its file, and its points."""
     points = {check.id: check.points for check in record.checks if check.status not in UNJUDGED}
     return {
@@ -86,11 +86,11 @@ def _extra(record: Record, kept: Mapping[str, float], metadata: object) -> dict[
         "submitted_at": view.line(str(_get(metadata, "created_at") or record.submitted_at), 60),
         "graded_at": view.line(record.graded_at, 60),
         "seed": view.line(record.seed, 60),
-        "points": {**points, **kept},
+        "points": {**points, **earlier_points},
     }
 
 
-def _kept(record: Record, metadata: object) -> dict[str, float]:
+def _earlier_points(record: Record, metadata: object) -> dict[str, float]:
     """Return points of an earlier grading by check, for checks that could not be judged this time.
 
     It takes the latest grading of the same file against the same exercise, and ignores data in any other form.

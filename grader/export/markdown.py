@@ -26,11 +26,11 @@ def summary(record: Record, *, most_bytes: int = 900_000) -> str:
     """
     parts = [_head(record), _table(record)]
     left = most_bytes - sum(len(part.encode()) for part in parts)
-    told = [_told(check, record) for check in record.checks if check.status in view.LEARNERS]
-    for place, one in enumerate(told):
+    failures = [_failure(check, record) for check in record.checks if check.status in view.LEARNERS]
+    for place, one in enumerate(failures):
         left -= len(one.encode()) + 200
         if left < 0:
-            parts.append(f"{len(told) - place} more are left out here; the record holds everything.\n")
+            parts.append(f"{len(failures) - place} more are left out here; the record holds everything.\n")
             break
         parts.append(one)
     return "\n".join(parts)
@@ -51,7 +51,7 @@ def _table(record: Record) -> str:
     return "\n".join(["| | check | points |", "| --- | --- | ---: |", *rows, ""])
 
 
-def _told(check: CheckResult, record: Record) -> str:
+def _failure(check: CheckResult, record: Record) -> str:
     # Between fences nothing is interpreted; the fence is longer than any run of backticks inside.
     text = view.block(messages.full(check, record), 8000)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

@@ -47,14 +47,14 @@ def gradebook(book: Gradebook) -> str:
     return text([*_WHO, *(safe(one.id) for one in book.assignments), "total", "not judged"], rows)
 
 
-def exercise(book: Gradebook, wanted: str, checks: CheckPoints) -> str:
+def exercise(book: Gradebook, exercise_id: str, checks: CheckPoints) -> str:
     """Return every mark of one exercise with its details, and the points of its checks."""
-    ids = list(dict.fromkeys(name for (_, one), found in checks.items() if one == wanted for name in found))
+    ids = list(dict.fromkeys(name for (_, one), found in checks.items() if one == exercise_id for name in found))
     students = {student.id: student for student in book.students}
     rows = []
     for mark in book.marks:
-        if mark.exercise == wanted:
-            own = checks.get((mark.student, wanted), {})
+        if mark.exercise == exercise_id:
+            own = checks.get((mark.student, exercise_id), {})
             points = [view.points(own[name]) if name in own else "" for name in ids]
             rows.append([*_who(students[mark.student]), *_mark(mark), *points])
     return text([*_WHO, *_MARK, "submitted_at", "record", *map(safe, ids)], rows)

@@ -69,9 +69,9 @@ class Answers:
         self._blocked: dict[str, Failure] = {}
         self._statuses: dict[str, Status] = {}
 
-    def part(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
+    def judge_part(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
         """Judge the checks of one part, one after another, in a process of its own."""
-        blocked = self._begun(part)
+        blocked = self._begin(part)
         timeouts: list[str] = []
         salt = hashlib.sha256(self._job.source.encode()).hexdigest()
         most_s = self._job.entry.exercise.limits.part_s
@@ -88,7 +88,7 @@ class Answers:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
                 elif check.check.rule.targets:
-                    yield self._compilation.check(check)
+                    yield self._compilation.judge(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
@@ -98,7 +98,7 @@ class Answers:
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
                     with self._lock.shared() if self._lock else nullcontext():
-                        result = self._judged(bench, check)
+                        result = self._judge(bench, check)
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
                     self._statuses[check.id] = result.status
@@ -111,7 +111,7 @@ class Answers:
         if blocked is not None:
             self._blocked[part.name] = blocked
 
-    def blocked(self, part: Part) -> Failure | None:
+    def blocking_failure(self, part: Part) -> Failure | None:
         """Return why no check of the part could be judged, or None."""
         return self._blocked.get(part.name)
 
@@ -127,7 +127,7 @@ class Answers:
     def _device(self) -> str:
         return self._session.ready.device if self._session.ready else "cpu"
 
-    def _begun(self, part: Part) -> Failure | None:
+    def _begin(self, part: Part) -> Failure | None:
         """Begin a part. Return why no check of it can be judged, or None."""
         try:
             # Ending a process that holds a GPU takes seconds; there the parts share one.
@@ -135,9 +135,9 @@ class Answers:
                 self._session.restart()
             return self._load(part)
         except Exception as fault:
-            return self._fault(fault)
+            return self._failure_of_fault(fault)
 
-    def _fault(self, fault: Exception) -> Failure:
+    def _failure_of_fault(self, fault: Exception) -> Failure:
         with suppress(Exception):
             self._session.restart()
         return grader_failed(fault)
@@ -151,11 +151,11 @@ class Answers:
             self._load_failure = why_not_loaded(loaded, self._job.path)
         return self._load_failure
 
-    def _judged(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+    def _judge(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         counted = planned.check.rule.counts_bytes and self._counting is not self._pair
-        return self._counted(bench, planned) if counted else self._check(bench, planned)
+        return self._judge_counted(bench, planned) if counted else self._judge_check(bench, planned)
 
-    def _check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+    def _judge_check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         started = monotonic()
         try:
             ruling = decide(bench, planned)
@@ -170,14 +170,14 @@ class Answers:
             reason = ruling.undecided or ruling.unfit
             return result_of(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
         except Exception as fault:
-            return result_of(planned, self._fault(fault), duration_s=monotonic() - started)
+            return result_of(planned, self._failure_of_fault(fault), duration_s=monotonic() - started)
 
-    def _counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
+    def _judge_counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """Judge a check that counts bytes, in a grading on a GPU.
 
         Where the interpreter cannot run the call, the check is skipped.
         """
-        result = self._check(bench.interpreted(), planned)
+        result = self._judge_check(bench.interpreted(), planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
             return result
         said = result.cause.rationale if result.cause else result.status

@@ -21,26 +21,28 @@ _PATIENCE_S = 120.0
 class Compilation:
     """The checks of one grading that need a compiler.
 
-    on_gpu: kernels run compiled anyway. wanted: kernels are compiled for the record.
+    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for the record.
     """
 
-    def __init__(self, plan: Plan, compiling: Compiling, diagnosis: Diagnosis, *, on_gpu: bool, wanted: bool) -> None:
+    def __init__(
+        self, plan: Plan, compiling: Compiling, diagnosis: Diagnosis, *, on_gpu: bool, for_record: bool
+    ) -> None:
         self._planned = {planned.id: planned for planned in plan.checks}
         self._compiling = compiling
         self._diagnosis = diagnosis
         self._on_gpu = on_gpu
-        self._wanted = wanted
+        self._for_record = for_record
         self._held: list[CheckResult] = []
 
     @property
-    def is_asked(self) -> bool:
+    def is_needed(self) -> bool:
         """Some check that this machine can judge needs a compiler."""
         return any(
             planned.check.rule.targets and not unfit_here(planned, on_gpu=self._on_gpu)
             for planned in self._planned.values()
         )
 
-    def check(self, planned: PlannedCheck) -> CheckResult:
+    def judge(self, planned: PlannedCheck) -> CheckResult:
         """Judge a check of what the part's kernels compile to."""
         started = monotonic()
         try:
@@ -56,17 +58,17 @@ class Compilation:
         except Exception as fault:
             return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
 
-    def holds(self, result: CheckResult) -> bool:
-        """Return whether a result must wait for the compiler, and store it until `released`.
+    def hold(self, result: CheckResult) -> bool:
+        """Return whether a result must wait for the compiler, and store it until `release`.
 
         The interpreter also runs kernels that compile for no GPU.
         """
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
-        if held := technique and self._wanted and not self._on_gpu:
+        if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)
         return held
 
-    def released(self) -> Iterator[CheckResult]:
+    def release(self) -> Iterator[CheckResult]:
         """Yield the results that waited; those whose kernels compile for no GPU fail."""
         for result in self._held:
             nowhere = compiles_nowhere(self._compiling.outcomes(result.part))

@@ -77,16 +77,16 @@ class _Prefetch:
         """Record the planned cases; pass on those that launch something new."""
         pair = Pair(self._session, self._compilers)
         seen: set[object] = set()
-        for planned, one in _later(self._plan):
+        for planned, one in _later_cases(self._plan):
             if self._stopped.is_set() or self._is_needless():
                 return
-            told = pair.record(_call(planned, one))
-            if not isinstance(told, RecordedAnswer) or not told.is_replayed:
+            recorded = pair.record(_call_of(planned, one))
+            if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
                 continue
-            kind = likeness(told.trace, lightest(told.trace))
+            kind = likeness(recorded.trace, lightest(recorded.trace))
             if kind not in seen:
                 seen.add(kind)
-                self._waiting.put(told)
+                self._waiting.put(recorded)
 
     def _is_needless(self) -> bool:
         """Return whether an earlier grading compiled all kernels so far."""
@@ -94,14 +94,14 @@ class _Prefetch:
 
     def _compile(self, compiler: Session) -> None:
         self._joining.join()
-        while (told := self._waiting.get()) is not None and not self._stopped.is_set():
-            wanted = Precompile(told.call, told.message, lightest(told.trace))
+        while (recorded := self._waiting.get()) is not None and not self._stopped.is_set():
+            request = Precompile(recorded.call, recorded.message, lightest(recorded.trace))
             with suppress(Exception):
                 compiler.wake()
-                self._joining.step(partial(compiler.precompile, wanted, _COMPILE_S))
+                self._joining.step(partial(compiler.precompile, request, _COMPILE_S))
 
 
-def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
+def _later_cases(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
     """Yield the cases of all checks but the first, whose kernels are needed at once."""
     for planned in plan.checks[1:]:
         if planned.part.is_replayed and planned.part.on != "cpu":
@@ -109,7 +109,7 @@ def _later(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
                 yield planned, one
 
 
-def _call(planned: PlannedCheck, one: PlannedCase) -> Call:
+def _call_of(planned: PlannedCheck, one: PlannedCase) -> Call:
     part = planned.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
     return Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)

@@ -27,7 +27,7 @@ def result_of(
         title=planned.check.title,
         objective=planned.check.objective,
         status=decided,
-        points=_earned(planned, ruling) if decided == "pass" else 0.0,
+        points=_earned_points(planned, ruling) if decided == "pass" else 0.0,
         max_points=planned.check.points,
         duration_s=round(duration_s, 4),
         reason=failure.cause.rationale if failure else reason,
@@ -61,6 +61,6 @@ def was_run(result: CheckResult) -> bool:
     return result.status not in NO_CAUSE
 
 
-def _earned(planned: PlannedCheck, ruling: Ruling | None) -> float:
+def _earned_points(planned: PlannedCheck, ruling: Ruling | None) -> float:
     share = ruling.share if ruling else 1.0
     return planned.check.points if share == 1 else round(share * planned.check.points, 2)

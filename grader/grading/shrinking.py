@@ -31,7 +31,7 @@ class Shrinking:
         """Return the smallest case found that fails as `failing` does; None where nothing is implemented."""
         if failure.status == "not_implemented":
             return None
-        found = self._plain(planned, failing)
+        found = self._unshrunk(planned, failing)
         budget_s = min(_CHECK_S, self._left_s)
         if planned.space is None or budget_s <= 0 or not shrinkable(planned, failure):
             return found
@@ -42,21 +42,21 @@ class Shrinking:
             return again is not None and again.status == failure.status
 
         with bench.aside():
-            least = smallest(_around(planned, failing.case) or planned.space, failing.case, fails, budget_s)
+            least = smallest(_space_of(planned, failing.case) or planned.space, failing.case, fails, budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)
         self._left_s -= monotonic() - started
         if again is None or again.status != failure.status:
             return found
         return replace(
-            self._plain(planned, smaller), rationale=again.cause.rationale, passes=least.passes, tried=least.tried
+            self._unshrunk(planned, smaller), rationale=again.cause.rationale, passes=least.passes, tried=least.tried
         )
 
-    def _plain(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
+    def _unshrunk(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._exercise, planned.id, one.case, one.seed)
         return Counterexample(dict(one.case), one.case.words(), str(token))
 
 
-def _around(planned: PlannedCheck, case: Case) -> Space | None:
+def _space_of(planned: PlannedCheck, case: Case) -> Space | None:
     """Return the space that a planned case was drawn from."""
     return planned.check.cases.around(case) if planned.check.cases else None

@@ -104,23 +104,23 @@ def sightings(source: str) -> tuple[Sighting, ...]:
         Sighting(node.lineno, clean(what, 120)): None
         for node in ast.walk(tree)
         if isinstance(node, ast.stmt | ast.expr)
-        for what in _seen(node)
+        for what in _notable_code(node)
     }
     return tuple(sorted(found, key=lambda one: (one.line, one.what)))[:_MOST_SIGHTINGS]
 
 
-def _seen(node: ast.stmt | ast.expr) -> Iterator[str]:
+def _notable_code(node: ast.stmt | ast.expr) -> Iterator[str]:
     match node:
         case ast.Import():
-            yield from (f"imports {alias.name}" for alias in node.names if _root(alias.name) in _MODULES)
+            yield from (f"imports {alias.name}" for alias in node.names if _top_module(alias.name) in _MODULES)
         case ast.ImportFrom(module=str(module)):
-            if _root(module) in _MODULES:
+            if _top_module(module) in _MODULES:
                 yield f"imports from {module}"
             elif module == "os":
                 yield from (f"imports os.{alias.name}" for alias in node.names if alias.name not in _HARMLESS_OS)
         case ast.Call(func=ast.Name(id=name)) if name in _CALLS:
             yield _CALLS[name]
-        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[target, *_]) if _base(target) in _PATCHED:
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[target, *_]) if _first_name(target) in _PATCHED:
             yield f"changes {ast.unparse(target)}"
         case ast.Attribute(value=ast.Name(id="os"), attr=name) if name not in _HARMLESS_OS:
             yield f"uses os.{name}"
@@ -136,15 +136,15 @@ def _seen(node: ast.stmt | ast.expr) -> Iterator[str]:
 
 def _is_patch(target: ast.expr) -> bool:
     """Return whether an assignment changes a library: torch.sum = …, or a setting in torch.backends."""
-    return isinstance(target, ast.Attribute) and _base(target) in _PATCHED
+    return isinstance(target, ast.Attribute) and _first_name(target) in _PATCHED
 
 
-def _base(node: ast.expr) -> str:
+def _first_name(node: ast.expr) -> str:
     """Return the first name in a chain of attributes: "torch" in torch.cuda.synchronize."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _root(module: str) -> str:
+def _top_module(module: str) -> str:
     return module.partition(".")[0]

@@ -53,35 +53,35 @@ class SpeedResult:
         for planned in self._job.plan.checks:
             if not self.is_timed(planned):
                 continue
-            if result := self._not_timed(planned):
+            if result := self._blocked_result(planned):
                 yield result
                 continue
             try:
-                waiting.append((planned, self._traced(planned)))
+                waiting.append((planned, self._record_calls(planned)))
             except Exception as fault:
-                yield self._fault(planned, fault, 0.0)
+                yield self._fault_result(planned, fault, 0.0)
         if waiting:
-            yield from self._timed_all(waiting)
+            yield from self._time_all(waiting)
 
-    def _timed_all(self, waiting: list[_Waiting]) -> Iterator[CheckResult]:
+    def _time_all(self, waiting: list[_Waiting]) -> Iterator[CheckResult]:
         with spent("compile what is timed"), suppress(Exception):
-            waiting = self._compiled(waiting)
+            waiting = self._compile(waiting)
         with spent("end the submission's process"):
             replayer = self._pair.end_all_but_one()
         for planned, traced in waiting:
-            yield self._timed(planned, traced, replayer)
+            yield self._judge_speed(planned, traced, replayer)
 
-    def _compiled(self, waiting: list[_Waiting]) -> list[_Waiting]:
+    def _compile(self, waiting: list[_Waiting]) -> list[_Waiting]:
         """Compile what is timed. Return the same, with calls marked that were not ready in time."""
         sizes = [
             (place, case, traced) for place, (_, of_part) in enumerate(waiting) for case, traced in of_part.items()
         ]
-        calls = [told for _, _, traced in sizes if isinstance(traced, tuple) for told in traced if told.is_replayed]
+        calls = [call for _, _, traced in sizes if isinstance(traced, tuple) for call in traced if call.is_replayed]
         compiled = iter(self._pair.precompile(calls))
         found: list[_Waiting] = [(planned, {}) for planned, _ in waiting]
         for place, case, traced in sizes:
-            tolds = traced if isinstance(traced, tuple) else ()
-            again = tuple(next(compiled) if told.is_replayed else told for told in tolds)
+            recorded_calls = traced if isinstance(traced, tuple) else ()
+            again = tuple(next(compiled) if call.is_replayed else call for call in recorded_calls)
             found[place][1][case] = again or traced
         return found
 
@@ -95,36 +95,36 @@ class SpeedResult:
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
         if result.speed is not None:
             name = gpu.name if gpu else ""
-            return replace(result, predictions=prediction.beside_measured(name, band, result.speed, counted))
+            return replace(result, predictions=prediction.predict_measured(name, band, result.speed, counted))
         if result.status == "skipped_environment":
-            return replace(result, predictions=prediction.on_paper(band, counted))
+            return replace(result, predictions=prediction.predict_on_paper(band, counted))
         return result
 
-    def _not_timed(self, planned: PlannedCheck) -> CheckResult | None:
+    def _blocked_result(self, planned: PlannedCheck) -> CheckResult | None:
         """Return the result of a check whose part cannot be timed yet."""
-        if blocked := self._answers.blocked(planned.part):
+        if blocked := self._answers.blocking_failure(planned.part):
             return result_of(planned, blocked)
         if unfit := self._answers.unfit(planned.part):
             return result_of(planned, None, status="skipped_dependency", reason=f"timed once {unfit} passes")
         return None
 
-    def _traced(self, planned: PlannedCheck) -> dict[Case, Traced]:
+    def _record_calls(self, planned: PlannedCheck) -> dict[Case, Traced]:
         """Record the part's calls at every size that fits."""
         band, part = planned.check.rule.band, planned.part
         assert band is not None
-        gauged = self._gauged()
+        gauged = self._gauge()
         with spent("record what is timed"):
             return {
-                case: self._pair.record_timed(_call(part, case))
+                case: self._pair.record_timed(_decoy_call(part, case))
                 for case in band.suite.named
                 if fits(band, case, gauged)
             }
 
-    def _gauged(self) -> Gauged:
+    def _gauge(self) -> Gauged:
         assert self._setup.baseline_process is not None
         return self._setup.baseline_process.gauge()
 
-    def _timed(self, planned: PlannedCheck, traced: dict[Case, Traced], replayer: Session) -> CheckResult:
+    def _judge_speed(self, planned: PlannedCheck, traced: dict[Case, Traced], replayer: Session) -> CheckResult:
         """Judge one check on speed."""
         started = monotonic()
         band, baselines, lock = planned.check.rule.band, self._setup.baseline_process, self._setup.lock
@@ -141,25 +141,25 @@ class SpeedResult:
                     traced=traced,
                     replayer=replayer,
                     baseline_process=baselines,
-                    gauged=self._gauged(),
+                    gauged=self._gauge(),
                     uuid=self._setup.uuid,
                     path=self._job.path,
                     slow_baselines=self._job.all_baselines,
                 ).judge()
         except Exception as fault:
-            return self._fault(planned, fault, monotonic() - started)
+            return self._fault_result(planned, fault, monotonic() - started)
         status: Status = "inconclusive" if verdict.undecided else "pass"
         duration_s = monotonic() - started
         result = result_of(planned, verdict.failure, duration_s=duration_s, status=status, reason=verdict.undecided)
         earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
         return replace(result, points=earned, speed=verdict.speed)
 
-    def _fault(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
+    def _fault_result(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
         # The grader's error may have left the process in the middle of something.
         with suppress(Exception):
             self._pair.end_all_but_one().restart()
         return result_of(planned, grader_failed(fault), duration_s=duration_s)
 
 
-def _call(part: Part, case: Case) -> Call:
+def _decoy_call(part: Part, case: Case) -> Call:
     return Call(Recipe(part.name, dict(case), _DECOY_SEED), part.arguments, part.mutates, (), tensors=part.tensors)

@@ -50,7 +50,7 @@ from grader.sandbox.refusing import refusals
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.baseline_process import BaselineProcess
-from grader.speed.setup import opened
+from grader.speed.setup import open_setup
 from grader.timeline import Stretch, age_s, since, spent
 
 # On a GPU, where a grading takes minutes, it waits at least this long for compiled kernels.
@@ -83,9 +83,9 @@ def grade(
     with (
         Session(server, start, limits) as session,
         paired(server, start, limits, session, shelf) as pair,
-        _counting(job, server, start, pair) as counting,
+        _counting_pair(job, server, start, pair) as counting,
         refusals(lambda: server.beside("compile"), start, limits) as refusal,
-        opened(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
+        open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
         Compiling(
             start,
             limits,
@@ -95,39 +95,39 @@ def grade(
         ) as compiling,
     ):
         diagnosis = Diagnosis(entry.exercise, truth)
-        compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, wanted=job.compiled)
+        compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, for_record=job.compiled)
         answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, refusal)
         speed = SpeedResult(job, pair, setup, answers)
 
         def send_compiler() -> None:
             compiling.send(lambda: server.beside("compile"))
 
-        def tell(found: Iterable[CheckResult]) -> None:
+        def report_results(found: Iterable[CheckResult]) -> None:
             for result in found:
                 results[result.id] = result
                 on_result(result)
 
-        def judged(part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
-            for result in answers.part(part, [one for one in planned if not speed.is_timed(one)]):
+        def judge_part(part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
+            for result in answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]):
                 # From the first sign that there is something to compile.
                 if job.compiled and was_run(result):
                     send_compiler()
-                if not compilation.holds(result):
+                if not compilation.hold(result):
                     yield result
 
-        if compilation.is_asked:
+        if compilation.is_needed:
             send_compiler()
         with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan):
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
-                    tell(judged(part, planned))
+                    report_results(judge_part(part, planned))
         # Nothing else may be busy while something is timed.
         with spent("wait for what kernels compile to"):
             compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
-        tell(compilation.released())
+        report_results(compilation.release())
         if counting is not pair:
             counting.end()
-        tell(speed.results())
+        report_results(speed.results())
         isolation = session.ready.isolation if session.ready else ()
     if baseline_process and any(result.status == "grader_error" for result in results.values()):
         # The error may be in this process: the next grading gets another one.
@@ -192,7 +192,7 @@ def _has_speed(plan: Plan) -> bool:
 
 
 @contextmanager
-def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
+def _counting_pair(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
     """Yield the pair that counts bytes, in the interpreter; on a GPU that is another process."""
     counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
@@ -209,4 +209,4 @@ def _counting(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pa
 def _part_info(part: Part, checks: Iterable[CheckResult], compiling: Compiling) -> PartInfo:
     if not compiling.sent or not any(was_run(check) for check in checks if check.part == part.name):
         return PartInfo(part.name, part.title)
-    return PartInfo(part.name, part.title, *compiling.found(part.name))
+    return PartInfo(part.name, part.title, *compiling.kernels_of(part.name))

@@ -27,10 +27,10 @@ def cause_of(findings: Sequence[GuardFinding]) -> Cause | None:
     """Return the cause of the first finding, or None without findings."""
     if not findings:
         return None
-    return _race(findings[0]) if findings[0].kind == "race" else _outside(findings[0])
+    return _race_cause(findings[0]) if findings[0].kind == "race" else _outside_cause(findings[0])
 
 
-def _outside(found: GuardFinding) -> Cause:
+def _outside_cause(found: GuardFinding) -> Cause:
     name, program = clean(found.argument, 80), _program(found.program)
     if not name:
         return Cause(
@@ -47,10 +47,10 @@ def _outside(found: GuardFinding) -> Cause:
     return Cause(
         "out_of_bounds",
         f"{_noun(found.kind)} outside {name}",
-        f"{_line(found)}: {program} {_verb(found.kind)} {place}, but {name} has the shape [{_few(found.shape)}]"
+        f"{_line(found)}: {program} {_verb(found.kind)} {place}, but {name} has the shape [{_shortened(found.shape)}]"
         f"{_lanes(found)}.",
-        _likely(found),
-        _whole(name, found.shape),
+        _reading_text(found),
+        _element_range(name, found.shape),
         where if not found.beside else f"{where} + {found.beside}",
     )
 
@@ -103,7 +103,7 @@ class _AccessReading(NamedTuple):
     kinds: tuple[tuple[str, float], ...]
 
 
-def _likely(found: GuardFinding) -> str:
+def _reading_text(found: GuardFinding) -> str:
     return _reading(found).text
 
 
@@ -209,24 +209,24 @@ def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
     return (("race", 0.6), ("lost_update", 0.6), ("not_cleared", 0.3))
 
 
-def _race(found: GuardFinding) -> Cause:
+def _race_cause(found: GuardFinding) -> Cause:
     name = clean(found.argument, 80)
     other = f"line {found.other_line}" if found.other_line != found.line else "the same line"
     return Cause(
         "race",
         f"Programs race for {name}",
-        f"{_line(found)}: {_program(found.program)} {_verb(found.access)} {_met(found, name)}, which "
+        f"{_line(found)}: {_program(found.program)} {_verb(found.access)} {_shared_elements(found, name)}, which "
         f"{_program(found.other_program)} {_verb(found.other_access)} in {other}; their order is not fixed.",
         _remedy(found),
     )
 
 
-def _met(found: GuardFinding, name: str) -> str:
+def _shared_elements(found: GuardFinding, name: str) -> str:
     """Return in words the elements that both programs access."""
     where, more = _element(name, found.index), found.lanes - 1
     if more > 0:
         where += f" and {more} more {'element' if more == 1 else 'elements'}"
-    return f"{where} ({name} has the shape [{_few(found.shape)}])" if found.shape else where
+    return f"{where} ({name} has the shape [{_shortened(found.shape)}])" if found.shape else where
 
 
 def _remedy(found: GuardFinding) -> str:
@@ -259,18 +259,18 @@ def _verb(kind: str) -> str:
 
 
 def _program(place: Sequence[int]) -> str:
-    return f"program {place[0]}" if len(place) == 1 else f"program ({_few(place)})"
+    return f"program {place[0]}" if len(place) == 1 else f"program ({_shortened(place)})"
 
 
 def _element(name: str, index: Sequence[object]) -> str:
-    return f"{name}[{_few(index)}]" if index else name
+    return f"{name}[{_shortened(index)}]" if index else name
 
 
-def _few(values: Sequence[object]) -> str:
+def _shortened(values: Sequence[object]) -> str:
     """Return the values in words, at most as many as a tensor has axes: a claim may hold more."""
     return ", ".join([*map(str, values[:_MOST_AXES]), *(["…"] if len(values) > _MOST_AXES else [])])
 
 
-def _whole(name: str, shape: Sequence[int]) -> str:
+def _element_range(name: str, shape: Sequence[int]) -> str:
     """Return the range of all elements in words."""
     return "no element" if 0 in shape else _element(name, [f"0…{size - 1}" for size in shape])

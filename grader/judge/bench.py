@@ -25,7 +25,7 @@ from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure, WrongCall, check_device, examine
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.judge.unlike import unlike, whole_numbers
+from grader.judge.unlike import draw_unlike, whole_numbers
 from grader.protocol.configurations import Configurations, configurations_in
 from grader.protocol.messages import (
     COMPUTED,
@@ -55,7 +55,7 @@ _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
 # The outcome of recording a call; None: its part is not recorded.
-_Said = RecordedAnswer | Raised | Unanswered | None
+_RecordResult = RecordedAnswer | Raised | Unanswered | None
 
 
 class NotRunHere(Exception):
@@ -113,7 +113,7 @@ class _RecordedRequest:
     """A request, the result of recording it, and the recipe to judge it on."""
 
     request: CallRequest
-    told: _Said
+    result: _RecordResult
     recipe: Recipe
 
 
@@ -122,8 +122,8 @@ class Trial:
     """One call and its failure (None: it is right).
 
     worst: its largest error in units of the allowed one. untold: what could not be recorded; the values then come from
-    a call in the submission's own process. told: the recorded answer. tuning: configurations of its autotuned launches.
-    left_out: why the call was not finished and nothing is judged by it.
+    a call in the submission's own process. recorded: the recorded answer. tuning: configurations of its autotuned
+    launches. left_out: why the call was not finished and nothing is judged by it.
     """
 
     recipe: Recipe
@@ -132,7 +132,7 @@ class Trial:
     failure: Failure | None
     worst: float
     untold: tuple[str, ...] = ()
-    told: RecordedAnswer | None = None
+    recorded: RecordedAnswer | None = None
     tuning: tuple[Configurations, ...] = ()
     left_out: str = ""
 
@@ -185,11 +185,11 @@ def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
 
 
 def _evidence_of_trace(
-    request: CallRequest, told: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
+    request: CallRequest, recorded: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
 ) -> Evidence:
-    deeds = [_words(deed.name, deed.line) for deed in told.deeds]
-    is_replayed = told.is_replayed and not untold
-    kernels, operations, launched, moved = told.kernels, frozenset[str](), 0, 0
+    deeds = [_with_line(deed.name, deed.line) for deed in recorded.deeds]
+    is_replayed = recorded.is_replayed and not untold
+    kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
     if is_replayed and isinstance(outcome, Finished):
         # A replay launched these: they are facts.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
@@ -204,15 +204,15 @@ def _evidence_of_trace(
         tuple(dict.fromkeys(deeds)),
         untold,
         is_replayed,
-        _reads(told.deeds),
-        tuple(clean(text.words, 200) for text in told.trace.kernels if text.home),
+        _read_deeds(recorded.deeds),
+        tuple(clean(text.words, 200) for text in recorded.trace.kernels if text.home),
         request.seed,
         launched,
         moved,
     )
 
 
-def _reads(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
+def _read_deeds(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
     """Return the operators that gave Python values, each with the arguments that its line used."""
     of_line: dict[int, dict[str, None]] = {}
     for deed in deeds:
@@ -255,7 +255,7 @@ class Bench:
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     most_s: float = math.inf
     interpreter: Pair | None = None
-    refusal: Callable[[RecordedAnswer, int], str] = lambda told, place: ""
+    refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
@@ -304,10 +304,10 @@ class Bench:
             done, stale = 0, False
             for trial in self._batch(waiting, chained=chained, known=known):
                 done += 1
-                told_anew = self.pair.told_anew
+                recorded_anew = self.pair.recorded_anew
                 yield trial
                 # The caller may have made other calls meanwhile, which can renumber all memory.
-                stale = self._lost or self.pair.told_anew != told_anew
+                stale = self._lost or self.pair.recorded_anew != recorded_anew
                 if stale:
                     break
             # After a replay that could not be finished, later calls are recorded anew.
@@ -321,19 +321,21 @@ class Bench:
         calls: list[_RecordedRequest] = []
         left, direct = True, False
         try:
-            for asked in self._asked(requests, chained=chained, known=known):
-                if isinstance(asked.told, RecordedAnswer) and not chained and len(requests) > 1:
-                    call_of = partial(self._expecting, asked.request, asked.recipe)
-                    places = self._configurations(asked.request, asked.told)
-                    self.pair.begin_apart(early, len(calls), asked.told, call_of, places)
-                calls.append(asked)
-            left = any(isinstance(one.told, RecordedAnswer) for one in calls)
+            for recorded in self._record_all(requests, chained=chained, known=known):
+                if isinstance(recorded.result, RecordedAnswer) and not chained and len(requests) > 1:
+                    call_of = partial(self._call_with_slots, recorded.request, recorded.recipe)
+                    places = self._configurations(recorded.request, recorded.result)
+                    self.pair.begin_apart(early, len(calls), recorded.result, call_of, places)
+                calls.append(recorded)
+            left = any(isinstance(one.result, RecordedAnswer) for one in calls)
             # Calls that build on each other are all made in the same process.
-            direct = chained and any(isinstance(one.told, RecordedAnswer) and not one.told.is_replayed for one in calls)
+            direct = chained and any(
+                isinstance(one.result, RecordedAnswer) and not one.result.is_replayed for one in calls
+            )
             self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
-            for place, asked in enumerate(calls):
-                left = any(isinstance(one.told, RecordedAnswer) for one in calls[place + 1 :])
-                trial = self._examined(asked, early.outcome(place), direct=direct)
+            for place, recorded in enumerate(calls):
+                left = any(isinstance(one.result, RecordedAnswer) for one in calls[place + 1 :])
+                trial = self._examine(recorded, early.outcome(place), direct=direct)
                 if trial.failure:
                     # Later requests need idle replayers.
                     early.close()
@@ -343,30 +345,36 @@ class Bench:
             if left or direct or self._lost:
                 self.pair.skip()
 
-    def _asked(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
+    def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""
         # Decoys that are the true inputs would let a trace hold the answer.
         decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
-        told_of = zip(requests, self._until_one_fails(decoys), strict=False)
-        said: Iterator[tuple[CallRequest, _Said]] = ((one, self._recorded(decoy)) for one, decoy in told_of)
-        for group in [[*said]] if chained else ([one] for one in said):
-            asked = [request for request, _ in group]
-            tolds = [told for _, told in group if isinstance(told, RecordedAnswer)]
-            planned = list(map(self._recipe, asked))
-            recipes = self._counting(planned, asked, tolds) if tolds and not known else planned
-            yield from (_RecordedRequest(*said, recipe) for said, recipe in zip(group, recipes, strict=True))
+        decoy_pairs = zip(requests, self._until_one_fails(decoys), strict=False)
+        results: Iterator[tuple[CallRequest, _RecordResult]] = (
+            (one, self._record(decoy)) for one, decoy in decoy_pairs
+        )
+        for group in [[*results]] if chained else ([one] for one in results):
+            own_requests = [request for request, _ in group]
+            recorded_answers = [result for _, result in group if isinstance(result, RecordedAnswer)]
+            planned = list(map(self._recipe, own_requests))
+            recipes = (
+                self._true_recipes(planned, own_requests, recorded_answers)
+                if recorded_answers and not known
+                else planned
+            )
+            yield from (_RecordedRequest(*results, recipe) for results, recipe in zip(group, recipes, strict=True))
 
-    def _counting(
-        self, planned: Sequence[Recipe], requests: Sequence[CallRequest], tolds: Sequence[RecordedAnswer]
+    def _true_recipes(
+        self, planned: Sequence[Recipe], requests: Sequence[CallRequest], recorded_answers: Sequence[RecordedAnswer]
     ) -> list[Recipe]:
         """Return the recipes of calls with the seeds that count."""
 
         def drawn(draw: int) -> list[Recipe]:
-            seed = seeds_after(tolds, self.salt, draw)
+            seed = seeds_after(recorded_answers, self.salt, draw)
             return [_seeded(recipe, seed) for recipe in planned]
 
         has_whole = any(map(self._has_whole_numbers, planned)) and not any(request.carries for request in requests)
-        return unlike(drawn, planned, self._whole_numbers) if has_whole else drawn(0)
+        return draw_unlike(drawn, planned, self._whole_numbers) if has_whole else drawn(0)
 
     def _has_whole_numbers(self, recipe: Recipe) -> bool:
         if recipe.part not in self._whole:
@@ -384,16 +392,16 @@ class Bench:
                 return
             yield request
 
-    def _recorded(self, request: CallRequest) -> _Said:
+    def _record(self, request: CallRequest) -> _RecordResult:
         part = request.part or self.part
         if not part.is_replayed:
             return None
         call = self._call(request, self._recipe(request))
-        told = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
+        result = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
         # A case that is left out ends nothing: others may be written.
-        left_out = isinstance(told, Raised) and told.verdict == "not_implemented"
-        self._stopped = not isinstance(told, RecordedAnswer) and not left_out
-        return told
+        left_out = isinstance(result, Raised) and result.verdict == "not_implemented"
+        self._stopped = not isinstance(result, RecordedAnswer) and not left_out
+        return result
 
     def _recipe(self, request: CallRequest) -> Recipe:
         return Recipe((request.part or self.part).name, dict(request.case), request.seed, request.patch_seed)
@@ -413,55 +421,55 @@ class Bench:
             defaults=left_out(part, recipe),
         )
 
-    def _expecting(self, request: CallRequest, recipe: Recipe) -> Call:
+    def _call_with_slots(self, request: CallRequest, recipe: Recipe) -> Call:
         """Return the call of a recipe, with room for its expected outputs."""
         return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
-    def _examined(self, asked: _RecordedRequest, early: Outcome | None, *, direct: bool) -> Trial:
+    def _examine(self, recorded_request: _RecordedRequest, early: Outcome | None, *, direct: bool) -> Trial:
         """Replay or make a call, and examine the outcome.
 
         early: the outcome, if the call was replayed already.
         """
-        request, told, recipe = asked.request, asked.told, asked.recipe
+        request, result, recipe = recorded_request.request, recorded_request.result, recorded_request.recipe
         part = request.part or self.part
         expected = self.truth.expect(part, recipe)
-        call = self._expecting(request, recipe)
+        call = self._call_with_slots(request, recipe)
         untold: tuple[str, ...] = ()
         is_replay = False
-        if isinstance(told, RecordedAnswer):
-            places = self._configurations(request, told)
-            told, outcome, untold = self._replayed(told, call, early, places, direct=direct)
-            is_replay = told.is_replayed and not (untold or direct)
-            if told.is_replayed and not (untold or request.configurations or told.found or request.carries):
-                outcome = self._passing_over(told, call, outcome, expected)
+        if isinstance(result, RecordedAnswer):
+            places = self._configurations(request, result)
+            result, outcome, untold = self._replay(result, call, early, places, direct=direct)
+            is_replay = result.is_replayed and not (untold or direct)
+            if result.is_replayed and not (untold or request.configurations or result.found or request.carries):
+                outcome = self._pass_over_refused(result, call, outcome, expected)
             if part is self.part:
-                self.evidence.append(_evidence_of_trace(request, told, outcome, untold))
-        elif told is None:
+                self.evidence.append(_evidence_of_trace(request, result, outcome, untold))
+        elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
                 self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
         else:
-            outcome = told
-        if words := self._not_run(outcome, is_replay=is_replay):
+            outcome = result
+        if words := self._why_not_run(outcome, is_replay=is_replay):
             if request.may_be_left_out and words == self._too_slow:
                 return Trial(recipe, outcome, expected, None, 0.0, left_out=words)
             raise NotRunHere(words)
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
-        if failure and (names := self._left_out(call)):
+        if failure and (names := self._omitted_arguments(call)):
             rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
             failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
         if failure and isinstance(outcome, Finished):
-            failure = self._seen(failure, WrongCall(recipe, outcome, expected))
+            failure = self._with_wrong_call(failure, WrongCall(recipe, outcome, expected))
         elif part is self.part:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
         if part is self.part and request.is_plain:
             self.tried.append(TriedCase(request.case, failure is not None, request.seed))
-        tuning = configurations_in(told.trace) if isinstance(told, RecordedAnswer) and not untold else ()
-        known = told if isinstance(told, RecordedAnswer) else None
-        return Trial(recipe, outcome, expected, failure, worst, untold, known, tuning)
+        tuning = configurations_in(result.trace) if isinstance(result, RecordedAnswer) and not untold else ()
+        recorded = result if isinstance(result, RecordedAnswer) else None
+        return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
 
-    def _not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
+    def _why_not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
         """Return why only a GPU can run a call; "" if that is not so.
 
         is_replay: the replayer answered. A submission's own exceptions may have any name, so they do not count.
@@ -469,18 +477,18 @@ class Bench:
         if isinstance(outcome, OutOfTime) and self.is_late:
             # The part's time was spent on calls that a GPU makes in a moment.
             return self._too_slow
-        is_told = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW)
-        if self.device != "cpu" or not is_told:
+        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW)
+        if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
-        words = _words(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
+        words = _with_line(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
         return words
 
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
-    def refused(self, part: str, count: int) -> Mapping[int, str]:
+    def refused_configurations(self, part: str, count: int) -> Mapping[int, str]:
         """Return the configurations that are passed over although the interpreter runs them, with reasons."""
         return {
             one.place: why
@@ -488,37 +496,37 @@ class Bench:
             if why and not one.was_right and (one.part, one.total) == (part, count)
         }
 
-    def _configurations(self, request: CallRequest, told: RecordedAnswer) -> tuple[int, ...]:
+    def _configurations(self, request: CallRequest, recorded: RecordedAnswer) -> tuple[int, ...]:
         """Return the configurations that a call tries; empty for all."""
-        count = told.configurations
-        refused = self.refused(told.call.recipe.part, count)
+        count = recorded.configurations
+        refused = self.refused_configurations(recorded.call.recipe.part, count)
         usable = tuple(place for place in range(count) if place not in refused) if refused else ()
         return request.configurations or usable
 
-    def why_refused(self, told: RecordedAnswer, place: int, outcome: Outcome) -> str:
+    def why_refused(self, recorded: RecordedAnswer, place: int, outcome: Outcome) -> str:
         """Return why an autotuner passes over a configuration that was wrong; "" where it does not."""
         if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
             return outcome.message.partition("\n")[0][:200] or outcome.kind
-        key = _Configuration(told.call.recipe.part, told.configurations, place, was_right=False)
+        key = _Configuration(recorded.call.recipe.part, recorded.configurations, place, was_right=False)
         if key not in self._refusals and isinstance(outcome, Finished | Raised):
-            self._refusals[key] = self.refusal(told, place)
+            self._refusals[key] = self.refusal(recorded, place)
         return self._refusals.get(key, "")
 
     def fits(self, trial: Trial) -> bool:
         """Return whether the GPU takes the configuration of a call that was right in the interpreter."""
-        told, place = trial.told, trial.configuration
-        if told is None or place < 0:
+        recorded, place = trial.recorded, trial.configuration
+        if recorded is None or place < 0:
             return True
-        key = _Configuration(told.call.recipe.part, told.configurations, place, was_right=True)
+        key = _Configuration(recorded.call.recipe.part, recorded.configurations, place, was_right=True)
         if key not in self._refusals:
-            self._refusals[key] = self.refusal(told, place)
+            self._refusals[key] = self.refusal(recorded, place)
         return not self._refusals[key]
 
-    def _passing_over(
-        self, told: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
+    def _pass_over_refused(
+        self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
     ) -> Outcome:
         """Return the outcome without the configurations that are wrong and that the GPU refuses."""
-        part, count = call.recipe.part, told.configurations
+        part, count = call.recipe.part, recorded.configurations
         untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
@@ -528,55 +536,55 @@ class Bench:
                 return outcome
         tried, refused = outcome, 0
         for place in range(count):
-            if place in self.refused(part, count):
+            if place in self.refused_configurations(part, count):
                 refused += 1
                 continue
-            tried = self.pair.replay_alone(told, call, (place,))
-            if self._is_right(tried, expected, call) or not self.why_refused(told, place, tried):
+            tried = self.pair.replay_alone(recorded, call, (place,))
+            if self._is_right(tried, expected, call) or not self.why_refused(recorded, place, tried):
                 return tried if refused else outcome
             refused += 1
         # All are refused: the failure of the first one counts.
-        for place in self.refused(part, count):
+        for place in self.refused_configurations(part, count):
             del self._refusals[_Configuration(part, count, place, was_right=False)]
         return outcome
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
         return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
 
-    def _left_out(self, call: Call) -> str:
+    def _omitted_arguments(self, call: Call) -> str:
         """Return the arguments that a call leaves out, in words."""
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
         return " and ".join(call.arguments[count:])
 
-    def _replayed(
-        self, told: RecordedAnswer, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
+    def _replay(
+        self, recorded: RecordedAnswer, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
     ) -> tuple[RecordedAnswer, Outcome, tuple[str, ...]]:
         """Replay a call, or make it where it cannot be replayed.
 
         Returns what was recorded, the outcome, and what could not be recorded.
         """
-        untold = tuple(_words(deed.name, deed.line) for deed in told.untold)
-        if told.is_replayed and not direct:
-            outcome = early or self.pair.replay(told, call, places)
+        untold = tuple(_with_line(deed.name, deed.line) for deed in recorded.untold)
+        if recorded.is_replayed and not direct:
+            outcome = early or self.pair.replay(recorded, call, places)
             self._lost = not isinstance(outcome, Finished)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
-                return told, outcome, ()
+                return recorded, outcome, ()
             line = outcome.frames[-1].line if outcome.frames else 0
             if outcome.kind == COMPUTED:
-                told = replace(told, deeds=(Deed(outcome.message, line),))
+                recorded = replace(recorded, deeds=(Deed(outcome.message, line),))
             else:
-                untold = (_words(outcome.message, line),)
-        elif not (untold or told.deeds):
+                untold = (_with_line(outcome.message, line),)
+        elif not (untold or recorded.deeds):
             untold = ("an earlier call that it builds on could not be replayed",)
-        return told, self.call(call), untold
+        return recorded, self.call(call), untold
 
     def kernels_matter(self, request: CallRequest) -> bool:
         """Return whether a replay gives another answer when its launches are left out."""
-        told = self.pair.record(self._call(request, self._recipe(request)))
-        if not isinstance(told, RecordedAnswer) or not told.is_replayed:
+        recorded = self.pair.record(self._call(request, self._recipe(request)))
+        if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
             return True
         slots, offset = [], 0
-        for output in told.trace.outputs:
+        for output in recorded.trace.outputs:
             form = output.form
             nbytes = prod(form.shape) * _ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
             slots.append(Slot(form.dtype, form.shape, offset, nbytes))
@@ -585,7 +593,7 @@ class Bench:
         if not slots or offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
             return True
         call = self._call(request, self._recipe(request), tuple(slots))
-        return self.pair.depends_on_kernels(told, call)
+        return self.pair.depends_on_kernels(recorded, call)
 
     def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
         """Call the part's function once in the submission's own process."""
@@ -615,12 +623,12 @@ class Bench:
         right = examine(outcome, trial.expected, inputs, self.path)[0] is None
         return "by other means" if right else ""
 
-    def _seen(self, failure: Failure, seen: WrongCall) -> Failure:
+    def _with_wrong_call(self, failure: Failure, wrong_call: WrongCall) -> Failure:
         """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
-        if failure.cause.mismatch is not None and any(_is_answer_to(seen, earlier) for earlier in self.recent):
+        if failure.cause.mismatch is not None and any(_is_answer_to(wrong_call, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
-        return replace(failure, seen=seen, clues=clues)
+        return replace(failure, seen=wrong_call, clues=clues)
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
@@ -641,6 +649,6 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     return dict([*part.defaults.items()][len(part.defaults) - count :])
 
 
-def _words(name: str, line: int) -> str:
-    told = clean(name, 200) or "something without a name"
-    return f"{told} (line {line})" if line else told
+def _with_line(name: str, line: int) -> str:
+    text = clean(name, 200) or "something without a name"
+    return f"{text} (line {line})" if line else text

@@ -87,7 +87,7 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
     score = torch.where(wrong, (error / expected.allowed).nan_to_num(math.inf, math.inf), -1.0)
     worst = _unravel(int(score.argmax()), wrong.shape)
     magnitude = expected.value.double().abs().clamp(min=1e-300)
-    first = tuple(_difference(tuple(int(i) for i in index), comparison, expected) for index in indices[:_FIRST])
+    first = tuple(_difference_at(tuple(int(i) for i in index), comparison, expected) for index in indices[:_FIRST])
     return Mismatch(
         output=expected.name,
         count=int(wrong.sum()),
@@ -98,7 +98,7 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
         pattern=pattern_of(wrong),
         first=first,
         tile=", ".join(tile.words(first[0].index) for tile in tiles),
-        picture=_tiled(picture_of(wrong), tiles),
+        picture=_with_tiles(picture_of(wrong), tiles),
     )
 
 
@@ -111,13 +111,13 @@ def pattern_of(wrong: Tensor) -> str:
     last = wrong.reshape(-1, wrong.shape[-1])
     columns = last.any(0)
     if bool((last == columns).all()) and last.shape[0] > 1:
-        return _run(columns) or "columns"
+        return _run_end(columns) or "columns"
     if bool((last == last.any(1)[:, None]).all()):
         return "rows"
-    return _run(columns) or "scattered"
+    return _run_end(columns) or "scattered"
 
 
-def _run(marks: Tensor) -> str:
+def _run_end(marks: Tensor) -> str:
     """Return "tail" when the marks are the last few of a row, "head" when they are the first few; else ""."""
     count = int(marks.sum())
     if count == marks.numel():
@@ -135,14 +135,14 @@ def picture_of(wrong: Tensor) -> Picture:
     padded = torch.nn.functional.pad(flat.double(), (0, -columns % broad, 0, -rows % tall))
     counted = torch.nn.functional.pad(torch.ones_like(flat).double(), (0, -columns % broad, 0, -rows % tall))
 
-    def per_cell(values: Tensor) -> Tensor:
+    def sum_cells(values: Tensor) -> Tensor:
         return values.reshape(padded.shape[0] // tall, tall, padded.shape[1] // broad, broad).sum((1, 3))
 
-    share = torch.ceil(9 * per_cell(padded) / per_cell(counted)).int()
+    share = torch.ceil(9 * sum_cells(padded) / sum_cells(counted)).int()
     return Picture(tuple(tuple(row) for row in share.tolist()), tall, broad, tuple(wrong.shape))
 
 
-def _difference(index: tuple[int, ...], comparison: Comparison, expected: Expected) -> Difference:
+def _difference_at(index: tuple[int, ...], comparison: Comparison, expected: Expected) -> Difference:
     return Difference(
         index,
         number(float(expected.value[index])),
@@ -190,7 +190,7 @@ def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile
     return []
 
 
-def _tiled(picture: Picture, tiles: Sequence[_Tile]) -> Picture:
+def _with_tiles(picture: Picture, tiles: Sequence[_Tile]) -> Picture:
     """Return the picture with the tiles on its rows and columns.
 
     All axes but the last become rows. The axis before the last must be the only one of them, or its tiles must divide

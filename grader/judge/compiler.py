@@ -46,7 +46,7 @@ def case_for(part: Part) -> Case | None:
 
     The largest timed case of at most 64 MiB; without one, the last named case of a check that judges values.
     """
-    for band in part.bands:
+    for band in part.speed_bands:
         sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
         moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
         if moderate:
@@ -84,8 +84,8 @@ class Compiling:
         self._limit_s = limit_s
         self._shelf = shelf
         self._capability = capability
-        asked = [target for part in parts for check in part.checks for target in check.rule.targets]
-        self.targets = compiled_for(capability, asked)
+        targets = [target for part in parts for check in part.checks for target in check.rule.targets]
+        self.targets = compiled_for(capability, targets)
         self.sent = False
         self._outcomes: dict[tuple[str, str], CompileOutcome] = {}
         self._session: Session | None = None
@@ -112,7 +112,7 @@ class Compiling:
             self._outcomes[outcome.part, outcome.target] = outcome
         if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
             self._outcomes.clear()
-            self._thread = threading.Thread(target=self._quietly, args=(server(),), daemon=True)
+            self._thread = threading.Thread(target=self._run_in_thread, args=(server(),), daemon=True)
             self._thread.start()
 
     def recall(self, patience_s: float) -> None:
@@ -154,7 +154,7 @@ class Compiling:
         missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
         return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
 
-    def found(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
+    def kernels_of(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """Return the kernels of a part, and the reason by GPU where kernels are missing. Does not wait.
 
         A part that is not implemented gets no reason. A GPU of this machine that is not known gets one.
@@ -169,7 +169,7 @@ class Compiling:
             missing[named(self._capability) or "this GPU"] = why
         return tuple(kernels), missing
 
-    def _quietly(self, server: Spawner) -> None:
+    def _run_in_thread(self, server: Spawner) -> None:
         try:
             self.run(server)
             outcomes = tuple(self._outcomes.values())
@@ -187,10 +187,10 @@ class Compiling:
                     key = part.name, target.name
                     self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
 
-    def run(self, server: Spawner, heard: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
+    def run(self, server: Spawner, on_outcome: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU on the caller's thread, without the cache.
 
-        heard: called with each outcome. Returns early after `recall`. Raises GradeError if no process gets ready.
+        on_outcome: called with each outcome. Returns early after `recall`. Raises GradeError if no process gets ready.
         """
         for target in self.targets:
             start = replace(self._start, target=target.capability)
@@ -202,7 +202,7 @@ class Compiling:
                     if self._recalled.is_set():
                         return
                     self._outcomes[part.name, target.name] = outcome
-                    heard(outcome)
+                    on_outcome(outcome)
 
     def _compile(self, session: Session, part: Part, target: Architecture) -> CompileOutcome:
         outcome = CompileOutcome(part.name, target.name)
@@ -210,29 +210,29 @@ class Compiling:
         if case is None or (part.tensors == "cute" and not target.cute_dsl):
             no_case = "the part has no case to compile"
             return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
-        wanted = Compile(Recipe(part.name, dict(case), _SEED), self._every)
-        answer, announced = session.compile(wanted, self._limit_s)
+        request = Compile(Recipe(part.name, dict(case), _SEED), self._every)
+        answer, announced = session.compile(request, self._limit_s)
         if isinstance(answer, Compiled):
             binaries = answer.binaries[:MOST_KERNELS]
             kernels = [described(binary, target, case.words()) for binary in binaries]
             believed = tuple(kernel for kernel in kernels if kernel is not None)
-            return replace(outcome, kernels=believed, why=_left_out(answer, len(kernels), len(believed)))
+            return replace(outcome, kernels=believed, why=_missing_words(answer, len(kernels), len(believed)))
         if session.loaded is not None and part.name not in session.loaded.functions:
             return replace(outcome, why="the file does not define it", implemented=False)
         if isinstance(answer, Raised) and answer.verdict == "not_implemented":
             return replace(outcome, why="not implemented yet", implemented=False)
         if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
-            return replace(outcome, why=f"the file does not load: {_raised(answer)}", implemented=False)
-        return replace(outcome, why=_why_not(answer, _said(announced, 120)))
+            return replace(outcome, why=f"the file does not load: {_raised_words(answer)}", implemented=False)
+        return replace(outcome, why=_why_not_compiled(answer, _one_line(announced, 120)))
 
 
-def _left_out(answer: Compiled, listed: int, believed: int) -> str:
+def _missing_words(answer: Compiled, listed: int, believed: int) -> str:
     """Return in words what is missing in an answer; '' if nothing is.
 
     listed: the kernels that were looked at. believed: those whose description can be true.
     """
     if answer.stopped:
-        return f"the launch code raised {_said(answer.stopped, 300)}"
+        return f"the launch code raised {_one_line(answer.stopped, 300)}"
     if believed < listed:
         return "its process described a kernel with impossible numbers"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
@@ -241,11 +241,11 @@ def _left_out(answer: Compiled, listed: int, believed: int) -> str:
     return "" if listed else NO_KERNEL
 
 
-def _why_not(answer: object, announced: str) -> str:
+def _why_not_compiled(answer: object, announced: str) -> str:
     during = f" while compiling {announced}" if announced else ""
     match answer:
         case Raised():
-            return f"the launch code raised {_raised(answer)}"
+            return f"the launch code raised {_raised_words(answer)}"
         case TimedOut() | CompiledTooLong():
             return f"not done within {answer.limit_s:g} s{during}"
         case Died():
@@ -259,11 +259,11 @@ def _why_not(answer: object, announced: str) -> str:
     raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
 
 
-def _raised(answer: Raised) -> str:
+def _raised_words(answer: Raised) -> str:
     place = f" (line {answer.frames[-1].line})" if answer.frames else ""
-    return f"{_said(answer.kind, 80)}: {_said(answer.message, 300)}{place}"
+    return f"{_one_line(answer.kind, 80)}: {_one_line(answer.message, 300)}{place}"
 
 
-def _said(text: str, most: int) -> str:
+def _one_line(text: str, most: int) -> str:
     """Return the submission's words as one short line."""
     return " ".join(clean(text, most).split())

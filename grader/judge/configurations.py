@@ -78,20 +78,20 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
             if interpreted.pair.worked_s - before > _MOST_S:
                 break
             places = range(first, min(first + _AT_A_TIME, found.known))
-            for place, trial in _tries(interpreted, one, places):
+            for place, trial in _try_configurations(interpreted, one, places):
                 wrong = trial.failure
-                why = interpreted.why_refused(trial.told, place, trial.outcome) if wrong and trial.told else ""
+                why = interpreted.why_refused(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
                 if why:
-                    refused.append(f"{_words(usual.tuning, place)}: {why}")
+                    refused.append(f"{_configuration_words(usual.tuning, place)}: {why}")
                 elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
                     found = replace(found, run=found.run + 1)
-                    if wrong and _counts(bench, one, wrong, _words(usual.tuning, place)):
-                        failure = named(wrong, usual.tuning, place)
+                    if wrong and _failure_counts(bench, one, wrong, _configuration_words(usual.tuning, place)):
+                        failure = name_configuration(wrong, usual.tuning, place)
                         return replace(found, refused=tuple(refused), failure=failure)
     return replace(found, refused=tuple(refused))
 
 
-def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
+def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
     """Yield the same call in every other configuration that works, largest constants first."""
     if trial.configurations < 2:
         return
@@ -103,11 +103,11 @@ def others(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
         for first in range(0, len(places), 2):
             if bench.pair.worked_s - before > _MOST_S:
                 return
-            tried = _tries(bench, one, places[first : first + 2])
+            tried = _try_configurations(bench, one, places[first : first + 2])
             yield from (other for _, other in tried if not other.failure)
 
 
-def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tuple[int, Trial]]:
+def _try_configurations(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tuple[int, Trial]]:
     """Run a case in these configurations, and yield those that can run here."""
     waiting = list(places)
     while waiting:
@@ -123,7 +123,7 @@ def _tries(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tu
             return
 
 
-def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
+def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
     """Return whether a failure in the interpreter counts.
 
     Where there is a GPU, it must show there too, except accesses and races that only the interpreter sees.
@@ -132,30 +132,30 @@ def _counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
         return True
     with bench.aside():
         usual = bench.try_case(one.case, one.seed)
-        places = [place for place in range(usual.configurations) if _words(usual.tuning, place) == words]
+        places = [place for place in range(usual.configurations) if _configuration_words(usual.tuning, place) == words]
         return any(
-            trial.failure and not (trial.told and bench.why_refused(trial.told, places[0], trial.outcome))
-            for _, trial in _tries(bench, one, places[:1])
+            trial.failure and not (trial.recorded and bench.why_refused(trial.recorded, places[0], trial.outcome))
+            for _, trial in _try_configurations(bench, one, places[:1])
         )
 
 
-def named(failure: Failure, tuning: Sequence[Configurations], place: int) -> Failure:
+def name_configuration(failure: Failure, tuning: Sequence[Configurations], place: int) -> Failure:
     """Return the failure of one configuration, with the configuration in its words."""
-    words, cause = _words(tuning, place), failure.cause
+    words, cause = _configuration_words(tuning, place), failure.cause
     where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
-    told = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
+    lead = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
     return replace(
         failure,
         cause=replace(
             cause,
             title=f"{cause.title}: with {words}",
-            rationale=f"{told}{cause.rationale}",
+            rationale=f"{lead}{cause.rationale}",
             help=f"Fix the kernel for this configuration, or remove the configuration. {cause.help}".rstrip(),
         ),
     )
 
 
-def _words(tuning: Sequence[Configurations], place: int) -> str:
+def _configuration_words(tuning: Sequence[Configurations], place: int) -> str:
     """Return in words what is special about the configuration at `place`, of every autotuner."""
     words = (one.words[place % len(one.words)] for one in tuning)
     return ", ".join(dict.fromkeys(filter(None, words))) or f"its configuration number {place + 1}"
@@ -163,4 +163,4 @@ def _words(tuning: Sequence[Configurations], place: int) -> str:
 
 def words_of(trial: Trial) -> str:
     """Return in words what is special about the configuration of a call; "" without autotuner."""
-    return _words(trial.tuning, trial.configuration) if trial.configuration >= 0 and trial.tuning else ""
+    return _configuration_words(trial.tuning, trial.configuration) if trial.configuration >= 0 and trial.tuning else ""

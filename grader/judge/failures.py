@@ -71,9 +71,9 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
     """
     match outcome:
         case Raised():
-            return _raised(outcome, path)
+            return _raised_failure(outcome, path)
         case TimedOut(limit_s):
-            return _stopped(
+            return _failure_of_status(
                 "timeout",
                 "No answer in time",
                 f"The call did not return within {limit_s:g} s and was ended.",
@@ -81,7 +81,7 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
             )
         case CompiledTooLong(kernel, limit_s, altogether):
             said = f"`{clean(kernel, 80)}` was ended: {'all kernels together' if altogether else 'a kernel'} may take "
-            return _stopped(
+            return _failure_of_status(
                 "timeout",
                 "Compiling takes too long",
                 f"Compiling {said}{limit_s:g} s to compile, and it took more.",
@@ -89,14 +89,14 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
                 "part of a call's time.",
             )
         case OutOfTime(limit_s):
-            return _stopped(
+            return _failure_of_status(
                 "timeout",
                 "Too slow, all calls together",
                 f"The calls of this part took more than the {limit_s:g} s that they may take together.",
                 "Look for a grid with far too many programs: the interpreter runs one after another.",
             )
         case OutOfMemory(limit_bytes, peak_bytes):
-            return _stopped(
+            return _failure_of_status(
                 "oom",
                 "Too much memory",
                 f"The process grew to {_gib(peak_bytes)}; {_gib(limit_bytes)} beyond its start are allowed.",
@@ -107,14 +107,14 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
             help_text = "Write no files: a kernel needs none."
             return Failure("oom", Cause("disk", "Too much on the disk", said, help_text))
         case Died(how):
-            return _stopped(
+            return _failure_of_status(
                 "crash",
                 "The process ended",
                 f"The submission's process {how}.",
                 "Nothing that it printed counts as an answer; the grader went on in a fresh process.",
             )
         case Garbled(why):
-            return _stopped(
+            return _failure_of_status(
                 "crash",
                 "No answer",
                 f"The submission's process sent an invalid answer: {clean(why, 200)}.",
@@ -132,7 +132,7 @@ def why_not_loaded(outcome: Raised | Unanswered, path: str) -> Failure:
     return replace(failure, cause=replace(failure.cause, title=_UNLOADED, rationale=rationale, help=help_text))
 
 
-def _stopped(status: Status, title: str, rationale: str, help_text: str) -> Failure:
+def _failure_of_status(status: Status, title: str, rationale: str, help_text: str) -> Failure:
     return Failure(status, Cause(status, title, rationale, help_text))
 
 
@@ -153,12 +153,12 @@ _RAISED_TITLES: dict[str, tuple[str, str]] = {
 }
 
 
-def _raised(raised: Raised, path: str) -> Failure:
+def _raised_failure(raised: Raised, path: str) -> Failure:
     title, help_text = _RAISED_TITLES[raised.verdict]
     message = clean(raised.message, 1200).strip()
     last = raised.frames[-1] if raised.frames else None
     where = f" (line {last.line})" if last else ""
-    summary = _summary(message)
+    summary = _summary_line(message)
     place = clean(path, 300)
     trace = [
         f'  File "{place}", line {frame.line}, in {clean(frame.function, 80)}\n    {clean(frame.code, 200)}'
@@ -176,7 +176,7 @@ def _raised(raised: Raised, path: str) -> Failure:
 _A_PLACE = re.compile(r"at \d+:\d+:\s*\Z")
 
 
-def _summary(message: str) -> str:
+def _summary_line(message: str) -> str:
     lines = message.splitlines() or ["no message"]
     return f"{lines[0].strip()} {lines[-1].strip()}" if _A_PLACE.match(lines[0]) and len(lines) > 1 else lines[0]
 
@@ -250,10 +250,10 @@ def examine(
 
 def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
     if len(forms) != len(expected):
-        wanted = ", ".join(output.name for output in expected)
-        got = f"{len(forms)} ({_word(forms[0])})" if len(forms) == 1 else f"{len(forms)}"
+        output_names = ", ".join(output.name for output in expected)
+        got = f"{len(forms)} ({_form_word(forms[0])})" if len(forms) == 1 else f"{len(forms)}"
         help_text = f"Return a tuple of {len(expected)} tensors, in this order." if len(expected) > 1 else ""
-        return _wrong_form("count", f"{len(expected)} ({wanted})", got, "number of outputs", help_text)
+        return _wrong_form("count", f"{len(expected)} ({output_names})", got, "number of outputs", help_text)
     found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))
     return next((failure for failure in found if failure), None)
 
@@ -280,7 +280,7 @@ def check_device(outcome: Outcome, device: str) -> Failure | None:
     return None
 
 
-def _word(form: Form) -> str:
+def _form_word(form: Form) -> str:
     return "one tensor" if form.kind == "tensor" else clean(form.kind, 80)
 
 
@@ -298,12 +298,12 @@ def _wrong_values(comparison: Comparison, output: Expected, inputs: Sequence[obj
     rationale = f"{output.name}: {share} wrong"
     if worst:
         rationale += f"; the worst is {output.name}{list(worst)}"
-    expected, actual = _texts(output.value[worst], comparison.got[worst])
+    expected, actual = _distinct_texts(output.value[worst], comparison.got[worst])
     rationale += f", expected {expected}, got {actual}."
     return Failure("fail", Cause(kind, title, rationale, help_text, expected, actual, mismatch=mismatch))
 
 
-def _texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
+def _distinct_texts(expected: Tensor, got: Tensor) -> tuple[str, str]:
     """Return two values with enough digits to show that they differ."""
     if not got.is_floating_point():
         return str(expected.item()), str(got.item())

@@ -15,7 +15,7 @@ from grader.judge.bench import Evidence
 _MOST = 2
 
 
-def meant_as_well(
+def find_unplanned_cases(
     evidence: Sequence[Evidence], cases: Sequence[PlannedCase], space: Space, looks_wrong: Callable[[Evidence], bool]
 ) -> list[PlannedCase]:
     """Return the first cases of the evidence, in the space and not planned, that look wrong."""

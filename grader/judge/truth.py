@@ -114,7 +114,7 @@ class Truth:
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """Return the arguments of a call, bit for bit those that the submission's process builds."""
-        builder = _function(self._inputs, recipe.part)
+        builder = _function_of(self._inputs, recipe.part)
         return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
 
     @property
@@ -134,7 +134,7 @@ class Truth:
         Unknown costs are NaN. Raises GradeError for impossible costs.
         """
         inputs = self.inputs(recipe)
-        costs = [float(cost) for cost in _function(self._oracle, part.name)(*inputs)]
+        costs = [float(cost) for cost in _function_of(self._oracle, part.name)(*inputs)]
         things = list(inputs[part.arguments.index(part.chooses)])  # type: ignore[call-overload]
         known = [cost for cost in costs if not isnan(cost)]
         if len(costs) != len(things) or not all(cost > 0 for cost in known):
@@ -172,7 +172,7 @@ class Truth:
         def fresh() -> list[object]:
             return [value.clone() if isinstance(value, Tensor) else value for value in small]
 
-        found = self._computed(part, fresh)
+        found = self._compute_with(part, fresh)
         return tuple(Portion(expected, start) for expected, start in zip(found, starts, strict=True))
 
     def known_mistakes(self, part: Part, recipe: Recipe) -> Iterator[KnownMistake]:
@@ -180,17 +180,17 @@ class Truth:
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
-        for kind, title, help_text, outputs in mistakes(*[_wide(value) for value in self.inputs(recipe)]):
-            yield KnownMistake(title, help_text, tuple(_listed(outputs)), kind)
+        for kind, title, help_text, outputs in mistakes(*[_to_double(value) for value in self.inputs(recipe)]):
+            yield KnownMistake(title, help_text, tuple(_as_list(outputs)), kind)
 
     def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
         """Yield kinds of too low a precision with their outputs for this case; none where the oracle knows none."""
         found = getattr(self._oracle, f"{part.name}_roundings", None)
         if found is not None:
             for kind, outputs in found(*self.inputs(recipe)):
-                yield kind, tuple(one.double() for one in _listed(outputs))
+                yield kind, tuple(one.double() for one in _as_list(outputs))
 
-    def _inputs_there(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
+    def _inputs_for_oracle(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
         """Return a function that makes the inputs of a call where the oracle runs, new ones each time."""
         drawn = self.inputs(recipe)
         elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
@@ -200,22 +200,22 @@ class Truth:
         return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
-        return self._computed(part, self._inputs_there(recipe))
+        return self._compute_with(part, self._inputs_for_oracle(recipe))
 
-    def _computed(self, part: Part, fresh: Callable[[], Sequence[object]]) -> tuple[Expected, ...]:
+    def _compute_with(self, part: Part, fresh: Callable[[], Sequence[object]]) -> tuple[Expected, ...]:
         """Compute expected outputs.
 
         fresh: makes the inputs, new ones each time: a part may change them.
         """
-        oracle = _function(self._oracle, part.name)
-        honest = _function(self._oracle, f"{part.name}_honest")
+        oracle = _function_of(self._oracle, part.name)
+        honest = _function_of(self._oracle, f"{part.name}_honest")
         inputs = fresh()
-        values = _listed(oracle(*map(_wide, inputs)))
+        values = _as_list(oracle(*map(_to_double, inputs)))
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:
-            magnitudes = _listed(oracle(*[_absolute(_wide(value)) for value in inputs]))
+            magnitudes = _as_list(oracle(*[_absolute(_to_double(value)) for value in inputs]))
         # Last: honest code gets the inputs themselves, and may change them.
-        variants = [_listed(result) for result in honest(*inputs)]
+        variants = [_as_list(result) for result in honest(*inputs)]
         names = (*part.outputs, *part.mutates)
         if not variants or len(values) != len(names):
             raise GradeError(
@@ -226,11 +226,11 @@ class Truth:
             for i, value in enumerate(values)
         )
         return tuple(
-            self._expected(name, value, variants[0][i].dtype, error)
+            self._place_expected(name, value, variants[0][i].dtype, error)
             for i, (name, value, error) in enumerate(zip(names, values, allowed, strict=True))
         )
 
-    def _expected(self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor) -> Expected:
+    def _place_expected(self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor) -> Expected:
         there = value.device.type != self._device and value.numel() >= _LARGE
         elsewhere = (value, allowed) if there else None
         return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere)
@@ -246,18 +246,18 @@ def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def _function(module: types.ModuleType, name: str) -> Any:
+def _function_of(module: types.ModuleType, name: str) -> Any:
     found = getattr(module, name, None)
     if not callable(found):
         raise GradeError(f"{module.__name__}.py must define the function {name}, got {found!r}")
     return found
 
 
-def _listed(result: object) -> list[Tensor]:
+def _as_list(result: object) -> list[Tensor]:
     return list(result) if isinstance(result, tuple | list) else [result]  # type: ignore[list-item]
 
 
-def _wide(value: object) -> object:
+def _to_double(value: object) -> object:
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 

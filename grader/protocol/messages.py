@@ -148,7 +148,7 @@ class Call:
 class RecordCall:
     """Call one function on decoys, and return its trace (grader.protocol.trace).
 
-    call: its recipe is that of the decoys. afresh: memory of earlier calls was not replayed, and must be told anew.
+    call: its recipe is that of the decoys. afresh: memory of earlier calls was not replayed, and must be recorded anew.
     bare: the inputs are drawn on the device, without guard bands, as for a timed call and for a call under a tool.
     """
 

@@ -2,7 +2,7 @@
 
     recorder -> grader -> replayer     Recorded, which holds a Trace (untrusted: decoded strictly, within bounds)
 
-Memory is told by numbered storages. A tensor is a window onto one: dtype, first element, shape, strides; so views need
+A storage has a number. A tensor is a window onto one: dtype, first element, shape, strides; so views need
 no steps. Numbers go on from call to call, because a submission may keep memory, and the replayer keeps it as well.
 
 On the wire a value is JSON: null, booleans, numbers and texts stand for themselves; everything else is a list that
@@ -335,20 +335,20 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
         return numbers.setdefault(storage, len(numbers))
 
     def plain(steps: Sequence[Any]) -> list[Any]:
-        told: list[Any] = []
+        plain_steps: list[Any] = []
         for step in steps:
             match step:
                 case ["free", storages]:
                     # A storage without a window in this trace makes no difference.
                     if seen := [numbers[one] for one in storages if one in numbers]:
-                        told.append(["free", seen])
+                        plain_steps.append(["free", seen])
                 case ["constant", storage, *rest]:
-                    told.append(["constant", renumbered(storage), *rest])
+                    plain_steps.append(["constant", renumbered(storage), *rest])
                 case ["choose", alternatives, line]:
-                    told.append(["choose", [plain(one) for one in alternatives], line])
+                    plain_steps.append(["choose", [plain(one) for one in alternatives], line])
                 case _:
-                    told.append(step)
-        return told
+                    plain_steps.append(step)
+        return plain_steps
 
     arguments = {name: renumbered(number) for name, number in sorted(message["arguments"].items())}
     windows = [[renumbered(storage), *rest] for storage, *rest in message["windows"]]
@@ -387,10 +387,10 @@ def decode_trace(message: object) -> Trace:
     given = _fields(message, (*names, "programs") if has_programs else names, "trace")
     arguments = decode(dict[str, int], given["arguments"], "trace.arguments", _PLAIN)
     windows = tuple(_window(one, f"trace.windows[{i}]") for i, one in _entries(given["windows"], "trace.windows"))
-    told = _list(given.get("programs", []), "trace.programs")
-    if len(told) > MOST_PROGRAMS:
-        raise DecodeError(f"trace.programs must hold at most {MOST_PROGRAMS} entries, got {len(told)}")
-    programs = tuple(_program(one, f"trace.programs[{i}]") for i, one in enumerate(told))
+    rows = _list(given.get("programs", []), "trace.programs")
+    if len(rows) > MOST_PROGRAMS:
+        raise DecodeError(f"trace.programs must hold at most {MOST_PROGRAMS} entries, got {len(rows)}")
+    programs = tuple(_program(one, f"trace.programs[{i}]") for i, one in enumerate(rows))
     reader = _Reader(len(windows), len(_list(given["kernels"], "trace.kernels")), len(programs))
     kernels = tuple(reader.kernel(one, f"trace.kernels[{i}]") for i, one in _entries(given["kernels"], "trace.kernels"))
     steps = reader.steps(given["steps"], "trace.steps", MOST_DEPTH)
@@ -635,7 +635,7 @@ def _text(value: object, where: str) -> str:
 
 def _finite(value: float, where: str) -> float:
     if not math.isfinite(value):
-        raise DecodeError(f"{where} must be a finite number, or told as a text")
+        raise DecodeError(f"{where} must be a finite number, or written as a text")
     return value
 
 

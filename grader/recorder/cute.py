@@ -63,7 +63,7 @@ class CuteLog(Protocol):
     def program(self, program: TracedProgram, arguments: Sequence[Argument]) -> None:
         """Record one call of a traced function."""
 
-    def untold(self, what: str) -> None:
+    def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
 
 
@@ -84,13 +84,13 @@ def install(log: CuteLog) -> None:
     def trace(dsl: Any, module: Any, module_hash: str | None, name: str, *args: Any, **kwargs: Any) -> Any:
         # Without a hash, the function must be compiled anew.
         if module_hash not in known:
-            made = traced(_TracedCompilation(dsl, module, name, args, kwargs, compile_and_cache))
+            make_from_source = traced(_TracedCompilation(dsl, module, name, args, kwargs, compile_and_cache))
             if module_hash is None:
-                return made
-            known[module_hash] = made
+                return make_from_source
+            known[module_hash] = make_from_source
         return known[module_hash]
 
-    def made(tensor: Any, source: object, *args: Any, **kwargs: Any) -> None:
+    def make_from_source(tensor: Any, source: object, *args: Any, **kwargs: Any) -> None:
         says_gpu = isinstance(source, Tensor) and source.is_cuda
         # Handing a tensor to a kernel is no read by Python.
         with torch._C.DisableTorchFunction():
@@ -99,14 +99,14 @@ def install(log: CuteLog) -> None:
         if isinstance(source, Tensor):
             vars(tensor)[_SOURCE] = source
 
-    def told(tensor: Any) -> Any:
+    def remember_pointers(tensor: Any) -> Any:
         addresses = pointers(tensor)
         tensors.remember(addresses, vars(tensor).get(_SOURCE))
         return addresses
 
     replace_attribute(CuTeDSL, "compile_and_cache", trace)
-    replace_attribute(runtime._Tensor, "__init__", made)
-    replace_attribute(runtime._Tensor, "__c_pointers__", told)
+    replace_attribute(runtime._Tensor, "__init__", make_from_source)
+    replace_attribute(runtime._Tensor, "__c_pointers__", remember_pointers)
 
 
 class _Disguised:
@@ -163,7 +163,7 @@ class _TracedCompilation:
         self._compile = compile_and_cache
         self._made: Any = None
 
-    def compiled(self) -> Any:
+    def compile_function(self) -> Any:
         """Return the compiled function."""
         if self._made is None:
             pipeline, signature, _, *rest = self._args
@@ -221,11 +221,11 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
         def run_compiled_program(self, exe_args: Sequence[Any]) -> Any:
             """Record the call, or run it."""
             if not log.is_on:
-                return self._traced.compiled().run_compiled_program(exe_args)
+                return self._traced.compile_function().run_compiled_program(exe_args)
             try:
                 log.program(self._traced.program, _arguments(self._traced.program, exe_args, tensors))
             except Untold as untold:
-                log.untold(str(untold))
+                log.record_untold(str(untold))
             return 0
 
         def to(self, device: object = None) -> Any:  # noqa: ARG002

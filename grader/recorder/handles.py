@@ -75,7 +75,7 @@ class Handle:
         if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()
             found = getattr(compiled, name)
-            return _dividable(found) if name == "metadata" else found
+            return _with_shared_memory(found) if name == "metadata" else found
         return object.__getattribute__(self, name)
 
     def _init_handles(self) -> None:
@@ -88,14 +88,14 @@ class Handle:
             given = args
             if len(args) < len(self._names):
                 rest = iter(args)
-                open_names = [name for name in self._names if name not in self._fixed()]
+                open_names = [name for name in self._names if name not in self._constant_names()]
                 values = dict(zip(open_names, rest, strict=False))
                 given = tuple(values.get(name, self._bound.get(name)) for name in self._names)
             return self._relaunch(given, self._options, grid)
 
         return launch
 
-    def _fixed(self) -> set[str]:
+    def _constant_names(self) -> set[str]:
         return {name for name, value in self._bound.items() if not hasattr(value, "dtype")} & self._constants
 
     _constants: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ def _metadata(held: Mapping[str, Any]) -> Any:
     return namedtuple("KernelMetadata", sorted(held))(**held)
 
 
-def _dividable(metadata: Any) -> Any:
+def _with_shared_memory(metadata: Any) -> Any:
     """Return the metadata with at least one byte of shared memory.
 
     Tiny blocks use none, but launch code, such as Triton's own tutorial, divides by it to find how many programs fit.

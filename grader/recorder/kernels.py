@@ -55,9 +55,9 @@ def place_in_triton(value: Any) -> str:
 class KernelTexts:
     """The functions that the launches of one call run, in order of first use."""
 
-    def __init__(self, path: str, told: Callable[[Any], Any]) -> None:
+    def __init__(self, path: str, encode: Callable[[Any], Any]) -> None:
         self._path = path
-        self._told = told
+        self._encode = encode
         self._places: dict[int, int] = {}
         self._alive: list[Any] = []
         self.rows: list[dict[str, Any]] = []
@@ -78,13 +78,13 @@ class KernelTexts:
             "line": function.__code__.co_firstlineno,
             "kind": "constexpr" if type(kernel).__name__ == "ConstexprFunction" else "jit",
             "names": {},
-            "options": {name: self._told(value) for name, value in _options(kernel) if value},
+            "options": {name: self._encode(value) for name, value in _options(kernel) if value},
             **({"home": home} if home else {}),
         }
         self.rows.append(row)
-        row["names"] = {name: _constant(self._told(value)) for name, value in _names(function).items()}
+        row["names"] = {name: _constant(self._encode(value)) for name, value in _names(function).items()}
         if computed := _computed_defaults(function):
-            row["defaults"] = {name: self._told(value) for name, value in computed.items()}
+            row["defaults"] = {name: self._encode(value) for name, value in computed.items()}
         return place
 
     def _home_of(self, function: types.FunctionType) -> str:
@@ -99,10 +99,10 @@ class KernelTexts:
         raise Untold(f"{said}: copy the text of the function, and of what it calls, into the file")
 
 
-def _constant(told: Any) -> Any:
+def _constant(encoded: Any) -> Any:
     """Return a global as Triton takes it: all are constants if the file switches the rule off."""
-    is_plain = isinstance(told, bool | int | float | str | None) or told[0] in ("float", "tuple", "list")
-    return ["constexpr", told] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else told
+    is_plain = isinstance(encoded, bool | int | float | str | None) or encoded[0] in ("float", "tuple", "list")
+    return ["constexpr", encoded] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else encoded
 
 
 def _options(kernel: Any) -> Iterator[tuple[str, Any]]:
@@ -117,11 +117,11 @@ def _names(function: types.FunctionType) -> dict[str, Any]:
     A kernel's function in a module gets its dotted name: helpers.maximum.
     """
     found: dict[str, Any] = {}
-    used = {name for code in _within(function.__code__) for name in code.co_names}
+    used = {name for code in _nested_codes(function.__code__) for name in code.co_names}
     for name in sorted(used & function.__globals__.keys()):
         held = found[name] = function.__globals__[name]
         if isinstance(held, types.ModuleType) and held.__name__.partition(".")[0] != "triton":
-            behind = {one: vars(held).get(one) for one in sorted(_behind(name, function))}
+            behind = {one: vars(held).get(one) for one in sorted(_attributes_used(name, function))}
             found |= {f"{name}.{one}": value for one, value in behind.items() if is_function_of_kernels(value)}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
@@ -157,18 +157,18 @@ def _is_literal(node: ast.expr) -> bool:
     return all(_is_literal(one) for one in node.elts) if isinstance(node, ast.Tuple) else isinstance(node, ast.Constant)
 
 
-def _behind(name: str, function: types.FunctionType) -> set[str]:
+def _attributes_used(name: str, function: types.FunctionType) -> set[str]:
     """Return the attributes of this name that a function uses."""
     return {
         str(after.argval)
-        for code in _within(function.__code__)
+        for code in _nested_codes(function.__code__)
         for before, after in pairwise(dis.get_instructions(code))
         if before.argval == name and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
     }
 
 
-def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+def _nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _within(constant)
+            yield from _nested_codes(constant)

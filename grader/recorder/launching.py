@@ -13,7 +13,7 @@ from grader.calls import launches
 from grader.recorder.handles import Handle
 
 # Arguments of a launch that are neither parameters nor options of the kernel.
-_NOT_TOLD = frozenset({"warmup", "grid"})
+_UNRECORDED_OPTIONS = frozenset({"warmup", "grid"})
 _MOST_CONFIGURATIONS = 64
 
 
@@ -32,7 +32,7 @@ class Log(Protocol):
     def choose(self, attempts: list[Callable[[], Any]]) -> Any:
         """Record every attempt as an alternative, and return the result of the first."""
 
-    def untold(self, what: str) -> None:
+    def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
 
 
@@ -43,7 +43,7 @@ class Trials:
         self.running = False
 
     @contextmanager
-    def begun(self) -> Iterator[None]:
+    def pause_recording(self) -> Iterator[None]:
         """Record no launches while the block runs."""
         before, self.running = self.running, True
         try:
@@ -77,14 +77,16 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
         warmup = bool(warmup)
         names = tuple(kernel.arg_names)
         by_name = {name: value for name, value in kwargs.items() if name in names}
-        options = {name: value for name, value in kwargs.items() if name not in names and name not in _NOT_TOLD}
+        options = {
+            name: value for name, value in kwargs.items() if name not in names and name not in _UNRECORDED_OPTIONS
+        }
         bound = launches.bound(kernel, args, by_name)
 
-        def again(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:
+        def relaunch(given: tuple[Any, ...], chosen: dict[str, Any], new_grid: Any) -> Any:
             return launch(kernel, *given, grid=new_grid, warmup=False, **chosen)
 
         compiled = run(kernel, *args, grid=grid, warmup=True, **kwargs) if warmup and on_gpu else None
-        handle = Handle(kernel.fn.__name__, names, bound, options, again, compiled).with_constants(
+        handle = Handle(kernel.fn.__name__, names, bound, options, relaunch, compiled).with_constants(
             launches.constant_names(kernel)
         )
         if warmup:
@@ -107,7 +109,7 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
 
 
 def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callable[..., Any]:
-    def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+    def run_tuner(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(tuner, *args, **kwargs)
         if kwargs.get("warmup"):
@@ -135,19 +137,19 @@ def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callabl
         tuner.best_config, tuner.nargs = configs[0], None
         return result
 
-    return tuned
+    return run_tuner
 
 
 def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:
     """Return a stand-in for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
 
-    def timed(call: Callable[[], object], *args: Any, **options: Any) -> Any:
+    def run_benchmark(call: Callable[[], object], *args: Any, **options: Any) -> Any:
         if not log.is_on:
             return timing(call, *args, **options)
-        with trials.begun():
+        with trials.pause_recording():
             return launches.benchmark_once(call, **options)
 
-    return timed
+    return run_benchmark
 
 
 def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,6 +157,6 @@ def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any
         if not log.is_on:
             return getitem(kernel, grid)
         # Compiled by hand before the call: its function is not known.
-        return lambda *_, **__: log.untold("a launch of a kernel that was compiled earlier")
+        return lambda *_, **__: log.record_untold("a launch of a kernel that was compiled earlier")
 
     return with_grid

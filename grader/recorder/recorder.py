@@ -50,13 +50,13 @@ class RecordedCall:
         self._places: dict[str, int] = {}
         self._programs: dict[str, int] = {}
         self.programs: list[dict[str, Any]] = []
-        self.steps: list[list[Any]] = [*_freed(storages)]
+        self.steps: list[list[Any]] = [*_free_steps(storages)]
         self.deeds: dict[tuple[str, int, tuple[str, ...]], None] = {}
         # The arguments behind each storage that an operator made.
         self._origins: dict[int | None, tuple[str, ...]] = {}
         self.untold: dict[tuple[str, int], None] = {}
         self._count = 0
-        self.texts = KernelTexts(path, lambda value: self.telling.value(value, tensors=False))
+        self.texts = KernelTexts(path, lambda value: self.telling.encode(value, tensors=False))
         self.telling = Telling(self.window, self.texts.place_of)
 
     def window(self, tensor: Tensor) -> int:
@@ -65,7 +65,7 @@ class RecordedCall:
         if number is None:
             size, data = content_of(tensor, MOST_CONSTANT_BYTES, _MOST_CHARACTERS)
             number = self._storages.add(tensor)
-            self.keep(["constant", number, size, data])
+            self.record_step(["constant", number, size, data])
         row = window_of(tensor, number)
         if (place := self._places.get(str(row))) is None:
             place = self._places[str(row)] = self._new_window(row)
@@ -86,7 +86,7 @@ class RecordedCall:
             self.programs.append({"name": name, "nbytes": len(raw), "data": data})
         return self._programs[text]
 
-    def keep(self, step: list[Any]) -> None:
+    def record_step(self, step: list[Any]) -> None:
         """Record one step."""
         self._count += 1
         if self._count > MOST_STEPS:
@@ -94,7 +94,7 @@ class RecordedCall:
         else:
             self.steps.append(step)
 
-    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+    def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels, with its arguments and its line."""
         known = self.origins(tensors)
         # Tensor.cpu of a tensor that is on the CPU copies nothing.
@@ -122,11 +122,11 @@ class RecordedCall:
             frame = frame.f_back  # type: ignore[assignment]
         return 0
 
-    def freed(self) -> None:
+    def record_freed(self) -> None:
         """Record the storages that nothing holds any more."""
-        self.steps += _freed(self._storages)
+        self.steps += _free_steps(self._storages)
 
-    def told(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
+    def to_message(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
         """Return the whole recording. outputs: the returned values, in order."""
         rows = []
         with unobserved():
@@ -151,37 +151,39 @@ class RecordedCall:
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
-    def operator(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def run_operator(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and record it."""
         name = func._schema.name.partition("::")[2]
         known = [*tensors_in((args, tuple(kwargs.values())))]
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
-        told: tuple[list[Any], dict[str, Any]] = [], {}
+        encoded: tuple[list[Any], dict[str, Any]] = [], {}
         if name in RECORDED:
-            told = [self.telling.value(one) for one in args], {n: self.telling.value(v) for n, v in kwargs.items()}
+            encoded = [self.telling.encode(one) for one in args], {n: self.telling.encode(v) for n, v in kwargs.items()}
         result = func(*args, **kwargs)
         if name in RECORDED:
-            self._keep_operator(name, func, told, tensors_in(result))
-            self._descend(known, tensors_in(result))
+            self._record_operator(name, func, encoded, tensors_in(result))
+            self._record_origins(known, tensors_in(result))
         for tensor in tensors_in(result) if name in SHAPING else ():
             before = sizes.get(tensor.untyped_storage()._cdata)
             if before is not None and tensor.untyped_storage().nbytes() > before:
-                self._grown(tensor, before)
+                self._record_growth(tensor, before)
         return result
 
-    def _keep_operator(
-        self, name: str, func: Any, told: tuple[list[Any], dict[str, Any]], results: Sequence[Tensor]
+    def _record_operator(
+        self, name: str, func: Any, encoded: tuple[list[Any], dict[str, Any]], results: Sequence[Tensor]
     ) -> None:
-        self.freed()
+        self.record_freed()
         for tensor in results:
             if self._storages.number_of(tensor) is None:
                 self._storages.add(tensor)
         overload = func._overloadname
         if "out" in overload:
             self.cannot_tell(f"torch.{name}(…, out=…): write it without out=")
-        self.keep(["operator", f"{name}.{overload}", *told, [self.window(one) for one in results], self.line()])
+        self.record_step(
+            ["operator", f"{name}.{overload}", *encoded, [self.window(one) for one in results], self.line()]
+        )
 
-    def _descend(self, known: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    def _record_origins(self, known: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         """Record the arguments behind an operator's results."""
         if origins := self.origins(known):
             for one in results:
@@ -189,19 +191,21 @@ class RecordedCall:
                 if number not in self.arguments.values():
                     self._origins[number] = origins
 
-    def _grown(self, tensor: Tensor, before: int) -> None:
+    def _record_growth(self, tensor: Tensor, before: int) -> None:
         """Record that a storage grew: as new memory, into which the old bytes are copied."""
         old = self._storages.number_of(tensor)
         size = tensor.untyped_storage().nbytes()
         number = self._storages.add(tensor)
         whole = self._window_of_bytes(number, size)
         kind = {"dtype": ["dtype", "torch", "uint8"]}
-        self.keep(["operator", "empty.memory_format", [["list", [size]]], kind, [whole], self.line()])
+        self.record_step(["operator", "empty.memory_format", [["list", [size]]], kind, [whole], self.line()])
         if old is not None and before:
             into, source = self._window_of_bytes(number, before), self._window_of_bytes(old, before)
-            self.keep(["operator", "copy_.default", [["tensor", into], ["tensor", source]], {}, [into], self.line()])
+            self.record_step(
+                ["operator", "copy_.default", [["tensor", into], ["tensor", source]], {}, [into], self.line()]
+            )
         if old is not None:
-            self.keep(["free", [old]])
+            self.record_step(["free", [old]])
 
     def _window_of_bytes(self, storage: int, size: int) -> int:
         return self._new_window([storage, "uint8", 0, [size], [1]])
@@ -226,12 +230,12 @@ class Recorder:
         launching.install(self, on_gpu=self._device.type == "cuda")
         run = threading.Thread.run
 
-        def watched(thread: threading.Thread) -> None:
+        def run_watched(thread: threading.Thread) -> None:
             with self._modes():
                 run(thread)
 
         see_through(self._modes)
-        threading.Thread.run = watched  # type: ignore[method-assign,assignment]
+        threading.Thread.run = run_watched  # type: ignore[method-assign,assignment]
 
     @contextmanager
     def _modes(self) -> Iterator[None]:
@@ -262,15 +266,15 @@ class Recorder:
 
     # -- called by the modes -------------------------------------------------------------------------------------------
 
-    def did(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+    def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels."""
         assert self.call is not None
-        self.call.did(name, tensors)
+        self.call.record_deed(name, tensors)
 
-    def operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    def run_operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and record it."""
         assert self.call is not None
-        return self.call.operator(func, args, kwargs)
+        return self.call.run_operator(func, args, kwargs)
 
     # -- called as launching.Log and cute.CuteLog ----------------------------------------------------------------------
 
@@ -281,15 +285,15 @@ class Recorder:
         call = self.call
         assert call is not None
         with unobserved():
-            told = call.telling
+            telling = call.telling
             try:
                 place = call.texts.place_of(kernel)
             except Untold as untold:
                 call.cannot_tell(str(untold))
                 return
-            rows = [told.value(one) for one in args], {name: told.value(one) for name, one in kwargs.items()}
-            chosen = {name: told.value(one, tensors=False) for name, one in options.items()}
-            call.keep(["launch", place, list(grid), *rows, chosen, call.line()])
+            rows = [telling.encode(one) for one in args], {name: telling.encode(one) for name, one in kwargs.items()}
+            chosen = {name: telling.encode(one, tensors=False) for name, one in options.items()}
+            call.record_step(["launch", place, list(grid), *rows, chosen, call.line()])
 
     def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:
         """Record one call of a function that CuTe's DSL traced. Raises Untold."""
@@ -298,8 +302,8 @@ class Recorder:
         with unobserved():
             place = call.program(program.name, program.text)
             stream = ["enum", "stream", ""]
-            rows = [stream if isinstance(one, cute.Stream) else call.telling.value(one) for one in arguments]
-            call.keep(["cute", place, rows, call.line()])
+            rows = [stream if isinstance(one, cute.Stream) else call.telling.encode(one) for one in arguments]
+            call.record_step(["cute", place, rows, call.line()])
 
     def choose(self, attempts: list[Callable[[], Any]]) -> Any:
         """Record every attempt as an alternative, and return the result of the first."""
@@ -316,15 +320,15 @@ class Recorder:
         if len(alternatives) == 1:
             call.steps += alternatives[0]
         else:
-            call.keep(["choose", alternatives, call.line()])
+            call.record_step(["choose", alternatives, call.line()])
         return results[0]
 
-    def untold(self, what: str) -> None:
+    def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
         if self.call is not None:
             self.call.cannot_tell(what)
 
 
-def _freed(storages: Storages) -> list[list[Any]]:
+def _free_steps(storages: Storages) -> list[list[Any]]:
     dead = storages.forget_dead()
     return [["free", sorted(dead)]] if dead else []

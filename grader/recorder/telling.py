@@ -30,20 +30,20 @@ class Telling:
         self._window = window
         self._kernel = kernel
 
-    def value(self, value: Any, *, tensors: bool = True, levels: int = _MOST_LEVELS) -> Any:
+    def encode(self, value: Any, *, tensors: bool = True, levels: int = _MOST_LEVELS) -> Any:
         """Return the value for the trace; ["unknown", description] if it cannot be turned."""
         try:
-            return self._told(value, tensors, levels)
+            return self._encode(value, tensors, levels)
         except Untold as untold:
             return ["unknown", str(untold)[:200]]
         except RecursionError:
             return ["unknown", "something that holds itself"]
 
-    def _told(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911  one return for every kind
+    def _encode(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911  one return for every kind
         if value is None or type(value) is bool:
             return value
         if type(value) is int:
-            return _whole(value)
+            return _encode_int(value)
         if type(value) is float:
             return value if math.isfinite(value) else ["float", str(value)]
         if type(value) is str:
@@ -53,32 +53,35 @@ class Telling:
         if levels <= 0:
             raise Untold("something that holds too many levels")
         if isinstance(value, tuple | list | dict):
-            return self._container(value, tensors, levels - 1)
-        return self._object(value, tensors, levels - 1)
+            return self._encode_container(value, tensors, levels - 1)
+        return self._encode_object(value, tensors, levels - 1)
 
-    def _container(self, value: Any, tensors: bool, levels: int) -> Any:
+    def _encode_container(self, value: Any, tensors: bool, levels: int) -> Any:
         if len(value) > _MOST_ENTRIES:
             raise Untold(f"a {type(value).__name__} of {len(value)} entries")
         if isinstance(value, dict):
-            keys, values = self._all(dict.keys(value), tensors, levels), self._all(dict.values(value), tensors, levels)
+            keys, values = (
+                self._encode_all(dict.keys(value), tensors, levels),
+                self._encode_all(dict.values(value), tensors, levels),
+            )
             return ["dict", keys, values]
         if isinstance(value, list):
-            return ["list", self._all(list.__iter__(value), tensors, levels)]
-        items = self._all(tuple.__iter__(value), tensors, levels)
+            return ["list", self._encode_all(list.__iter__(value), tensors, levels)]
+        items = self._encode_all(tuple.__iter__(value), tensors, levels)
         fields = getattr(type(value), "_fields", None)
         if fields is not None and len(fields) == len(items):
             return ["record", "tuple", type(value).__name__[:80], [*map(str, fields)], items]
         return ["tuple", items]
 
-    def _all(self, values: Any, tensors: bool, levels: int) -> list[Any]:
-        return [self.value(one, tensors=tensors, levels=levels) for one in values]
+    def _encode_all(self, values: Any, tensors: bool, levels: int) -> list[Any]:
+        return [self.encode(one, tensors=tensors, levels=levels) for one in values]
 
-    def _object(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911
+    def _encode_object(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911
         from triton.language import constexpr, dtype
         from triton.runtime.jit import TensorWrapper
 
         if isinstance(value, constexpr):
-            return ["constexpr", self.value(value.value, tensors=False, levels=levels)]
+            return ["constexpr", self.encode(value.value, tensors=False, levels=levels)]
         if isinstance(value, dtype):
             return ["dtype", "triton", str(value.name)]
         if isinstance(value, torch.dtype):
@@ -88,27 +91,27 @@ class Telling:
             name = "" if isinstance(value, torch.device) else str(value).removeprefix("torch.")
             return ["enum", type(value).__name__, name]
         if is_function_of_kernels(value) or isinstance(value, types.ModuleType | types.BuiltinFunctionType | type):
-            return self._named(value, levels)
+            return self._encode_named(value, levels)
         if isinstance(value, TensorWrapper):
             return ["wrapper", self._window(value.base), str(value.dtype).removeprefix("torch.")]
         if isinstance(value, np.generic):
-            return self._told(value.item(), tensors, levels)
+            return self._encode(value.item(), tensors, levels)
         if isinstance(value, enum.Enum):
-            return self._member(value, levels)
+            return self._encode_member(value, levels)
         if type(value).__name__ == "TensorDescriptor" and type(value).__module__ == "triton.tools.tensor_descriptor":
-            return self._descriptor(value, levels)
+            return self._encode_descriptor(value, levels)
         if isinstance(value, int | float | str):
             kind = next(one for one in (int, float, str) if isinstance(value, one))
-            return self._told(kind(value), tensors, levels)
+            return self._encode(kind(value), tensors, levels)
         if dataclasses.is_dataclass(value):
             fields = [one.name for one in dataclasses.fields(value)][:_MOST_FIELDS]
-            items = [self.value(getattr(value, name), tensors=tensors, levels=levels) for name in fields]
+            items = [self.encode(getattr(value, name), tensors=tensors, levels=levels) for name in fields]
             return ["record", "record", type(value).__name__[:80], fields, items]
         if isinstance(value, types.SimpleNamespace):
-            return self._attributes("SimpleNamespace", vars(value), levels)
-        return self._named(value, levels)
+            return self._encode_attributes("SimpleNamespace", vars(value), levels)
+        return self._encode_named(value, levels)
 
-    def _named(self, value: Any, levels: int) -> Any:
+    def _encode_named(self, value: Any, levels: int) -> Any:
         """Return a name of Triton or Python, a function of the text, or a class that holds constants. Raises Untold."""
         if place := place_in_triton(value):
             return ["language", place]
@@ -119,36 +122,38 @@ class Telling:
         if isinstance(value, types.BuiltinFunctionType | type) and _is_of_python(value):
             return ["language", f"{value.__module__}.{value.__name__}"]
         if isinstance(value, type):
-            return self._class(value, levels)
-        raise Untold(f"{_article(type(value).__name__)}")
+            return self._encode_class(value, levels)
+        raise Untold(f"{_with_article(type(value).__name__)}")
 
-    def _class(self, kind: type, levels: int) -> Any:
+    def _encode_class(self, kind: type, levels: int) -> Any:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             # Calling it makes a named tuple.
             fields = [*map(str, kind._fields)]
             return ["record", "class", kind.__name__[:80], fields, [None] * len(fields)]
         if issubclass(kind, enum.Enum):
-            return self._attributes(kind.__name__, dict(kind.__members__), levels)
-        return self._attributes(kind.__name__, {n: v for n, v in vars(kind).items() if not n.startswith("_")}, levels)
+            return self._encode_attributes(kind.__name__, dict(kind.__members__), levels)
+        return self._encode_attributes(
+            kind.__name__, {n: v for n, v in vars(kind).items() if not n.startswith("_")}, levels
+        )
 
-    def _member(self, member: enum.Enum, levels: int) -> Any:
+    def _encode_member(self, member: enum.Enum, levels: int) -> Any:
         if isinstance(member, int | str):
-            return self.value(int(member) if isinstance(member, int) else str(member.value))
-        items = [member.name, self.value(member.value, tensors=False, levels=levels)]
+            return self.encode(int(member) if isinstance(member, int) else str(member.value))
+        items = [member.name, self.encode(member.value, tensors=False, levels=levels)]
         return ["record", "record", type(member).__name__[:80], ["name", "value"], items]
 
-    def _attributes(self, name: str, held: dict[str, Any], levels: int) -> Any:
+    def _encode_attributes(self, name: str, held: dict[str, Any], levels: int) -> Any:
         fields = [one for one in held if one.isidentifier()][:_MOST_FIELDS]
-        items = [self.value(getattr(held[one], "__func__", held[one]), tensors=False, levels=levels) for one in fields]
+        items = [self.encode(getattr(held[one], "__func__", held[one]), tensors=False, levels=levels) for one in fields]
         return ["record", "record", name[:80], fields, items]
 
-    def _descriptor(self, value: Any, levels: int) -> Any:
-        rows = [self._all(getattr(value, name), False, levels) for name in ("shape", "strides", "block_shape")]
+    def _encode_descriptor(self, value: Any, levels: int) -> Any:
+        rows = [self._encode_all(getattr(value, name), False, levels) for name in ("shape", "strides", "block_shape")]
         rounds = bool(getattr(value, "round_f32_to_tf32", False))
         return ["descriptor", self._window(value.base), *rows, str(value.padding), rounds]
 
 
-def _whole(value: int) -> Any:
+def _encode_int(value: int) -> Any:
     if value.bit_length() > _BITS:
         raise Untold(f"an int of {value.bit_length()} bits")
     return value
@@ -160,5 +165,5 @@ def _is_of_python(value: Any) -> bool:
     return name in ("builtins", "math") and getattr(home, value.__name__, None) is value
 
 
-def _article(name: str) -> str:
+def _with_article(name: str) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

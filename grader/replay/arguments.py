@@ -74,7 +74,7 @@ class ArgumentBuilder:
             case TensorValue(index):
                 return self.tensor(index)
             case WrapperValue(base, dtype):
-                return self._wrapped(self.tensor(base.index), dtype)
+                return self._wrap_dtype(self.tensor(base.index), dtype)
             case DescriptorValue():
                 return self._descriptor(value)
             case TupleValue(items) | ListValue(items):
@@ -85,7 +85,7 @@ class ArgumentBuilder:
             case _:
                 return plain_value(value, self.kernel)
 
-    def _wrapped(self, base: Tensor, name: str) -> Any:
+    def _wrap_dtype(self, base: Tensor, name: str) -> Any:
         """Return a tensor seen under another dtype of torch. Raises Unreplayable."""
         from triton.runtime.jit import TensorWrapper
 

@@ -204,7 +204,7 @@ class _Checker(ast.NodeVisitor):
         given = self._function.args
         generic: object = getattr(self._function, "type_params", None)
         if given.kwarg or generic:
-            self._python(self._function, "has no **arguments and no type parameters: name them one by one")
+            self._refuse_python(self._function, "has no **arguments and no type parameters: name them one by one")
         several = [given.vararg] if given.vararg else []
         for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, *several):
             if one.arg.startswith("_") and one.arg.strip("_"):
@@ -212,13 +212,13 @@ class _Checker(ast.NodeVisitor):
                 self._refuse(one, f"{one.arg} cannot be the name of a parameter: call it otherwise", python=False)
             self._bind(one, one.arg)
         for statement in self._function.body:
-            for target in _stored(statement):
+            for target in _bound_names(statement):
                 self._bind(target, target.id)
         self._visit_all(self._function.body)
 
     # -- refusing ------------------------------------------------------------------------------------------------------
 
-    def _python(self, node: ast.AST, rule: str) -> NoReturn:
+    def _refuse_python(self, node: ast.AST, rule: str) -> NoReturn:
         """Refuse code that Triton lacks; a function of constants is plain Python, which Triton accepts."""
         if self._mode == "jit":
             self._refuse(node, f"a kernel {rule}", python=True)
@@ -238,21 +238,21 @@ class _Checker(ast.NodeVisitor):
     def _is_local(self, name: str) -> bool:
         return any(name in scope for scope in self._scopes)
 
-    def _thing(self, node: ast.Name) -> Thing | str:
+    def _look_up_name(self, node: ast.Name) -> Thing | str:
         """Return the thing behind a name that is no variable; a builtin's name for a builtin."""
         name = node.id
         if name.startswith("__") or name in _RESERVED:
-            self._python(node, f"has no {name}: {_instead(name)}")
+            self._refuse_python(node, f"has no {name}: {_advice_for(name)}")
         found = self.found.used.get(name) or self._resolve(name)
         match found:
             case Foreign(path):
-                self._python(node, f"has no {name} ({path} is Python's): {_instead(name)}")
+                self._refuse_python(node, f"has no {name} ({path} is Python's): {_advice_for(name)}")
             case Unknown(rule, python):
                 self._refuse(node, f"`{name}`: {rule}", python=python)
             case None if name in _BUILTINS[self._mode]:
                 return name
             case None if _is_builtin(name):
-                self._python(node, f"has no {name}, which is Python's: {_instead(name)}")
+                self._refuse_python(node, f"has no {name}, which is Python's: {_advice_for(name)}")
             case None:
                 self._refuse(node, f"it is not known what `{name}` is: pass it as an argument", python=False)
             case Data(value) if self._mode == "jit" and not _is_constant(value):
@@ -261,7 +261,7 @@ class _Checker(ast.NodeVisitor):
         self.found.used[name] = found
         return found
 
-    def _chain(self, node: ast.expr) -> Thing | str | None:
+    def _look_up_chain(self, node: ast.expr) -> Thing | str | None:
         """Return the thing behind a name, or behind names in a module; None for any other expression, a value."""
         if isinstance(node, ast.Name):
             return None if self._is_local(node.id) else self._foreign_or_thing(node, node)
@@ -281,7 +281,7 @@ class _Checker(ast.NodeVisitor):
     def _chain_home(self, node: ast.Attribute) -> Thing | str | None:
         if isinstance(node.value, ast.Name) and not self._is_local(node.value.id):
             return self._foreign_or_thing(node.value, node)
-        return self._chain(node.value)
+        return self._look_up_chain(node.value)
 
     def _foreign_or_thing(self, name: ast.Name, whole: ast.expr) -> Thing | str:
         """Return the same as _thing, but name the whole in a refusal: np.sum instead of np."""
@@ -289,16 +289,16 @@ class _Checker(ast.NodeVisitor):
         if isinstance(found, Foreign) and isinstance(whole, ast.Attribute):
             text = f"{name.id}.{whole.attr}"
             known = found.path.partition(".")[0] in _MATHS
-            rule = f"{text} is Python's, and a kernel has none: {_instead(whole.attr if known else '')}"
+            rule = f"{text} is Python's, and a kernel has none: {_advice_for(whole.attr if known else '')}"
             self._refuse(whole, rule, python=True)
-        return self._thing(name)
+        return self._look_up_name(name)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def generic_visit(self, node: ast.AST) -> None:
         """Refuse a node that is not on the list."""
         kind = type(node).__name__
-        self._python(node, f"has no {_STATEMENTS.get(kind, kind)}")
+        self._refuse_python(node, f"has no {_STATEMENTS.get(kind, kind)}")
 
     def _visit(self, node: ast.AST | None) -> None:
         if node is not None:
@@ -308,29 +308,29 @@ class _Checker(ast.NodeVisitor):
         for one in nodes:
             self._visit(one)
 
-    def _value(self, node: ast.expr) -> None:
+    def _check_value(self, node: ast.expr) -> None:
         """Check an expression that is used as a value: no module, no class."""
-        found = self._chain(node)
+        found = self._look_up_chain(node)
         if isinstance(found, str):
-            self._python(node, f"uses {found} in no other way than to call it")
+            self._refuse_python(node, f"uses {found} in no other way than to call it")
         if isinstance(found, Offered) and found.kind in ("module", "class", "enum"):
             self._refuse(node, f"`{ast.unparse(node)}` is no value: write what you need of it", python=True)
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            self._value(node)
+            self._check_value(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
-            self._python(node, "stores to no attribute: assign to a variable")
-        if self._chain(node) is not None:
-            self._value(node)
+            self._refuse_python(node, "stores to no attribute: assign to a variable")
+        if self._look_up_chain(node) is not None:
+            self._check_value(node)
             return
-        home = self._chain(node.value)
+        home = self._look_up_chain(node.value)
         if isinstance(home, Offered) and home.kind != "data":
             self._refuse(node, f"`{ast.unparse(node)}`: a kernel uses functions only to call them", python=True)
         if isinstance(home, KernelReference | str):
-            self._python(node, f"has no `{ast.unparse(node)}`: functions are there to be called")
+            self._refuse_python(node, f"has no `{ast.unparse(node)}`: functions are there to be called")
         if self._field_of_data(node):
             return
         self._visit(node.value)
@@ -342,11 +342,13 @@ class _Checker(ast.NodeVisitor):
             rule = f"`.{name}(…)` is another way to write an operator: write the operator, as {_OPERATORS[name]}"
             self._refuse(node, rule, python=False)
         if name.startswith("_") or name.endswith("_"):
-            self._python(node, f"has no `.{name}`: use what triton.language offers")
+            self._refuse_python(node, f"has no `.{name}`: use what triton.language offers")
         if name in _safe_attributes() or (self._mode == "constexpr" and name in _OF_TABLES):
             return
         if name in _unsafe_attributes():
-            self._python(node, f"has no `.{name}`: use what tl.tensor offers; a field of yours needs another name")
+            self._refuse_python(
+                node, f"has no `.{name}`: use what tl.tensor offers; a field of yours needs another name"
+            )
         self.found.fields.append(node)
 
     def _field_of_data(self, node: ast.Attribute) -> bool:
@@ -356,7 +358,7 @@ class _Checker(ast.NodeVisitor):
         while isinstance(inner, ast.Attribute):
             parts.insert(0, inner.attr)
             inner = inner.value
-        home = self._chain(inner) if isinstance(inner, ast.Name) else None
+        home = self._look_up_chain(inner) if isinstance(inner, ast.Name) else None
         if not isinstance(home, Data):
             return False
         value = home.value
@@ -370,25 +372,25 @@ class _Checker(ast.NodeVisitor):
         return True
 
     def visit_Call(self, node: ast.Call) -> None:
-        self._arguments(node.args[: self._called(node)], node.keywords)
+        self._arguments(node.args[: self._check_called(node)], node.keywords)
 
     def _arguments(self, given: list[ast.expr], named: list[ast.keyword]) -> None:
         for keyword in named:
             if keyword.arg is None:
-                self._python(keyword, "has no **arguments: name them one by one")
+                self._refuse_python(keyword, "has no **arguments: name them one by one")
             if keyword.arg.startswith("_"):
-                self._python(keyword, f"passes no argument called {keyword.arg}")
+                self._refuse_python(keyword, f"passes no argument called {keyword.arg}")
             self._visit(keyword.value)
         for one in given:
             self._visit(one.value if isinstance(one, ast.Starred) else one)
 
-    def _called(self, node: ast.Call) -> int | None:
+    def _check_called(self, node: ast.Call) -> int | None:
         """Check the called function. Returns the number of arguments that are values, None for all."""
         function = node.func
         if not isinstance(function, ast.Name | ast.Attribute | ast.Subscript):
             self._visit(function)
             self._refuse(node, "what a call returns is not called: give it a name first", python=False)
-        found = self._chain(function)
+        found = self._look_up_chain(function)
         if found is None:
             self._visit(function)
         elif isinstance(found, str):
@@ -398,28 +400,28 @@ class _Checker(ast.NodeVisitor):
                 text = ast.unparse(function)
                 self._refuse(node, f"`{text}` is not to be called: use what triton.language offers", python=False)
             if found.name in _PRINTING:
-                self._printed(node)
+                self._check_print(node)
         return None
 
     def _builtin(self, node: ast.Call, name: str) -> int | None:
         if name in _PRINTING:
-            self._printed(node)
+            self._check_print(node)
         if name == "isinstance":
             match node:
                 case ast.Call(args=[_, kind], keywords=[]):
                     self._type(kind)
                     return 1
-            self._python(node, "asks isinstance for a value and a type")
+            self._refuse_python(node, "asks isinstance for a value and a type")
         if name == "hasattr":
             match node.args:
                 case [_, ast.Constant(value=str())]:
                     return None
-            self._python(node, "asks hasattr for a name in quotes")
+            self._refuse_python(node, "asks hasattr for a name in quotes")
         return None
 
-    def _printed(self, node: ast.Call) -> None:
+    def _check_print(self, node: ast.Call) -> None:
         if any(one.arg == "file" for one in node.keywords):
-            self._python(node, "prints to no file")
+            self._refuse_python(node, "prints to no file")
 
     def _type(self, node: ast.expr) -> None:
         if isinstance(node, ast.Tuple):
@@ -428,7 +430,7 @@ class _Checker(ast.NodeVisitor):
             return
         if isinstance(node, ast.Name) and not self._is_local(node.id) and node.id in _TYPES:
             return
-        found = self._chain(node)
+        found = self._look_up_chain(node)
         if not isinstance(found, Offered) or found.kind != "class":
             self._refuse(node, "isinstance asks for a type of triton.language, int or float", python=False)
 
@@ -438,13 +440,13 @@ class _Checker(ast.NodeVisitor):
             and node.value is not Ellipsis
             and not isinstance(node.value, bool | int | float | str)
         ):
-            self._python(node, f"has no {type(node.value).__name__}: write numbers")
+            self._refuse_python(node, f"has no {type(node.value).__name__}: write numbers")
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         if isinstance(node.op, ast.MatMult):
-            self._python(node, "has no `@`: write tl.dot")
+            self._refuse_python(node, "has no `@`: write tl.dot")
         if isinstance(node.op, ast.Mod) and (_is_text(node.left)):
-            self._python(node, "formats no text with `%`: write an f-string")
+            self._refuse_python(node, "formats no text with `%`: write an f-string")
         self._visit_all((node.left, node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
@@ -455,9 +457,9 @@ class _Checker(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         if self._mode == "jit" and len(node.ops) > 1:
-            self._python(node, "compares two values at a time: write (a < b) & (b < c)")
+            self._refuse_python(node, "compares two values at a time: write (a < b) & (b < c)")
         if self._mode == "jit" and isinstance(node.ops[0], ast.In | ast.NotIn):
-            self._python(node, "has no `in`: compare with ==")
+            self._refuse_python(node, "has no `in`: compare with ==")
         self._visit_all((node.left, *node.comparators))
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
@@ -466,13 +468,13 @@ class _Checker(ast.NodeVisitor):
             try:
                 self._visit(getattr(node, name))
             except RefusedFunction as refused:
-                setattr(node, name, self._taken_out(refused, getattr(node, name), node))
+                setattr(node, name, self._refusal_call(refused, getattr(node, name), node))
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
-            self._python(node, "stores to no element: write tl.store, or choose with tl.where")
-        if isinstance(self._chain(node.value), KernelReference | Offered | str):
-            self._python(node, "launches no kernel: call the function without [grid]")
+            self._refuse_python(node, "stores to no element: write tl.store, or choose with tl.where")
+        if isinstance(self._look_up_chain(node.value), KernelReference | Offered | str):
+            self._refuse_python(node, "launches no kernel: call the function without [grid]")
         self._visit_all((node.value, node.slice))
 
     def visit_Slice(self, node: ast.Slice) -> None:
@@ -483,7 +485,7 @@ class _Checker(ast.NodeVisitor):
 
     def visit_List(self, node: ast.List) -> None:
         if not isinstance(node.ctx, ast.Load):
-            self._python(node, "assigns to no list: write a, b = …")
+            self._refuse_python(node, "assigns to no list: write a, b = …")
         self._visit_all(node.elts)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
@@ -497,7 +499,7 @@ class _Checker(ast.NodeVisitor):
 
     def visit_ListComp(self, node: ast.ListComp) -> None:
         if self._mode == "jit" and (len(node.generators) > 1 or node.generators[0].ifs):
-            self._python(node, "has one loop and no if in a comprehension: write a loop over tl.static_range")
+            self._refuse_python(node, "has one loop and no if in a comprehension: write a loop over tl.static_range")
         self._comprehension(node.generators, (node.elt,))
 
     def _comprehension(self, generators: list[ast.comprehension], results: tuple[ast.expr, ...]) -> None:
@@ -505,10 +507,10 @@ class _Checker(ast.NodeVisitor):
         with self._scope():
             for place, one in enumerate(generators):
                 if one.is_async:
-                    self._python(one.iter, "has no async")
+                    self._refuse_python(one.iter, "has no async")
                 if place:
                     self._visit(one.iter)
-                self._targets(one.target)
+                self._bind_targets(one.target)
                 self._visit_all(one.ifs)
             self._visit_all(results)
 
@@ -520,14 +522,14 @@ class _Checker(ast.NodeVisitor):
         finally:
             self._scopes.pop()
 
-    def _targets(self, target: ast.expr) -> None:
+    def _bind_targets(self, target: ast.expr) -> None:
         """Bind the names of a comprehension, which are local in Python, but not for Triton's compiler."""
         if isinstance(target, ast.Tuple) and self._mode == "constexpr":
             for one in target.elts:
-                self._targets(one)
+                self._bind_targets(one)
             return
         if not isinstance(target, ast.Name):
-            self._python(target, "assigns to names in a comprehension")
+            self._refuse_python(target, "assigns to names in a comprehension")
         if self._resolve(target.id) is not None or _is_builtin(target.id):
             self._refuse(
                 target, f"{target.id} means something else outside of this list: call it otherwise", python=False
@@ -541,14 +543,14 @@ class _Checker(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         if self._mode == "jit" and len(node.targets) > 1:
-            self._python(node, "assigns to one variable at a time: write two lines")
+            self._refuse_python(node, "assigns to one variable at a time: write two lines")
         for one in node.targets:
             self._target(one)
         self._visit(node.value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.op, ast.MatMult):
-            self._python(node, "has no `@`: write tl.dot")
+            self._refuse_python(node, "has no `@`: write tl.dot")
         self._target(node.target)
         self._visit(node.value)
 
@@ -562,7 +564,7 @@ class _Checker(ast.NodeVisitor):
                 self._target(one)
         elif not isinstance(node, ast.Name):
             self._visit(node)
-            self._python(node, "assigns to variables")
+            self._refuse_python(node, "assigns to variables")
 
     def visit_Return(self, node: ast.Return) -> None:
         self._visit(node.value)
@@ -573,21 +575,21 @@ class _Checker(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         self._visit(node.test)
         for block in (node.body, node.orelse):
-            block[:] = [left for statement in block for left in self._left_of(statement, node)]
+            block[:] = [left for statement in block for left in self._replace_refused(statement, node)]
 
-    def _left_of(self, statement: ast.stmt, branching: ast.If) -> list[ast.stmt]:
+    def _replace_refused(self, statement: ast.stmt, branching: ast.If) -> list[ast.stmt]:
         """Return a statement of a branch, or its refusing replacement; the names that it assigns stay variables."""
-        names = [one.id for one in _stored(statement)]
+        names = [one.id for one in _bound_names(statement)]
         try:
             self._visit(statement)
         except RefusedFunction as refused:
-            call = self._taken_out(refused, statement, branching)
+            call = self._refusal_call(refused, statement, branching)
             nothing = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in dict.fromkeys(names)]
             left: list[ast.stmt] = [ast.Expr(call), *nothing]
             return [ast.fix_missing_locations(ast.copy_location(one, statement)) for one in left]
         return [statement]
 
-    def _taken_out(self, refused: RefusedFunction, node: ast.AST, branching: ast.If | ast.IfExp) -> ast.Call:
+    def _refusal_call(self, refused: RefusedFunction, node: ast.AST, branching: ast.If | ast.IfExp) -> ast.Call:
         """Return the call that replaces refused code. Raises the refusal if Triton might accept the code."""
         if not refused.python:
             raise refused
@@ -603,10 +605,10 @@ class _Checker(ast.NodeVisitor):
 
     def visit_For(self, node: ast.For) -> None:
         if self._mode == "jit":
-            if not isinstance(node.iter, ast.Call) or not self._loops(node.iter.func):
-                self._python(node, "loops over range, tl.range or tl.static_range")
+            if not isinstance(node.iter, ast.Call) or not self._is_loop_function(node.iter.func):
+                self._refuse_python(node, "loops over range, tl.range or tl.static_range")
             if not isinstance(node.target, ast.Name):
-                self._python(node, "loops with one variable")
+                self._refuse_python(node, "loops with one variable")
         self._target(node.target)
         match node.iter:
             case ast.Call(func=ast.IfExp(), args=given, keywords=named) if self._mode == "jit":
@@ -615,12 +617,12 @@ class _Checker(ast.NodeVisitor):
                 self._visit(node.iter)
         self._visit_all((*node.body, *node.orelse))
 
-    def _loops(self, function: ast.expr) -> bool:
+    def _is_loop_function(self, function: ast.expr) -> bool:
         """Return whether the function is one of Triton's loops, or one of two: `static_range if n < 4 else range`."""
         if isinstance(function, ast.IfExp):
             self._visit(function.test)
-            return self._loops(function.body) and self._loops(function.orelse)
-        found = self._chain(function)
+            return self._is_loop_function(function.body) and self._is_loop_function(function.orelse)
+        found = self._look_up_chain(function)
         return (found.name if isinstance(found, Offered) else found) in _LOOPS
 
     def visit_Assert(self, node: ast.Assert) -> None:
@@ -630,7 +632,7 @@ class _Checker(ast.NodeVisitor):
 
     def _constants_only(self, node: ast.AST) -> None:
         if self._mode == "jit":
-            self._python(node, f"has no {_STATEMENTS.get(type(node).__name__, type(node).__name__)}")
+            self._refuse_python(node, f"has no {_STATEMENTS.get(type(node).__name__, type(node).__name__)}")
 
     def visit_Break(self, node: ast.Break) -> None:
         self._constants_only(node)
@@ -641,7 +643,7 @@ class _Checker(ast.NodeVisitor):
     def visit_Raise(self, node: ast.Raise) -> None:
         self._constants_only(node)
         if not isinstance(node.exc, ast.Call) or node.cause is not None:
-            self._python(node, "raises an exception with a message")
+            self._refuse_python(node, "raises an exception with a message")
         self._visit(node.exc)
 
     def visit_Set(self, node: ast.Set) -> None:
@@ -651,7 +653,7 @@ class _Checker(ast.NodeVisitor):
     def visit_Dict(self, node: ast.Dict) -> None:
         self._constants_only(node)
         if None in node.keys:
-            self._python(node, "has no ** in a dictionary")
+            self._refuse_python(node, "has no ** in a dictionary")
         self._visit_all((*node.keys, *node.values))
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
@@ -667,7 +669,7 @@ class _Checker(ast.NodeVisitor):
         self._comprehension(node.generators, (node.key, node.value))
 
 
-def _stored(node: ast.AST) -> Iterator[ast.Name]:
+def _bound_names(node: ast.AST) -> Iterator[ast.Name]:
     """Yield the names that a statement binds in its function, without the local ones of a comprehension."""
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Store):
@@ -675,10 +677,10 @@ def _stored(node: ast.AST) -> Iterator[ast.Name]:
     elif isinstance(node, ast.comprehension):
         # Its targets are local.
         for part in (node.iter, *node.ifs):
-            yield from _stored(part)
+            yield from _bound_names(part)
     else:
         for child in ast.iter_child_nodes(node):
-            yield from _stored(child)
+            yield from _bound_names(child)
 
 
 def _is_constant(value: object) -> bool:
@@ -695,7 +697,7 @@ def _is_builtin(name: str) -> bool:
     return hasattr(builtins, name)
 
 
-def _instead(name: str) -> str:
+def _advice_for(name: str) -> str:
     """Return the advice for a function of Python's."""
     if name and name in offers()["triton.language"]:
         return f"write tl.{name}"

@@ -103,18 +103,18 @@ class Clock:
     def sample(self, work: TimedWork, seed: int, cover_bytes: int) -> tuple[Sampled, tuple[object, ...]]:
         """Run the work once on fresh inputs; return the sample and the outputs."""
         work.place(work.inputs(seed))
-        device_us, exposed, held, outputs = self._timed(work, cover_bytes)
+        device_us, exposed, held, outputs = self._time_once(work, cover_bytes)
         peak_bytes = -1 if isinstance(work, Graph) else self._peak_bytes(held)
-        sums = _sums(_compared(work, outputs, seed), seed, self._device)
+        sums = _sums(_tensors_to_compare(work, outputs, seed), seed, self._device)
         projections, scales = (tuple(tuple(one[place]) for one in sums) for place in (0, 1))
         return Sampled("sampled", device_us, projections, scales, exposed, peak_bytes), tuple(outputs)
 
     def time_us(self, work: TimedWork, cover_bytes: int) -> float:
         """Return the time of the work on its present inputs, in microseconds."""
-        return self._timed(work, cover_bytes)[0]
+        return self._time_once(work, cover_bytes)[0]
 
-    def _timed(self, work: TimedWork, cover_bytes: int) -> tuple[float, bool, int, Sequence[object]]:
-        self._covered(cover_bytes)
+    def _time_once(self, work: TimedWork, cover_bytes: int) -> tuple[float, bool, int, Sequence[object]]:
+        self._run_covers(cover_bytes)
         held = self._memory_from_here()
         with _without_collector():
             self._timer.start()
@@ -123,7 +123,7 @@ class Clock:
             exposed = self._timer.is_exposed()
         return self._timer.elapsed_us(), exposed, held, outputs
 
-    def _covered(self, cover_bytes: int) -> None:
+    def _run_covers(self, cover_bytes: int) -> None:
         words = max(1, cover_bytes // self._cover.element_size())
         if self._cover.numel() != words:
             self._cover = torch.zeros(words, dtype=torch.int64, device=self._device)
@@ -183,7 +183,7 @@ class Graph:
         return self._outputs
 
 
-def _compared(work: TimedWork, outputs: Sequence[object], seed: int) -> list[object]:
+def _tensors_to_compare(work: TimedWork, outputs: Sequence[object], seed: int) -> list[object]:
     """Return the tensors to sum up: the outputs, and the changes of inputs that are changed in place."""
     if not work.mutated:
         return list(outputs)
@@ -205,7 +205,7 @@ def _sums(outputs: Sequence[object], seed: int, device: torch.device) -> list[li
         sums: list[list[float]] = [[], []]
         if isinstance(output, Tensor):
             sums = _sums_of(output, chance.manual_seed(seed ^ _SIGNS_SEED)).tolist()
-        found.append([[*map(_told, one)] for one in sums])
+        found.append([[*map(_representable_sum, one)] for one in sums])
     return found
 
 
@@ -226,7 +226,7 @@ def _sums_of(output: Tensor, chance: Generator) -> Tensor:
     return torch.cat(found, dim=1)
 
 
-def _told(number: float) -> float:
+def _representable_sum(number: float) -> float:
     return number if math.isfinite(number) and abs(number) <= _MOST_SUM else _NO_SUM
 
 

@@ -143,13 +143,13 @@ def check_text(text: str) -> None:
     """Raise RefusedFunction for a text that must not reach MLIR's parser."""
     for one in _HIDDEN:
         if one in text:
-            raise refused(f"a program must hold no {one}")
+            raise refusal(f"a program must hold no {one}")
     depth = deepest = 0
     for bracket in re.findall(r"[(\[{<>}\])]", text.replace("->", "")):
         depth += 1 if bracket in "([{<" else -1
         deepest = max(deepest, depth)
     if deepest > _MOST_NESTED:
-        raise refused(f"a program must nest at most {_MOST_NESTED} brackets, got {deepest}")
+        raise refusal(f"a program must nest at most {_MOST_NESTED} brackets, got {deepest}")
 
 
 def check(module: Any) -> tuple[Any, Mapping[str, int]]:
@@ -164,16 +164,16 @@ def check(module: Any) -> tuple[Any, Mapping[str, int]]:
         elif name == "gpu.module" and not kernels:
             kernels = _kernels(one)
         else:
-            raise refused(f"a program must hold functions and kernels, got {name}")
+            raise refusal(f"a program must hold functions and kernels, got {name}")
     if len(entries) != 1:
-        raise refused(f"a program must hold one function, got {len(entries)}")
+        raise refusal(f"a program must hold one function, got {len(entries)}")
     names = {f"@kernels::@{one.sym_name.value}" for one in kernels}
     counted: Counter[str] = Counter()
     for kernel in kernels:
         counted.update(_body(kernel, frozenset(), names=set(), in_kernel=True))
     counted.update(_entry(entries[0], names))
     if counted.total() > MOST_OPERATIONS:
-        raise refused(f"a program must hold at most {MOST_OPERATIONS} operations, got {counted.total()}")
+        raise refusal(f"a program must hold at most {MOST_OPERATIONS} operations, got {counted.total()}")
     return entries[0], counted
 
 
@@ -183,9 +183,9 @@ def check_lowered(module: Any) -> None:
     for one in module.body.operations:
         name = one.operation.name
         if name == "llvm.func" and not _has_body(one) and one.sym_name.value not in _RUNTIME:
-            raise refused(f"the host's code must call nothing but the DSL's runtime, got {one.sym_name.value}")
+            raise refusal(f"the host's code must call nothing but the DSL's runtime, got {one.sym_name.value}")
         if name not in ("llvm.func", "llvm.mlir.global", "gpu.binary", "cuda.binary"):
-            raise refused(f"a lowered program must hold functions and data, got {name}")
+            raise refusal(f"a lowered program must hold functions and data, got {name}")
         for inner, _ in _operations(one.operation, 0) if name == "llvm.func" else ():
             _check_lowered(inner, own | _RUNTIME)
 
@@ -194,22 +194,22 @@ def _check_lowered(operation: Any, known: set[str] | frozenset[str]) -> None:
     if operation.name == "llvm.call":
         callee = str(operation.attributes["callee"]) if "callee" in operation.attributes else "an address"
         if callee.removeprefix("@") not in known:
-            raise refused(f"the host's code must call nothing but the DSL's runtime, got {callee[:80]}")
+            raise refusal(f"the host's code must call nothing but the DSL's runtime, got {callee[:80]}")
     elif operation.name in ("llvm.inline_asm", "llvm.invoke", "llvm.call_intrinsic"):
-        raise refused(f"the host's code must hold no {operation.name}")
+        raise refusal(f"the host's code must hold no {operation.name}")
 
 
 def _kernels(module: Any) -> list[Any]:
     """Return the kernels of a GPU module."""
     _check_attributes(module.operation, frozenset({"sym_name"}))
     if module.operation.attributes["sym_name"].value != "kernels":
-        raise refused("the module of the kernels must be called kernels")
+        raise refusal("the module of the kernels must be called kernels")
     found = [one for region in module.operation.regions for block in region.blocks for one in block.operations]
     if len(found) > _MOST_KERNELS:
-        raise refused(f"a program must hold at most {_MOST_KERNELS} kernels, got {len(found)}")
+        raise refusal(f"a program must hold at most {_MOST_KERNELS} kernels, got {len(found)}")
     for one in found:
         if one.operation.name != "cuda.kernel":
-            raise refused(f"a module of kernels must hold kernels, got {one.operation.name}")
+            raise refusal(f"a module of kernels must hold kernels, got {one.operation.name}")
         _check_attributes(one.operation, _OF_KERNELS)
         _check_name(one, _KERNEL)
     return found
@@ -225,15 +225,15 @@ def _entry(entry: Any, kernels: set[str]) -> Counter[str]:
 
 def _body(function: Any, allowed: frozenset[str], *, names: set[str], in_kernel: bool) -> Counter[str]:
     if not _has_body(function):
-        raise refused(f"a function must have a body, got a declaration of {function.sym_name.value[:80]}")
+        raise refusal(f"a function must have a body, got a declaration of {function.sym_name.value[:80]}")
     counted: Counter[str] = Counter()
     for operation, depth in _operations(function.operation, 0):
         name = operation.name
         if depth > _MOST_DEPTH:
-            raise refused(f"loops and branches must nest at most {_MOST_DEPTH} levels")
+            raise refusal(f"loops and branches must nest at most {_MOST_DEPTH} levels")
         if not (_is_kernels(name) if in_kernel else _is_hosts(name, allowed)):
             where = "a kernel" if in_kernel else "a function that launches" if names else "a function"
-            raise refused(f"{where} must hold operations of the list, got {name}")
+            raise refusal(f"{where} must hold operations of the list, got {name}")
         _check_operation(operation, names)
         if not in_kernel:
             _check_host(operation)
@@ -267,23 +267,23 @@ def _check_operation(operation: Any, kernels: set[str]) -> None:
         value, place = operation.attributes[name], (operation.name, name)
         text = str(value)
         if "." in name and name not in _OF_OTHERS:
-            raise refused(f"an operation must have its own attributes, got {name[:80]}")
+            raise refusal(f"an operation must have its own attributes, got {name[:80]}")
         if place in _SYMBOLS:
             if text not in kernels:
-                raise refused(f"a function must launch the program's own kernels, got {text[:80]}")
+                raise refusal(f"a function must launch the program's own kernels, got {text[:80]}")
         elif type(value).__name__ == "StringAttr":
             if place not in _TEXTS:
-                raise refused(f"{operation.name} must hold no text, got {name[:80]}")
+                raise refusal(f"{operation.name} must hold no text, got {name[:80]}")
         elif _SYMBOL.search(text):
-            raise refused(f"{operation.name} must name no symbol, got {text[:80]}")
+            raise refusal(f"{operation.name} must name no symbol, got {text[:80]}")
 
 
 def _check_host(operation: Any) -> None:
     """Refuse a cast of a number to a stream, and a format that makes C read a number as an address."""
     if operation.name == "cuda.cast" and not _CAST.fullmatch(operation.get_asm(use_local_scope=True).strip()):
-        raise refused("cuda.cast must make a number of a result")
+        raise refusal("cuda.cast must make a number of a result")
     if operation.name == "cute.print" and "%" in operation.attributes["fmt"].value:
-        raise refused("a format of cute.printf must hold {} and no %")
+        raise refusal("a format of cute.printf must hold {} and no %")
 
 
 def _check_host_types(function: Any) -> None:
@@ -295,28 +295,28 @@ def _check_host_types(function: Any) -> None:
     text = _QUOTED.sub("", function.operation.get_asm(print_generic_op_form=True, use_local_scope=True))
     for kind in sorted({*_TYPE.findall(text)}):
         if not _HOST_TYPE.fullmatch(kind):
-            raise refused(f"a value of a function must be a number, a layout or a tensor, got {kind[:80]}")
+            raise refusal(f"a value of a function must be a number, a layout or a tensor, got {kind[:80]}")
 
 
 def _check_attributes(operation: Any, allowed: frozenset[str]) -> None:
     """Refuse attributes of a module or a function that are not allowed."""
     for name in operation.attributes:
         if name not in allowed:
-            raise refused(f"{operation.name} must have only attributes of the list, got {name[:80]}")
+            raise refusal(f"{operation.name} must have only attributes of the list, got {name[:80]}")
         if name != "sym_name" and _SYMBOL.search(str(operation.attributes[name])):
-            raise refused(f"{operation.name} must name no symbol in {name}")
+            raise refusal(f"{operation.name} must name no symbol in {name}")
 
 
 def _check_name(function: Any, rule: re.Pattern[str]) -> None:
     name = function.sym_name.value
     if not rule.fullmatch(name):
-        raise refused(f"a name must be that of a traced function, got {name[:80]!r}")
+        raise refusal(f"a name must be that of a traced function, got {name[:80]!r}")
 
 
 def _has_body(function: Any) -> bool:
     return any(len(region.blocks) for region in function.operation.regions)
 
 
-def refused(rule: str) -> RefusedFunction:
+def refusal(rule: str) -> RefusedFunction:
     """Return a refusal of a program that the DSL might accept."""
     return RefusedFunction(0, f"in a program of CuTe's: {rule}", python=False)

@@ -18,11 +18,11 @@ import torch
 from grader.calls.cutedsl import plain
 from grader.protocol.trace import CuteProgram
 from grader.replay.cute_arguments import STREAM, Packed, check_types, packed
-from grader.replay.cute_checking import check, check_lowered, check_text, refused
+from grader.replay.cute_checking import check, check_lowered, check_text, refusal
 from grader.replay.memory import Unreplayable
 
 _KEPT_PROGRAMS = 32
-_MOST_TOLD = 128
+_MOST_NAMED = 128
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Program:
     def bind(self, values: Sequence[object]) -> Bound:
         """Bind it to tensors and numbers; None stands for the stream. Raises RefusedFunction."""
         if len(values) != len(self.types):
-            raise refused(f"{self.name[:80]} takes {len(self.types)} arguments, got {len(values)}")
+            raise refusal(f"{self.name[:80]} takes {len(self.types)} arguments, got {len(values)}")
         arguments = tuple(map(packed, self.types, values))
         streams = tuple(one for kind, one in zip(self.types, arguments, strict=True) if kind == STREAM)
         return Bound(self.executor, arguments, streams)
@@ -64,24 +64,24 @@ class Programs:
     def __init__(self) -> None:
         self._known: dict[CuteProgram, Program] = {}
 
-    def prepare(self, told: CuteProgram) -> Program:
+    def prepare(self, program: CuteProgram) -> Program:
         """Return a compiled program. Raises RefusedFunction if it is not allowed, Unreplayable if it is no text."""
-        found = self._known.pop(told, None) or prepare(told.name, text_of(told))
-        self._known[told] = found
+        found = self._known.pop(program, None) or prepare(program.name, text_of(program))
+        self._known[program] = found
         while len(self._known) > _KEPT_PROGRAMS:
             del self._known[next(iter(self._known))]
         return found
 
 
-def text_of(told: CuteProgram) -> str:
+def text_of(program: CuteProgram) -> str:
     """Return the text of a program. Raises Unreplayable."""
     try:
-        raw = zlib.decompressobj().decompress(b64decode(told.data, validate=True), told.nbytes + 1)
+        raw = zlib.decompressobj().decompress(b64decode(program.data, validate=True), program.nbytes + 1)
         text = raw.decode("ascii")
     except (ValueError, zlib.error) as broken:
         raise Unreplayable(f"a program must be compressed text: {broken}") from broken
-    if len(raw) != told.nbytes:
-        raise Unreplayable(f"a program must hold {told.nbytes} bytes, got {len(raw)}")
+    if len(raw) != program.nbytes:
+        raise Unreplayable(f"a program must hold {program.nbytes} bytes, got {len(raw)}")
     return text
 
 
@@ -89,9 +89,9 @@ def prepare(name: str, text: str, arch: str = "") -> Program:
     """Parse, check and compile a program, for `arch` or for this machine's GPU. Raises RefusedFunction."""
     check_text(text)
     looked = _check_text_alone(text)
-    executor = _compiled(text, looked.entry, arch, has_kernels=looked.has_kernels)
+    executor = _compile(text, looked.entry, arch, has_kernels=looked.has_kernels)
     own = {one: count for one, count in looked.operations.items() if one.startswith("cute.")}
-    most = sorted(own, key=lambda one: -own[one])[:_MOST_TOLD]
+    most = sorted(own, key=lambda one: -own[one])[:_MOST_NAMED]
     return Program(name, {one: own[one] for one in most}, looked.types, executor)
 
 
@@ -107,18 +107,18 @@ class _CheckedText:
 
 def _check_text_alone(text: str) -> _CheckedText:
     """Check a text in a context of its own: the DSL's passes must not meet operations that Python still holds."""
-    with _parsed(text) as module:
+    with _parse_module(text) as module:
         entry, counted = check(module)
         types, results = (tuple(map(str, one)) for one in (entry.type.inputs, entry.type.results))
         check_types(types)
         if results != ("i32",):
-            raise refused("a function must return its error code")
+            raise refusal("a function must return its error code")
         has_kernels = any(one.operation.name == "gpu.module" for one in module.body.operations)
         return _CheckedText(entry.sym_name.value, types, counted, has_kernels)
 
 
 @contextmanager
-def _parsed(text: str) -> Iterator[Any]:
+def _parse_module(text: str) -> Iterator[Any]:
     """Yield a text as a module. Raises RefusedFunction."""
     from cutlass._mlir import ir
 
@@ -129,11 +129,11 @@ def _parsed(text: str) -> Iterator[Any]:
         try:
             module = ir.Module.parse(text)
         except Exception as broken:
-            raise refused(f"it must be text that MLIR reads: {_said(broken)}") from None
+            raise refusal(f"it must be text that MLIR reads: {_error_text(broken)}") from None
         yield module
 
 
-def _compiled(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
+def _compile(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
     """Compile a checked text by the DSL's own pipeline, with the DSL's own options."""
     from cutlass.base_dsl.compiler import CompileOptions
     from cutlass.cutlass_dsl import CuTeDSL
@@ -143,11 +143,11 @@ def _compiled(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
     dsl.compile_options = CompileOptions()
     libraries = dsl.get_shared_libs()
     pipeline = dsl.preprocess_pipeline(dsl._get_pipeline(None), arch or dsl.envar.arch or "")
-    with _parsed(text) as module:
+    with _parse_module(text) as module:
         try:
             lowered = dsl.compiler_provider.compile(module, pipeline)
         except Exception as broken:
-            raise refused(f"it does not compile: {_said(broken)}") from None
+            raise refusal(f"it does not compile: {_error_text(broken)}") from None
         check_lowered(lowered)
         engine = dsl.compiler_provider.jit(lowered, shared_libs=libraries)
     function = dsl._lookup_jit_entry(engine, entry)
@@ -157,5 +157,5 @@ def _compiled(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
     return made if has_kernels and not torch.cuda.is_available() else made.to(None)
 
 
-def _said(raised: Exception) -> str:
+def _error_text(raised: Exception) -> str:
     return plain(str(raised))[:300]

@@ -35,7 +35,7 @@ from grader.interpreter.beyond import NeedsGpu
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, KernelReference, Thing, Unknown, check
 from grader.replay.language import Offered, find, offers
-from grader.replay.values import Elsewhere, RefusedFunction, described, fields_of, is_acting, plain_value, text_of
+from grader.replay.values import Elsewhere, RefusedFunction, describe, fields_of, is_acting, plain_value, text_of
 
 __all__ = ["Kernels", "RefusedFunction", "Text"]
 
@@ -63,17 +63,17 @@ class Text:
     def __init__(self, source: str, path: str) -> None:
         self.path = path
         self.lines = re.split("\r\n|\r|\n", source)
-        self.tree = _parsed(source)
+        self.tree = _parse(source)
         self.functions = {(name, line): found for name, line, found in _functions(self.tree)}
         self.imports = dict(_imports(self.tree))
         linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self.lines], path)
 
 
 class Kernels:
-    """The kernels that a trace names, built from the text. told: the trace's descriptions."""
+    """The kernels that a trace names, built from the text. kernel_texts: the trace's descriptions."""
 
-    def __init__(self, text: Text, told: Sequence[KernelText]) -> None:
-        self._text, self._told = text, tuple(told)
+    def __init__(self, text: Text, kernel_texts: Sequence[KernelText]) -> None:
+        self._text, self._kernel_texts = text, tuple(kernel_texts)
         self._packages: dict[str, Text] = {}
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
@@ -92,7 +92,7 @@ class Kernels:
             self._failed[index] = refused
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             rule = f"the function cannot be compiled: {error}"[:300]
-            line = 0 if self._told[index].home else self._told[index].line
+            line = 0 if self._kernel_texts[index].home else self._kernel_texts[index].line
             self._failed[index] = RefusedFunction(line, rule, python=False)
         for one in set(self._built) - known:
             # Functions that call each other are all refused if one of them is.
@@ -101,41 +101,43 @@ class Kernels:
 
     def _kernel(self, index: int) -> Any:
         if index not in self._built:
-            told = self._told[index]
-            if told.home:
-                self._build_helper(index, told)
+            kernel_text = self._kernel_texts[index]
+            if kernel_text.home:
+                self._build_helper(index, kernel_text)
             else:
-                self._build(index, told, self._text)
+                self._build(index, kernel_text, self._text)
         return self._built[index]
 
-    def _build_helper(self, index: int, told: KernelText) -> None:
+    def _build_helper(self, index: int, kernel_text: KernelText) -> None:
         """Build a function of a package. Its refusals name the package, since lines are not the submission's."""
-        text = self._packages.get(told.home) or _text_of_package(told)
-        self._packages[told.home] = text
-        _, function = text.functions.get((told.name, told.line), ("", None))
+        text = self._packages.get(kernel_text.home) or _text_of_package(kernel_text)
+        self._packages[kernel_text.home] = text
+        _, function = text.functions.get((kernel_text.name, kernel_text.line), ("", None))
         if function is not None and (used := _works_on_memory(function)):
-            raise Elsewhere(0, f"{told.words}, which has tl.{used}: write it in your file")
+            raise Elsewhere(0, f"{kernel_text.words}, which has tl.{used}: write it in your file")
         try:
-            self._build(index, told, text)
+            self._build(index, kernel_text, text)
         except Elsewhere:
             raise
         except RefusedFunction as refused:
-            where = f"{told.words}, line {refused.line}" if refused.line else told.words
+            where = f"{kernel_text.words}, line {refused.line}" if refused.line else kernel_text.words
             raise RefusedFunction(0, f"in {where}: {refused.rule}", python=refused.python) from None
 
-    def _build(self, index: int, told: KernelText, text: Text) -> None:
-        place, function = text.functions.get((told.name, told.line), ("", None))
+    def _build(self, index: int, kernel_text: KernelText, text: Text) -> None:
+        place, function = text.functions.get((kernel_text.name, kernel_text.line), ("", None))
         if function is None:
             raise RefusedFunction(
-                told.line, f"no function {told.name} begins here: define kernels in the file", python=False
+                kernel_text.line,
+                f"no function {kernel_text.name} begins here: define kernels in the file",
+                python=False,
             )
-        names = _Names(told, text.imports, text.tree, self._kernel)
-        tree = _Dotted(told, function).visit(copy.deepcopy(function))
+        names = _Names(kernel_text, text.imports, text.tree, self._kernel)
+        tree = _Dotted(kernel_text, function).visit(copy.deepcopy(function))
         annotations = _take_annotations(tree, names)
         defaults = _take_defaults(tree, names)
-        found = check(tree, told.kind, names.thing)
+        found = check(tree, kernel_text.kind, names.thing)
         plain = copy.deepcopy(tree)
-        if self._interpreted or told.kind == "constexpr":
+        if self._interpreted or kernel_text.kind == "constexpr":
             # Code that runs as Python reads fields through _field_of; a compiler must see them unchanged.
             tree = _Fields(found).visit(tree)
         if self._interpreted:
@@ -147,7 +149,7 @@ class Kernels:
             _REMAINDER: _remainder,
             _SORTED: _sorted,
             _CONSTEXPR: tl.constexpr,
-            _CONDITION: _known,
+            _CONDITION: _require_constant,
             **{name: _refusing(refused) for name, refused in found.refusals.items()},
             "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
             "__name__": "submission",
@@ -156,12 +158,12 @@ class Kernels:
             namespace["interpreter_semantic"] = interpreter_semantic
         make = _Maker(tree, text.path, namespace, defaults, annotations, place)
         fn = make.function(ast.Module([copy.deepcopy(tree)], []))
-        kernel = self._made(told, fn, make, _lines_of(plain, text), plain)
+        kernel = self._make_kernel(kernel_text, fn, make, _lines_of(plain, text), plain)
         self._built[index] = kernel
         for name, thing in found.used.items():
-            namespace[name] = self._object(thing)
+            namespace[name] = self._object_of(thing)
 
-    def _object(self, thing: Thing) -> Any:
+    def _object_of(self, thing: Thing) -> Any:
         match thing:
             case KernelReference(index):
                 try:
@@ -172,17 +174,19 @@ class Kernels:
                 return value
         raise AssertionError(thing)
 
-    def _made(self, told: KernelText, fn: types.FunctionType, make: _Maker, text: list[str], plain: Function) -> Any:
-        if told.kind == "constexpr":
+    def _make_kernel(
+        self, kernel_text: KernelText, fn: types.FunctionType, make: _Maker, text: list[str], plain: Function
+    ) -> Any:
+        if kernel_text.kind == "constexpr":
             return _with_tree(lambda: constexpr_function(fn), plain, make.defaults, text)
         options = {
             name: plain_value(value, self._kernel)
-            for name, value in told.options.items()
+            for name, value in kernel_text.options.items()
             if name in _OPTIONS and value is not None
         }
         for name in ("do_not_specialize", "do_not_specialize_on_alignment"):
             if name in options and not _is_list_of_names(options[name]):
-                raise RefusedFunction(told.line, f"{name} must be a list of names or places", python=True)
+                raise RefusedFunction(kernel_text.line, f"{name} must be a list of names or places", python=True)
         if not self._interpreted:
             return _guarded(_with_tree(lambda: triton.jit(fn, **options), plain, make.defaults, text))
         kernel = triton.jit(fn, **options)
@@ -198,11 +202,11 @@ def _lines_of(tree: Function, text: Text) -> list[str]:
     return [f"{one}\n" for one in lines]
 
 
-def _text_of_package(told: KernelText) -> Text:
+def _text_of_package(kernel_text: KernelText) -> Text:
     """Return the text of the installed module of a function. Raises RefusedFunction."""
-    path = file_of(told.home)
+    path = file_of(kernel_text.home)
     if path is None:
-        rule = f"{FROM_ELSEWHERE}{told.words}: no installed package has it, so copy its text into the file"
+        rule = f"{FROM_ELSEWHERE}{kernel_text.words}: no installed package has it, so copy its text into the file"
         raise RefusedFunction(0, rule, python=False)
     return Text(path.read_text("utf-8"), str(path))
 
@@ -220,7 +224,7 @@ def _works_on_memory(function: Function) -> str:
 # -- the text --------------------------------------------------------------------------------------------------------
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -263,13 +267,13 @@ class _Dotted(ast.NodeTransformer):
     A variable called `helpers` hides it.
     """
 
-    def __init__(self, told: KernelText, function: Function) -> None:
+    def __init__(self, kernel_text: KernelText, function: Function) -> None:
         variables = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
         variables |= {
             one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
         }
-        told_of = (name for name, value in told.names.items() if "." in name and isinstance(value, KernelValue))
-        self._names = {name for name in told_of if name.partition(".")[0] not in variables}
+        dotted = (name for name, value in kernel_text.names.items() if "." in name and isinstance(value, KernelValue))
+        self._names = {name for name in dotted if name.partition(".")[0] not in variables}
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
@@ -281,9 +285,9 @@ class _Names:
     """The things behind the names of one function: from the trace, else from the file's imports."""
 
     def __init__(
-        self, told: KernelText, imports: Mapping[str, str], tree: ast.Module, kernel_of: Callable[[int], object]
+        self, kernel_text: KernelText, imports: Mapping[str, str], tree: ast.Module, kernel_of: Callable[[int], object]
     ) -> None:
-        self._told, self._imports, self._tree, self._kernel_of = told, imports, tree, kernel_of
+        self._kernel_text, self._imports, self._tree, self._kernel_of = kernel_text, imports, tree, kernel_of
         self._found: dict[str, Thing | None] = {}
 
     def thing(self, name: str) -> Thing | None:
@@ -293,8 +297,8 @@ class _Names:
         return self._found[name]
 
     def _look_up(self, name: str) -> Thing | None:
-        if name in self._told.names:
-            return _thing(self._told.names[name], self._kernel_of)
+        if name in self._kernel_text.names:
+            return _thing_of(self._kernel_text.names[name], self._kernel_of)
         return _imported(self._imports[name]) if name in self._imports else None
 
     def chain(self, node: ast.expr) -> Thing | None:
@@ -309,7 +313,7 @@ class _Names:
     @property
     def defaults(self) -> Mapping[str, Value]:
         """Return the defaults in the trace, by parameter."""
-        return self._told.defaults
+        return self._kernel_text.defaults
 
     def constant(self, name: str) -> ast.expr | None:
         """Return the expression that the file assigns to a name, if it does so once, at its top level."""
@@ -322,7 +326,7 @@ class _Names:
         return found[0] if len(found) == 1 else None
 
 
-def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
+def _thing_of(value: Value, kernel_of: Callable[[int], object]) -> Thing:
     if isinstance(value, KernelValue):
         return KernelReference(value.index)
     if isinstance(value, LanguageValue):
@@ -331,7 +335,7 @@ def _thing(value: Value, kernel_of: Callable[[int], object]) -> Thing:
         if value.what.startswith(FROM_ELSEWHERE):
             return Unknown(value.what[:300])
         return Unknown(
-            f"{described(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
+            f"{describe(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
         )
     try:
         return Data(plain_value(value, kernel_of))
@@ -496,18 +500,18 @@ class _Conditions(ast.NodeTransformer):
         refusal = self._conditions.get(id(node))
         self.generic_visit(node)
         if refusal:
-            node.test = _asked(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
+            node.test = _call_of(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         refusal = self._conditions.get(id(node))
         self.generic_visit(node)
         if refusal:
-            node.test = _asked(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
+            node.test = _call_of(_CONDITION, node.test, node.test, ast.Name(refusal, ast.Load()))
         return node
 
 
-def _known(condition: Any, refuse: Callable[[], None]) -> Any:
+def _require_constant(condition: Any, refuse: Callable[[], None]) -> Any:
     """Return a condition that is known at compile time. Any other is refused: both branches would be compiled."""
     if isinstance(condition, tl.tensor):
         refuse()
@@ -533,23 +537,23 @@ class _Pure(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        return _asked(_REMAINDER, node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
+        return _call_of(_REMAINDER, node, node.left, node.right) if isinstance(node.op, ast.Mod) else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
         if node.attr == "sort":
             # The only method that a tensor shares with a list, where it changes the list.
-            node.value = _asked(_SORTED, node.value, node.value)
+            node.value = _call_of(_SORTED, node.value, node.value)
         return node
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         self.generic_visit(node)
         how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "s")
-        node.value, node.conversion = _asked(_TEXT, node.value, node.value, how), -1
+        node.value, node.conversion = _call_of(_TEXT, node.value, node.value, how), -1
         return node
 
 
-def _asked(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
+def _call_of(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
     call = ast.Call(ast.Name(name, ast.Load()), list(operands), [])
     return ast.fix_missing_locations(ast.copy_location(call, place))
 

@@ -151,16 +151,16 @@ class Memory:
         """Release storages, after a check for writes around them."""
         for number in numbers:
             if place := self._places.pop(number, None):
-                self._look_around(place)
+                self._check_guards(place)
             self._own_bytes.pop(number, None)
 
     def overrun(self) -> tuple[str, ...]:
         """Return descriptions of writes beside the call's allocations."""
         for number in self._own_bytes:
-            self._look_around(self._places[number])
+            self._check_guards(self._places[number])
         return tuple(self._overrun[:_MOST_FINDINGS])
 
-    def _look_around(self, place: _Place) -> None:
+    def _check_guards(self, place: _Place) -> None:
         if not place.buffer.numel():
             return
         after, before = place.buffer[place.buffer.numel() - GUARD_BYTES :], place.buffer[:GUARD_BYTES]

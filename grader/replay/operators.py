@@ -39,8 +39,12 @@ class Supporting:
         kinds = {one.name: str(one.type) for one in self.overload._schema.arguments}
         if len(step.args) > len(kinds) or not set(step.kwargs) <= set(kinds):
             raise Unreplayable(f"{step.name} must get at most {len(kinds)} arguments, got {len(step.args)}")
-        args = [_checked(*kind, values.of_operator(one)) for kind, one in zip(kinds.items(), step.args, strict=False)]
-        kwargs = {name: _checked(name, kinds[name], values.of_operator(one)) for name, one in step.kwargs.items()}
+        args = [
+            _check_argument(*kind, values.of_operator(one)) for kind, one in zip(kinds.items(), step.args, strict=False)
+        ]
+        kwargs = {
+            name: _check_argument(name, kinds[name], values.of_operator(one)) for name, one in step.kwargs.items()
+        }
         kwargs.pop("pin_memory", None)
         return self.overload(*args, **kwargs)
 
@@ -57,16 +61,16 @@ def operators() -> Mapping[str, Supporting]:
     }
 
 
-def _checked(name: str, kind: str, value: Any) -> Any:
+def _check_argument(name: str, kind: str, value: Any) -> Any:
     """Return an argument if it fits its parameter. Raises Unreplayable."""
-    wanted = _KINDS.get(name)
-    right = isinstance(value, wanted) if wanted else all(_is_plain(kind, one) for one in _listed(value))
+    expected_type = _KINDS.get(name)
+    right = isinstance(value, expected_type) if expected_type else all(_is_plain(kind, one) for one in _as_list(value))
     if value is None or right:
         return value
     raise Unreplayable(f"an operator cannot be given {type(value).__name__} as {name}")
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

@@ -136,34 +136,38 @@ class Replayer:
         try:
             match message.get("op"):
                 case messages.Sample.op:
-                    return self._said(lambda: self._timing.sample(decode(messages.Sample, message)))
+                    return self._answer_or_raised(lambda: self._timing.sample(decode(messages.Sample, message)))
                 case messages.Show.op:
-                    return self._said(lambda: self._timing.show(decode(messages.Show, message), descriptors[0]))
+                    return self._answer_or_raised(
+                        lambda: self._timing.show(decode(messages.Show, message), descriptors[0])
+                    )
                 case messages.Prepare.op:
-                    return self._prepared(message)
+                    return self._prepare(message)
                 case messages.Precompile.op:
                     trace = decode_trace(message.pop("trace"))
                     place = decode(messages.Precompile, {**message, "trace": {}}).configuration
-                    return self._said(lambda: Precompiled("precompiled", self._timing.precompile(trace, place)))
+                    return self._answer_or_raised(
+                        lambda: Precompiled("precompiled", self._timing.precompile(trace, place))
+                    )
                 case _:
                     return self._replay(message, descriptors[0])
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _prepared(self, message: dict[str, Any]) -> Answer:
+    def _prepare(self, message: dict[str, Any]) -> Answer:
         traces = [decode_trace(one) for one in message["traces"]]
-        asked = decode(messages.Prepare, {**message, "traces": []})
+        request = decode(messages.Prepare, {**message, "traces": []})
         # The memory of earlier replays is not needed any more, and the timed work may need all of it.
         self._home = _Home.on(self._device, guarded=self._guarded)
         self._homes[self._device.type] = self._home
-        recipe = asked.call.recipe
+        recipe = request.call.recipe
         builder = getattr(self._builders, recipe.part)
 
         def build(seed: int) -> tuple[object, ...]:
             return tensors.build(builder, recipe.case, seed, None, self._device)
 
-        return self._said(lambda: self._timing.prepare(asked, traces, build))
+        return self._answer_or_raised(lambda: self._timing.prepare(request, traces, build))
 
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
@@ -173,45 +177,45 @@ class Replayer:
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
         try:
-            return self._replayed(replay, trace, memory_fd)
+            return self._run_trace(replay, trace, memory_fd)
         finally:
             self._home = regular
 
-    def _said(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
+    def _answer_or_raised(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
         """Return the answer of `do`, or a description of its exception."""
         try:
             return do()
         except Exception as raised:
-            return self._told(raised, line() if line else self._timing.line)
+            return self._raised_message(raised, line() if line else self._timing.line)
 
-    def _told(self, raised: Exception, line: int) -> Raised:
+    def _raised_message(self, raised: Exception, line: int) -> Raised:
         if isinstance(raised, Computed):
-            return dataclasses.replace(self._raising.refused(str(raised), line), kind=messages.COMPUTED)
+            return dataclasses.replace(self._raising.describe_refusal(str(raised), line), kind=messages.COMPUTED)
         if isinstance(raised, Unreplayable):
             return Raised("raised", "crash", "Unreplayable", str(raised)[:2000], ())
         if refused := _refusal_in(raised):
-            told = self._raising.refused(refused.rule, refused.line, launched_at=line)
+            raised_message = self._raising.describe_refusal(refused.rule, refused.line, launched_at=line)
             if isinstance(refused, Elsewhere):
-                return dataclasses.replace(told, kind=messages.COMPUTED)
-            return told if refused.python else dataclasses.replace(told, kind=messages.UNTOLD)
-        return self._raising.told(raised, findings=self._findings(), launched_at=line)
+                return dataclasses.replace(raised_message, kind=messages.COMPUTED)
+            return raised_message if refused.python else dataclasses.replace(raised_message, kind=messages.UNTOLD)
+        return self._raising.describe(raised, findings=self._findings(), launched_at=line)
 
-    def _replayed(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
+    def _run_trace(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
         run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
-        def done() -> Answer:
+        def replay_steps() -> Answer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
                     torch.cuda.synchronize()
-            return self._returned(call, trace, run, memory_fd)
+            return self._returned_message(call, trace, run, memory_fd)
 
-        return self._said(done, lambda: run.line)
+        return self._answer_or_raised(replay_steps, lambda: run.line)
 
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
@@ -227,7 +231,7 @@ class Replayer:
                 number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype
             )
 
-    def _returned(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
+    def _returned_message(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
         outputs: list[tuple[Form, Tensor | None]] = []
         for output in trace.outputs:
@@ -260,12 +264,14 @@ class Replayer:
 
     # -- called by a run -----------------------------------------------------------------------------------------------
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+    def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._start.submission, self._path)
-        kernels = next((known for texts, known in self._kernels if texts == told), None) or Kernels(self._text, told)
+        kernels = next((known for texts, known in self._kernels if texts == kernel_texts), None) or Kernels(
+            self._text, kernel_texts
+        )
         others = [one for one in self._kernels if one[1] is not kernels]
-        self._kernels = [*others, (told, kernels)][-_MOST_KERNELS:]
+        self._kernels = [*others, (kernel_texts, kernels)][-_MOST_KERNELS:]
         return kernels
 
     @property
@@ -280,9 +286,9 @@ class Replayer:
 
     def program(self, place: int, trace: Trace) -> Program:
         """Return a compiled program of a trace. Raises RefusedFunction."""
-        told = trace.programs[place]
-        with self._announcer.during(told.name[:80]):
-            return self._programs.prepare(told)
+        cute_program = trace.programs[place]
+        with self._announcer.during(cute_program.name[:80]):
+            return self._programs.prepare(cute_program)
 
     def traffic(self) -> messages.Traffic | None:
         """Return the traffic of the latest launch, or None if it is not counted."""

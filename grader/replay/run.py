@@ -52,7 +52,7 @@ _OPTIONS = frozenset(
 class Library(Protocol):
     """A source of the functions that a trace launches."""
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+    def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace. Raises RefusedFunction."""
 
     def program(self, place: int, trace: Trace) -> Program:
@@ -134,19 +134,19 @@ class Run:
         """Execute one step."""
         match step:
             case Operator():
-                self._operator(step)
+                self._run_operator(step)
             case Constant():
                 self._place.memory.place_constant(step)
             case Launch():
-                self._launch(step)
+                self._run_launch(step)
             case CuteCall():
-                self._cute(step)
+                self._run_cute(step)
             case Choose():
                 self._place.choose(step, self)
             case Free(storages):
                 self._place.memory.free(storages)
 
-    def _operator(self, step: Operator) -> None:
+    def _run_operator(self, step: Operator) -> None:
         operator = operators().get(step.name)
         if operator is None:
             raise Unreplayable(f"an operator must be one that does no part of the work, got {step.name}")
@@ -171,19 +171,19 @@ class Run:
             if not whole:
                 memory.taint(window.storage)
 
-    def _launch(self, step: Launch) -> None:
+    def _run_launch(self, step: Launch) -> None:
         if self._launches == "none":
             return
         self.line = step.line
         self._met.clear()
-        told = self._trace.kernels[step.kernel]
-        if told.home:
-            raise Elsewhere(step.line, f"the kernel {told.words}: write it in your file")
+        kernel_text = self._trace.kernels[step.kernel]
+        if kernel_text.home:
+            raise Elsewhere(step.line, f"the kernel {kernel_text.words}: write it in your file")
         kernel = self._kernel(step.kernel)
-        args, kwargs, options = self._given(step, kernel)
+        args, kwargs, options = self._launch_arguments(step, kernel)
         if self._notes:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
-            self._noted(messages.LaunchInfo(launches.name_of(kernel), step.grid, constants))
+            self._note_launch(messages.LaunchInfo(launches.name_of(kernel), step.grid, constants))
         warps = options.get("num_warps")
         if isinstance(warps, int) and warps > _MOST_WARPS:
             # No GPU has so many threads in a block; the interpreter has no threads.
@@ -198,20 +198,20 @@ class Run:
                 self.launched[-1] = dataclasses.replace(self.launched[-1], traffic=self._place.traffic())
         self.line = 0
 
-    def _cute(self, step: CuteCall) -> None:
+    def _run_cute(self, step: CuteCall) -> None:
         if self._launches == "none":
             return
         self.line = step.line
         self._met.clear()
         program = self._place.program(step.program, self._trace)
         if self._launches == "run":
-            bound = program.bind([self._of_cute(one) for one in step.args])
+            bound = program.bind([self._cute_argument(one) for one in step.args])
             if self._notes:
-                self._noted(messages.LaunchInfo(program.name, (), dict(program.operations)))
+                self._note_launch(messages.LaunchInfo(program.name, (), dict(program.operations)))
             bound.run()
         self.line = 0
 
-    def _of_cute(self, value: Value) -> object:
+    def _cute_argument(self, value: Value) -> object:
         """Return an argument of a program; None stands for the stream."""
         match value:
             case TensorValue(index):
@@ -222,7 +222,7 @@ class Run:
                 return value
         raise Unreplayable(f"a program takes tensors, numbers and streams, got {type(value).__name__}")
 
-    def _given(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    def _launch_arguments(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
         """Return the arguments of a launch: by place, by name, and its options."""
         value = self._values.of_launch
         names = list(kernel.arg_names)
@@ -240,7 +240,7 @@ class Run:
             raise RefusedFunction(step.line, rule, python=False)
         return args, kwargs, {name: value(one) for name, one in step.options.items()}
 
-    def _noted(self, launch: messages.LaunchInfo) -> None:
+    def _note_launch(self, launch: messages.LaunchInfo) -> None:
         self.launched.append(launch)
         for index in self._met:
             # It may store there; a store into an argument shows elsewhere.

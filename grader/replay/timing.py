@@ -62,10 +62,10 @@ class TraceTimer:
         self._outputs: tuple[object, ...] = ()
         self.line = 0
 
-    def prepare(self, asked: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
+    def prepare(self, request: Prepare, traces: Sequence[Trace], build: Build) -> Prepared:
         """Run each trace once, and tune the last. build: makes the inputs of a seed on the device."""
-        self._work, self._outputs, self._cover_bytes = None, (), asked.cover_bytes
-        self._call = asked.call
+        self._work, self._outputs, self._cover_bytes = None, (), request.cover_bytes
+        self._call = request.call
         memory = Memory(self._device, guarded=False)
         _give_back(self._device)
         fill_uninitialised_memory(on=False)
@@ -73,16 +73,18 @@ class TraceTimer:
         try:
             for trace in traces:
                 tunes = trace is traces[-1]
-                untried = frozenset(asked.untried if tunes else ())
-                timed = _TimedTrace(self, memory, self._library, trace, asked.call, build, tunes=tunes, untried=untried)
+                untried = frozenset(request.untried if tunes else ())
+                timed = _TimedTrace(
+                    self, memory, self._library, trace, request.call, build, tunes=tunes, untried=untried
+                )
                 timed.place(timed.inputs(_SEED))
-                run = timed.first()
+                run = timed.run_first()
             assert timed is not None
-            self._work = Graph(timed, _SEED) if asked.method == "graph" else timed
+            self._work = Graph(timed, _SEED) if request.method == "graph" else timed
         finally:
             fill_uninitialised_memory(on=True)
             self.line = timed.line if timed else 0
-        return Prepared("prepared", timed.forms(), tuple(timed.tuned.values()), len(run.launched))
+        return Prepared("prepared", timed.output_forms(), tuple(timed.tuned.values()), len(run.launched))
 
     def precompile(self, trace: Trace, configuration: int) -> int:
         """Compile the launches of a trace, and return their number.
@@ -91,19 +93,23 @@ class TraceTimer:
         """
         return _CompileOnlyRun(self._device, self._library, trace, configuration).launches()
 
-    def sample(self, wanted: Sample) -> Sampled:
+    def sample(self, request: Sample) -> Sampled:
         """Take one sample. Raises ValueError if nothing is prepared."""
         if self._work is None:
             raise ValueError("a sample must be of something prepared, got none")
         self._outputs = ()
         fill_uninitialised_memory(on=False)
         try:
-            sampled, self._outputs = self._clock.sample(self._work, wanted.seed, self._cover_bytes)
-            return replace(sampled, changed=self._changed(self._work, wanted.seed)) if wanted.examines else sampled
+            sampled, self._outputs = self._clock.sample(self._work, request.seed, self._cover_bytes)
+            return (
+                replace(sampled, changed=self._changed_inputs(self._work, request.seed))
+                if request.examines
+                else sampled
+            )
         finally:
             fill_uninitialised_memory(on=True)
 
-    def _changed(self, work: _TimedTrace | Graph, seed: int) -> tuple[str, ...]:
+    def _changed_inputs(self, work: _TimedTrace | Graph, seed: int) -> tuple[str, ...]:
         """Return the names of the inputs that the latest sample changed and must not change."""
         fresh, mutates = work.inputs(seed), set(self._call.mutates)
         pairs = zip(self._call.arguments, work.given(), fresh, strict=True)
@@ -114,16 +120,16 @@ class TraceTimer:
             if not torch.equal(_elements(now).view(torch.uint8), _elements(before).view(torch.uint8))
         )
 
-    def show(self, wanted: Show, memory_fd: int) -> BytesShown:
+    def show(self, request: Show, memory_fd: int) -> BytesShown:
         """Copy bytes of an output of the latest sample into the memory file."""
-        output = self._outputs[wanted.output] if wanted.output < len(self._outputs) else None
+        output = self._outputs[request.output] if request.output < len(self._outputs) else None
         if not isinstance(output, Tensor):
             return BytesShown("shown", copied=False)
-        raw = _elements(output).view(torch.uint8)[wanted.first : wanted.first + wanted.count]
-        if raw.numel() != wanted.count:
+        raw = _elements(output).view(torch.uint8)[request.first : request.first + request.count]
+        if raw.numel() != request.count:
             return BytesShown("shown", copied=False)
         with mmap.mmap(memory_fd, 0) as memory:
-            memory[: wanted.count] = raw.cpu().numpy().tobytes()
+            memory[: request.count] = raw.cpu().numpy().tobytes()
         return BytesShown("shown", copied=True)
 
     def time_us(self, work: TimedWork) -> float:
@@ -170,10 +176,10 @@ class _TimedTrace:
         """Return the places of the inputs that are changed."""
         return tuple(self.call.arguments.index(name) for name in self.call.mutates)
 
-    def kernels(self, told: tuple[KernelText, ...]) -> Kernels:
+    def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of the trace."""
         if self._known is None:
-            self._known = self.library.kernels(told)
+            self._known = self.library.kernels(kernel_texts)
         return self._known
 
     def program(self, place: int, trace: Trace) -> Program:
@@ -191,7 +197,7 @@ class _TimedTrace:
         """Return the inputs of the last run, as they are now."""
         return tuple(self._values.values())
 
-    def first(self) -> Run:
+    def run_first(self) -> Run:
         """Run it for the first time: refuse computing by torch, and tune autotuned launches."""
         return self._run(notes=True)
 
@@ -218,7 +224,7 @@ class _TimedTrace:
     def _tensor(self, window: int) -> Tensor | None:
         return self.memory.tensor(self.trace.windows[window]) if window >= 0 else None
 
-    def forms(self) -> tuple[Form, ...]:
+    def output_forms(self) -> tuple[Form, ...]:
         """Return the forms of the outputs."""
         own = [
             form_of(tensor) if (tensor := self._tensor(output.window)) is not None else output.form
@@ -245,7 +251,9 @@ class _TimedTrace:
                 times.append(_LEFT_OUT)
                 continue
             try:
-                times.append(self._time_of(step, place, run, min((one for one in times if one >= 0), default=inf)))
+                times.append(
+                    self._time_alternative(step, place, run, min((one for one in times if one >= 0), default=inf))
+                )
             except Exception as refused:
                 if not is_passed_over(refused):
                     raise
@@ -257,7 +265,7 @@ class _TimedTrace:
             raise raised
         return TunedChoice(step.line, tuple(times), min(working, key=lambda place: times[place]))
 
-    def _time_of(self, step: Choose, place: int, run: Run, best_us: float) -> float:
+    def _time_alternative(self, step: Choose, place: int, run: Run, best_us: float) -> float:
         alternative = _Alternative(self.memory, lambda: run.steps(step.alternatives[place]))
         launched = len(run.launched)
         try:
@@ -311,7 +319,7 @@ class _Blank(Memory):
         super().__init__(device, guarded=False)
         self._sizes: dict[int, int] = {}
         for window in trace.windows:
-            self._sizes[window.storage] = max(_end_of(window), self._sizes.get(window.storage, 0))
+            self._sizes[window.storage] = max(_end_byte(window), self._sizes.get(window.storage, 0))
 
     def tensor(self, window: Window) -> Tensor:
         """Return a window as a tensor, and make its storage if it does not exist."""
@@ -321,7 +329,7 @@ class _Blank(Memory):
         return super().tensor(window)
 
 
-def _end_of(window: Window) -> int:
+def _end_byte(window: Window) -> int:
     """Return the byte behind the last element of a window."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
     dtype = getattr(torch, window.dtype, None)

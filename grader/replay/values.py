@@ -172,11 +172,11 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
         case TupleValue(items) | ListValue(items):
             found = tuple(plain_value(one, kernel_of) for one in items)
         case DictValue(items):
-            found = ConstantTable(_pairs(items, kernel_of))
+            found = ConstantTable(_dict_items(items, kernel_of))
         case ConstexprValue(held):
             found = tl.constexpr(plain_value(held, kernel_of))
         case NamedValue():
-            found = _named(value, kernel_of)
+            found = _named_value(value, kernel_of)
         case KernelValue(index):
             found = kernel_of(index)
         case DtypeValue(library, name) if name in _DTYPES[library]:
@@ -184,12 +184,12 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
         case LanguageValue(path) if (offered := find(path)) and offered.kind in ("function", "data"):
             found = offered.value
         case _:
-            rule = f"a kernel cannot use {described(value)}: give it numbers, texts, dtypes or kernels"
+            rule = f"a kernel cannot use {describe(value)}: give it numbers, texts, dtypes or kernels"
             raise RefusedFunction(0, rule, python=False)
     return found
 
 
-def described(value: Value) -> str:
+def describe(value: Value) -> str:
     """Return a short description of a value."""
     match value:
         case UnknownValue(what) | LanguageValue(what):
@@ -199,7 +199,7 @@ def described(value: Value) -> str:
     return f"a {type(value).__name__.removesuffix('Value').lower()}"
 
 
-def _pairs(
+def _dict_items(
     items: tuple[tuple[Value, Value], ...], kernel_of: Callable[[int], object]
 ) -> Iterator[tuple[object, object]]:
     for key, one in items:
@@ -211,7 +211,7 @@ def _pairs(
         yield known, plain_value(one, kernel_of)
 
 
-def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
+def _named_value(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
     for name in (value.name, *value.fields):
         if not name.isidentifier():
             raise RefusedFunction(0, f"{name!r} is no name", python=False)
@@ -234,11 +234,11 @@ def _named(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
 def is_acting(name: str, value: object) -> bool:
     """Return whether a field holds a function under a name that Triton or its interpreter may call."""
     held = value.value if isinstance(value, tl.constexpr) else value
-    return callable(held) and name in _called()
+    return callable(held) and name in _method_names()
 
 
 @cache
-def _called() -> frozenset[str]:
+def _method_names() -> frozenset[str]:
     types = (tl.core.base_type, tl.core.base_value, tl.dtype, tl.pointer_type, tl.block_type, tl.core.tuple_type, tuple)
     insides = (interpreter.TensorHandle, interpreter.BlockPointerHandle, interpreter.TensorDescHandle)
     descriptors = (tl.core.tensor_descriptor_base, tl.tensor_descriptor, TensorDescriptor)

@@ -153,14 +153,14 @@ def _cut(every: list[PanelLines]) -> str:
 
 def _words(speed: Speed, what: str, panels: list[PanelLines], number: Callable[[int], str] | None = None) -> str:
     """Describe a figure in sentences: every panel with the submission's range."""
-    told = []
+    reached_words = []
     for panel in panels:
         values = [point.value for point in panel.of.get(said.OWN, ())]
         if values:
             ends = dict.fromkeys(map(number, (int(min(values)), int(max(values))))) if number else {}
             reached = " to ".join(ends) or said.span(values)
-            told.append(f"{panel.words}: {reached}" if panel.words else reached)
-    text = f"{what}: the submission at {'; '.join(told)}." if told else f"{what}."
+            reached_words.append(f"{panel.words}: {reached}" if panel.words else reached)
+    text = f"{what}: the submission at {'; '.join(reached_words)}." if reached_words else f"{what}."
     against = sentence(speed)
     return f"{text} {against}{'.' if against else ''}".rstrip() + " The table holds the numbers."
 

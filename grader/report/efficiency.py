@@ -130,22 +130,22 @@ def moved(counted: Sequence[Work]) -> str:
         return ""
     place = max(range(len(counted)), key=lambda i: max(map(_used, _limits(counted[i]))))
     work, words = counted[place], timing.length_words(counted)[place]
-    called, told = _call(work, words), []
+    called, parts = _call(work, words), []
     if work.allowed_bytes >= 0:
-        told.append(
+        parts.append(
             f"moved {amount(work.moved_bytes)} bytes for {called}; the model says {amount(work.model_bytes)}, "
             f"{_bounds(work.allowed_bytes, work.none_bytes)}"
         )
     if work.stored_allowed_bytes >= 0:
-        where = "" if told else f" for {called}"
+        where = "" if parts else f" for {called}"
         bounds = _bounds(work.stored_allowed_bytes, work.stored_none_bytes)
-        told.append(f"stored {amount(work.unique_stored_bytes)} different bytes{where}, {bounds}")
+        parts.append(f"stored {amount(work.unique_stored_bytes)} different bytes{where}, {bounds}")
     if work.extra_allowed_bytes >= 0:
-        where = "" if told else f" for {called}"
+        where = "" if parts else f" for {called}"
         end = f", no points from {amount(work.extra_none_bytes)}" if work.extra_none_bytes >= 0 else ""
         taken = f"{amount(work.extra_bytes)} of {amount(work.extra_allowed_bytes)}"
-        told.append(f"{taken} bytes of extra memory{where}{end}")
-    return "; ".join(told)
+        parts.append(f"{taken} bytes of extra memory{where}{end}")
+    return "; ".join(parts)
 
 
 def predicted(predictions: Sequence[Prediction]) -> str:

@@ -90,7 +90,7 @@ class CompiledView:
 
     summary: str
     found: tuple[kernels.KernelView, ...]
-    told: tuple[kernels.KernelNote, ...]
+    notes: tuple[kernels.KernelNote, ...]
     missing: tuple[tuple[str, str], ...]
     most_rows: int
 
@@ -169,16 +169,16 @@ class _Compiled(BytecodeCache):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+        self._cached: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Load a template that was compiled before."""
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
+        if bucket.key in self._cached:
+            bucket.bytecode_from_string(self._cached[bucket.key])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep a compiled template."""
-        self._kept[bucket.key] = bucket.bytecode_to_string()
+        self._cached[bucket.key] = bucket.bytecode_to_string()
 
 
 _COMPILED = _Compiled()
@@ -233,10 +233,10 @@ def _anchor(kind: str, name: str) -> str:
 
 
 def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
-    kept = record.checks[: limits.checks]
+    shown_checks = record.checks[: limits.checks]
     parts = []
     for part in view.parts_of(record):
-        checks = [check for check in kept if check.part == part.name]
+        checks = [check for check in shown_checks if check.part == part.name]
         all_of_it = [check for check in record.checks if check.part == part.name]
         shown = PartView(
             info=part,
@@ -253,7 +253,7 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
 
 def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
     """Return findings, kernels and rows up to the limits, or None if there is nothing to show."""
-    found, told, missing = kernels.kernels(part), kernels.told(part), kernels.missing(part)
+    found, notes, missing = kernels.kernels(part), kernels.kernel_notes(part), kernels.missing(part)
     if not (found or missing) or not entries:
         return None
     # sm_90 goes before sm_100.
@@ -261,10 +261,10 @@ def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
     counts = [
         "1 kernel" if len(found) == 1 else f"{len(found)} kernels",
         *([", ".join(targets)] if targets else []),
-        *([f"{len(told)} finding{'s' if len(told) > 1 else ''}"] if told else []),
+        *([f"{len(notes)} finding{'s' if len(notes) > 1 else ''}"] if notes else []),
         *(["some are missing"] if missing else []),
     ]
-    return CompiledView("; ".join(counts), found[:entries], told[:entries], missing[:entries], entries)
+    return CompiledView("; ".join(counts), found[:entries], notes[:entries], missing[:entries], entries)
 
 
 def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]:

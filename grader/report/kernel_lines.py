@@ -12,7 +12,7 @@ from grader.report import kernels
 from grader.report.ink import Ink, indent
 from grader.report.widest import Widest
 
-_MOST_TOLD = 6
+_MOST_NOTES = 6
 _MOST_ROWS = 4
 
 
@@ -27,7 +27,7 @@ def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> Render
         ]
         lines += [ink(f"… {len(rows) - _MOST_ROWS} more are in the scorecard …", "dim")] if rows[_MOST_ROWS:] else []
         lines += [ink(f"{target}: no kernel was compiled for this GPU", "dim")] if _lacks(part, target) else []
-    lines += told(ink, part, _MOST_TOLD)
+    lines += note_lines(ink, part, _MOST_NOTES)
     if not findings_only:
         lines += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
     return Group(*(indent(line, 2) for line in lines))
@@ -39,9 +39,9 @@ def _lacks(part: PartInfo, target: str) -> bool:
     return bool(target and part.kernels) and target not in there
 
 
-def told(ink: Ink, part: PartInfo, most: int) -> list[Text]:
+def note_lines(ink: Ink, part: PartInfo, most: int) -> list[Text]:
     """Return the findings, one line each."""
-    found = kernels.told(part)
+    found = kernels.kernel_notes(part)
     lines = [ink.look(one.look)[0].append_text(ink(f" {one.targets} {one.kernel}: {one.text}")) for one in found[:most]]
     return [*lines, *([ink(f"… {len(found) - most} more are in the scorecard …", "dim")] if found[most:] else [])]
 
@@ -52,7 +52,7 @@ def everything(ink: Ink, part: PartInfo) -> RenderableType:
     for kernel in kernels.kernels(part):
         blocks += [ink(kernel.title, "bold"), ink(f"{kernel.common}; launched for {kernel.case}", "dim")]
         blocks += [Padding(_table(ink, kernel), (0, 0, 1, 2), expand=False)]
-    findings = told(ink, part, 1000)
+    findings = note_lines(ink, part, 1000)
     blocks += [indent(line, 2) for line in findings]
     blocks += [ink(f"{targets}: {why}", "dim") for targets, why in kernels.missing(part)]
     return Group(*blocks)

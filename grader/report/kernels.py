@@ -74,7 +74,7 @@ def kernels(part: PartInfo) -> tuple[KernelView, ...]:
     return tuple(_kernel(list(group)) for group in _by_kernel(part.kernels))
 
 
-def told(part: PartInfo) -> tuple[KernelNote, ...]:
+def kernel_notes(part: PartInfo) -> tuple[KernelNote, ...]:
     """Return the part's findings, fatal ones first.
 
     The same finding for several GPUs, or for several configurations, appears once, with the GPUs or the number of

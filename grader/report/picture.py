@@ -143,10 +143,10 @@ def _tiles(left: int, width: float, height: float, every_x: float, every_y: floa
 
 def _labels(picture: Picture, left: int, width: float, height: float, rows: int) -> Markup:
     last_row, last_column = _extent(picture)
-    along = "column" if len(picture.shape) > 1 else "element"
+    column_name = "column" if len(picture.shape) > 1 else "element"
     texts = [
         _label(left, height + 12, "start", "0"),
-        _label(left + max(width, 120) / 2, height + 27, "middle", along),
+        _label(left + max(width, 120) / 2, height + 27, "middle", column_name),
     ]
     if last_column > 0:
         texts.append(_label(left + max(width, 24), height + 12, "end", str(last_column)))

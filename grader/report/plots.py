@@ -258,19 +258,19 @@ def _draw_roofline(
     slope = ceilings.copy_tbps
     every = [point for found in points.values() for point in found]
     ridges = [roof.tflops / slope for roof in roofs]
-    across = _padded([point.intensity for point in every] + ridges, 4)
-    along = _padded([point.tflops for point in every] + [roof.tflops for roof in roofs], 2.6)
+    x_limits = _padded([point.intensity for point in every] + ridges, 4)
+    y_limits = _padded([point.tflops for point in every] + [roof.tflops for roof in roofs], 2.6)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(*across)
-    axes.set_ylim(*along)
-    plain_ticks(axes, across, x=True)
-    plain_ticks(axes, along, x=False)
+    axes.set_xlim(*x_limits)
+    axes.set_ylim(*y_limits)
+    plain_ticks(axes, x_limits, x=True)
+    plain_ticks(axes, y_limits, x=False)
     axes.grid(color=INK, alpha=0.1, linewidth=0.8)
     axes.set_xlabel("floating-point operations per byte")
     axes.set_ylabel("TFLOP/s")
     centre = math.exp(sum(math.log(point.intensity) for point in every) / len(every))
-    _draw_roofs(axes, ceilings, roofs, across, along, centre)
+    _draw_roofs(axes, ceilings, roofs, x_limits, y_limits, centre)
     handles: list[Artist] = []
     for name, found in reversed(points.items()):
         mine = name == said.OWN
@@ -287,14 +287,14 @@ def _draw_roofs(
     axes: Axes,
     ceilings: Ceilings,
     roofs: list[_Roof],
-    across: tuple[float, float],
-    along: tuple[float, float],
+    x_limits: tuple[float, float],
+    y_limits: tuple[float, float],
     centre: float,
 ) -> None:
     """Draw the roofs with their names. The memory roof's name avoids the points, which lie around `centre`."""
     slope = ceilings.copy_tbps
-    top = max((roof.tflops for roof in roofs), default=along[1])
-    start, end = max(across[0], along[0] / slope), min(across[1], top / slope)
+    top = max((roof.tflops for roof in roofs), default=y_limits[1])
+    start, end = max(x_limits[0], y_limits[0] / slope), min(x_limits[1], top / slope)
     if start < end:
         axes.plot([start, end], [start * slope, end * slope], color=INK, linewidth=1.4)
         words = f"copy {said.three_digits(slope)} TB/s"
@@ -318,10 +318,10 @@ def _draw_roofs(
             fontsize=TEXT - 0.5,
         )
     for roof in roofs:
-        axes.plot([max(across[0], roof.tflops / slope), across[1]], [roof.tflops] * 2, color=INK, linewidth=1.4)
+        axes.plot([max(x_limits[0], roof.tflops / slope), x_limits[1]], [roof.tflops] * 2, color=INK, linewidth=1.4)
         axes.annotate(
             roof.words,
-            (across[1], roof.tflops),
+            (x_limits[1], roof.tflops),
             xytext=(-3, 9),
             textcoords="offset points",
             ha="right",

@@ -30,7 +30,9 @@ def picture(selection: Selection, name: str) -> Markup:
     cases, things = selection.cases[:MOST_CASES], selection.things[:MOST_THINGS]
     if not cases or not things:
         return Markup("")
-    right = sum(min(_known(row)) == row[chosen] for row, chosen in zip(selection.ratios, selection.chosen, strict=True))
+    right = sum(
+        min(_known_ratios(row)) == row[chosen] for row, chosen in zip(selection.ratios, selection.chosen, strict=True)
+    )
     words = (
         f"{len(cases)} cases by {len(things)} choices, shaded by cost over the least; "
         f"the best was chosen in {right} of {len(selection.cases)} cases"
@@ -38,7 +40,7 @@ def picture(selection: Selection, name: str) -> Markup:
     return drawn(lambda figure: _draw(figure, selection, cases, things), name, words)
 
 
-def _known(row: tuple[float, ...]) -> list[float]:
+def _known_ratios(row: tuple[float, ...]) -> list[float]:
     return [ratio for ratio in row if ratio > 0] or [1.0]
 
 
@@ -54,7 +56,7 @@ def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: 
     axes.set_ylim(len(cases), 0)
     for row in range(len(cases)):
         ratios = selection.ratios[row]
-        least = min(_known(ratios))
+        least = min(_known_ratios(ratios))
         for column in range(len(things)):
             near = max(0.0, 1 - (ratios[column] - least) / (_FAR - 1)) if ratios[column] > 0 else 0.0
             if near > 0.02:
@@ -75,12 +77,12 @@ def _draw(figure: Figure, selection: Selection, cases: tuple[str, ...], things: 
 
 def axes_words(selection: Selection) -> str:
     """Name the grid's axes: "Rows: M. Columns: tile_m, stages."; '' if they have no names."""
-    told = []
+    sentences = []
     for side, names in (("Rows", selection.cases[:MOST_CASES]), ("Columns", selection.things[:MOST_THINGS])):
         fields = [field for parts in _telling(names)[:1] for field, _ in parts]
         if fields and all(fields):
-            told.append(f"{side}: {view.line(_SEPARATOR.join(fields), 200)}.")
-    return " ".join(told)
+            sentences.append(f"{side}: {view.line(_SEPARATOR.join(fields), 200)}.")
+    return " ".join(sentences)
 
 
 def _common_cut(names: tuple[str, ...]) -> list[str]:

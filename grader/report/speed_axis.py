@@ -141,7 +141,7 @@ class CurveCaption:
     memory: bool
 
 
-def told(speed: Speed) -> CurveCaption | None:
+def caption_of(speed: Speed) -> CurveCaption | None:
     """Return how much faster and smaller the submission is than the versus, or None if no size has both.
 
     It looks at the largest value where both ran: "At Skv=16384: 12.1 to 14.0× the speed of standard attention, 0.13 GiB
@@ -164,7 +164,7 @@ def told(speed: Speed) -> CurveCaption | None:
 
 def sentence(speed: Speed) -> str:
     """Return the caption as text alone, or '' without one."""
-    found = told(speed)
+    found = caption_of(speed)
     return found.text if found else ""
 
 

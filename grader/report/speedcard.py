@@ -86,7 +86,7 @@ def speed_view(check: CheckResult, anchor: str, *, figures: bool) -> SpeedView |
         ratio=timing.ratio_words(speed) if timing.usable(speed.ratio) else "",
         baseline=timing.title_of(speed, speed.baseline),
         bar=timing.bar(speed),
-        axis=speed_axis.told(speed),
+        axis=speed_axis.caption_of(speed),
         counted=speed_axis.COUNTED,
         gauge=gauge.draw(speed),
         pictures=pictures,

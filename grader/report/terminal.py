@@ -149,8 +149,8 @@ def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
 
 def _has_card(check: CheckResult) -> bool:
     # Being too slow has no cause beyond the measurements, which have a block of their own.
-    told = check.cause is None and check.counterexample is None and check.speed is not None
-    return check.status in view.LEARNERS and check.status != "not_implemented" and not told
+    is_speed_alone = check.cause is None and check.counterexample is None and check.speed is not None
+    return check.status in view.LEARNERS and check.status != "not_implemented" and not is_speed_alone
 
 
 def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
@@ -169,7 +169,7 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
 
 
 def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why: bool, counted: bool) -> None:
-    """Add one line for these checks, with reasons and counts below it if they are wanted."""
+    """Add one line for these checks, with reasons and counts below it if the caller asks for them."""
     check = group[0]
     symbol, word = ink.status(check)
     if len(group) == 1:

@@ -210,22 +210,22 @@ def moment(when: str) -> str:
 def replay_command(example: Counterexample, record: Record) -> str:
     """Return the command that runs one case again, on the same file and in the same mode; '' without a token."""
     token = line(example.replay, 300)
-    return " ".join(["grade replay", token, *_kept_options(record.command)]) if token else ""
+    return " ".join(["grade replay", token, *_options_of_replay(record.command)]) if token else ""
 
 
-def _kept_options(command: str) -> list[str]:
+def _options_of_replay(command: str) -> list[str]:
     """Return the options of the grading command that a replay needs too: the file, and --cpu."""
     try:
         words = shlex.split(line(command, 600))
     except ValueError:
         return []
-    kept = []
+    replay_options = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--submission":
-            kept += [word, shlex.quote(following)]
+            replay_options += [word, shlex.quote(following)]
         elif word == "--cpu":
-            kept.append(word)
-    return kept
+            replay_options.append(word)
+    return replay_options
 
 
 def cause_key(check: CheckResult) -> tuple[str, ...]:
@@ -245,8 +245,8 @@ def by_cause(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:
 
 def kind_key(check: CheckResult) -> tuple[str, str]:
     """Return a key that is equal for checks with the same status and the same likeliest kind of cause."""
-    suspects = check.cause.suspects if check.cause else ()
-    return check.status, suspects[0].kind if suspects else check.cause.kind if check.cause else check.reason
+    ranked = check.cause.suspects if check.cause else ()
+    return check.status, ranked[0].kind if ranked else check.cause.kind if check.cause else check.reason
 
 
 def by_kind(checks: Iterable[CheckResult]) -> list[list[CheckResult]]:

@@ -34,13 +34,13 @@ def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool
     """
     if not is_replayed:
         return Answered(own.call(call), "submission", "calls of this part are not recorded")
-    told = pair.record(call)
-    if not isinstance(told, RecordedAnswer):
-        return Answered(told, "recorder")
-    seeded = replace(call, recipe=replace(call.recipe, seed=seeds_after([told], salt)(call.recipe.seed)))
-    why, line = next(((deed.name, deed.line) for deed in (*told.untold, *told.deeds)), ("", 0))
-    if told.is_replayed:
-        outcome = pair.replay(told, seeded)
+    recorded = pair.record(call)
+    if not isinstance(recorded, RecordedAnswer):
+        return Answered(recorded, "recorder")
+    seeded = replace(call, recipe=replace(call.recipe, seed=seeds_after([recorded], salt)(call.recipe.seed)))
+    why, line = next(((deed.name, deed.line) for deed in (*recorded.untold, *recorded.deeds)), ("", 0))
+    if recorded.is_replayed:
+        outcome = pair.replay(recorded, seeded)
         if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
             return Answered(outcome, "replayer")
         why, line = outcome.message, outcome.frames[-1].line if outcome.frames else 0

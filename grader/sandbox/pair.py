@@ -96,8 +96,8 @@ class Pair:
         self._apart = True
         # The digest of the trace that touched each storage last.
         self._touched: dict[int, bytes] = {}
-        # The number of times that all memory was told anew: older storage numbers are invalid then.
-        self.told_anew = 0
+        # The number of times that all memory was recorded anew: older storage numbers are invalid then.
+        self.recorded_anew = 0
         # Storages that no replayer kept.
         self._gone: set[int] = set()
 
@@ -114,24 +114,24 @@ class Pair:
         self._replayers[0].wake()
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
-        self.told_anew += afresh
+        self.recorded_anew += afresh
         answer = self.session.record(RecordCall(call, afresh, bare=self._bare))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
-        told = self._told(call, *answer, afresh=afresh)
-        if told.found & self._gone:
-            # Record once more, with that memory told anew.
+        recorded = self._recorded_answer(call, *answer, afresh=afresh)
+        if recorded.found & self._gone:
+            # Record once more, with that memory recorded anew.
             self._apart = True
             return self.record(call)
-        # The next trace then tells all memory of this call anew.
-        self._apart = not told.is_replayed
-        return told
+        # The next trace then records all memory of this call anew.
+        self._apart = not recorded.is_replayed
+        return recorded
 
-    def _told(self, call: Call, recorded: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
+    def _recorded_answer(self, call: Call, message: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
         """Return the answer of a call, with the memory that it works with."""
-        memory = self._memory_of(recorded.trace, afresh=afresh)
-        return RecordedAnswer(call, trace, recorded.trace, recorded.deeds, recorded.untold, afresh, *memory)
+        memory = self._memory_of(message.trace, afresh=afresh)
+        return RecordedAnswer(call, trace, message.trace, message.deeds, message.untold, afresh, *memory)
 
     def _memory_of(self, message: Mapping[str, Any], *, afresh: bool) -> tuple[frozenset[int], frozenset[int], bytes]:
         """Return the storages of a trace, those that earlier calls made, and the digest."""
@@ -161,7 +161,7 @@ class Pair:
 
     def _recorded_twice(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
         self._apart = True
-        tolds: list[RecordedAnswer] = []
+        recorded_answers: list[RecordedAnswer] = []
         for afresh in (True, False):
             loaded = self.session.load()
             if not isinstance(loaded, Loaded):
@@ -169,15 +169,15 @@ class Pair:
             answer = self.session.record(RecordCall(call, afresh, bare=True))
             if not isinstance(answer, tuple):
                 return answer
-            tolds.append(self._told(call, *answer, afresh=afresh))
-        first, second = tolds
+            recorded_answers.append(self._recorded_answer(call, *answer, afresh=afresh))
+        first, second = recorded_answers
         return (first,) if fingerprint(first.message) == fingerprint(second.message) else (first, second)
 
     def precompile(self, calls: Sequence[RecordedAnswer]) -> list[RecordedAnswer]:
         """Compile the launches of calls in all replayers side by side; return the calls with their `untried` set."""
-        tunes = any(told.configurations > 1 for told in calls)
+        tunes = any(recorded.configurations > 1 for recorded in calls)
         untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
-        return [replace(told, untried=places) for told, places in zip(calls, untried, strict=True)]
+        return [replace(recorded, untried=places) for recorded, places in zip(calls, untried, strict=True)]
 
     def end_all_but_one(self) -> Session:
         """End the submission's process and all replayers but one; return that one, which times."""
@@ -192,10 +192,10 @@ class Pair:
         """End all of them; the next call starts others."""
         self.end_all_but_one().restart()
 
-    def replay(self, told: RecordedAnswer, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
+    def replay(self, recorded: RecordedAnswer, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
         """Replay a recorded answer on the inputs of the call's recipe. configurations: those to try; (): all."""
-        memory: Literal["afresh", "kept"] = "afresh" if told.afresh else "kept"
-        outcome = self._replayers[0].replay(ReplayCall(call, told.message, memory, configurations=configurations))
+        memory: Literal["afresh", "kept"] = "afresh" if recorded.afresh else "kept"
+        outcome = self._replayers[0].replay(ReplayCall(call, recorded.message, memory, configurations=configurations))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
@@ -203,16 +203,16 @@ class Pair:
         """Return an object that replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
         return SideBySide(self._replayers, prepare)
 
-    def replay_alone(self, told: RecordedAnswer, call: Call, configurations: tuple[int, ...]) -> Outcome:
+    def replay_alone(self, recorded: RecordedAnswer, call: Call, configurations: tuple[int, ...]) -> Outcome:
         """Replay a call that needs no memory of earlier ones; the memory that it makes is dropped."""
-        self._gone |= told.storages
-        return self._replayers[0].replay(ReplayCall(call, told.message, "alone", configurations=configurations))
+        self._gone |= recorded.storages
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", configurations=configurations))
 
     def begin_apart(
         self,
         together: SideBySide,
         place: int,
-        told: RecordedAnswer,
+        recorded: RecordedAnswer,
         call_of: Callable[[], Call],
         configurations: tuple[int, ...] = (),
     ) -> None:
@@ -220,22 +220,24 @@ class Pair:
 
         call_of: makes the call, with the inputs of the replay. configurations: those to try; (): all.
         """
-        if told.is_replayed and not told.afresh and not told.found and len(self._replayers) > 1:
-            self._gone |= told.storages
-            together.begin(place, lambda: ReplayCall(call_of(), told.message, "alone", configurations=configurations))
+        if recorded.is_replayed and not recorded.afresh and not recorded.found and len(self._replayers) > 1:
+            self._gone |= recorded.storages
+            together.begin(
+                place, lambda: ReplayCall(call_of(), recorded.message, "alone", configurations=configurations)
+            )
 
-    def depends_on_kernels(self, told: RecordedAnswer, call: Call) -> bool:
+    def depends_on_kernels(self, recorded: RecordedAnswer, call: Call) -> bool:
         """Return whether the outputs of a replay change if no kernel is launched in it.
 
         A kernel that computes NaN leaves the same as empty memory; one that computes zeros, the same as cleared memory.
         So both are tried.
         """
-        self._gone |= told.storages
-        return any(self._differs_without_kernels(told, call, cleared=cleared) for cleared in (False, True))
+        self._gone |= recorded.storages
+        return any(self._differs_without_kernels(recorded, call, cleared=cleared) for cleared in (False, True))
 
-    def _differs_without_kernels(self, told: RecordedAnswer, call: Call, *, cleared: bool) -> bool:
+    def _differs_without_kernels(self, recorded: RecordedAnswer, call: Call, *, cleared: bool) -> bool:
         with_kernels, without = (
-            self._replayers[0].replay(ReplayCall(call, told.message, "alone", launches=launches, cleared=cleared))
+            self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", launches=launches, cleared=cleared))
             for launches in (True, False)
         )
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
@@ -246,9 +248,9 @@ class Pair:
         self._apart = True
 
 
-def _remembers(told: RecordedAnswer) -> bool:
+def _remembers(recorded: RecordedAnswer) -> bool:
     """Return whether a first call may have found memory of earlier ones."""
-    return bool(told.untold) or _tells_content(told.message["steps"])
+    return bool(recorded.untold) or _tells_content(recorded.message["steps"])
 
 
 def _tells_content(row: object) -> bool:
@@ -280,15 +282,15 @@ def paired(
         yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare)
 
 
-def seeds_after(tolds: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
+def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
     """Return a function from a planned seed to the true one, which is unknown before the traces are fixed.
 
     The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. draw: a number
     for a different set of seeds.
     """
     digest = hashlib.sha256(f"{salt}/{draw}".encode())
-    for told in tolds:
-        digest.update(told.digest)
+    for recorded in recorded_answers:
+        digest.update(recorded.digest)
 
     def seed(planned: int) -> int:
         own = digest.copy()

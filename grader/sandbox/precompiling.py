@@ -47,7 +47,7 @@ class CompilerProcess(Protocol):
         """Start the process if it does not run."""
 
     def precompile(
-        self, wanted: Precompile, limit_s: float, *, counted: bool = False
+        self, request: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
         """Compile the launches of a trace.
 
@@ -134,23 +134,23 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: 
     if work.is_done:
         return
     process.wake()
-    for place, configuration in _taken(work.needed):
-        told = work.calls[place]
-        wanted = Precompile(told.call, told.message, configuration)
-        joining.step(partial(process.precompile, wanted, _NEEDED_S))
+    for place, configuration in _drain(work.needed):
+        recorded = work.calls[place]
+        request = Precompile(recorded.call, recorded.message, configuration)
+        joining.step(partial(process.precompile, request, _NEEDED_S))
     work.begin_tuning(tuning_s)
-    for group in _taken(work.groups):
+    for group in _drain(work.groups):
         for done, (place, configuration) in enumerate(group):
-            told, left_s = work.calls[place], work.ends_at - monotonic()
-            wanted = Precompile(told.call, told.message, configuration)
-            compiled = partial(process.precompile, wanted, left_s, counted=True)
+            recorded, left_s = work.calls[place], work.ends_at - monotonic()
+            request = Precompile(recorded.call, recorded.message, configuration)
+            compiled = partial(process.precompile, request, left_s, counted=True)
             # A Raised counts as ready: a failure is known as well.
             if left_s <= 0 or not isinstance(joining.step(compiled), Precompiled | Raised):
                 work.untried += group[done:]
                 break
 
 
-def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
+def _drain(queue: SimpleQueue[T]) -> Iterator[T]:
     while True:
         try:
             yield queue.get_nowait()
@@ -160,7 +160,7 @@ def _taken(queue: SimpleQueue[T]) -> Iterator[T]:
 
 def _needed(calls: Sequence[PrecompileJob]) -> list[Unit]:
     """Return the needed unit of each call: the configuration with the smallest constants, 0 without an autotuner."""
-    return [(place, lightest(told.trace)) for place, told in enumerate(calls)]
+    return [(place, lightest(recorded.trace)) for place, recorded in enumerate(calls)]
 
 
 def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
@@ -170,12 +170,12 @@ def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
     of every call before the next one of any call. If the time ends early, some of every kind are compiled.
     """
     found: dict[object, list[Unit]] = {}
-    counts = [max((len(one.alternatives) for one in choices_in(told.trace.steps)), default=0) for told in calls]
+    counts = [max((len(one.alternatives) for one in choices_in(recorded.trace.steps)), default=0) for recorded in calls]
     needed = {*_needed(calls)}
     for configuration in _spread(max(counts, default=0)):
-        for place, told in enumerate(calls):
+        for place, recorded in enumerate(calls):
             if configuration < counts[place] and (place, configuration) not in needed:
-                found.setdefault(likeness(told.trace, configuration), []).append((place, configuration))
+                found.setdefault(likeness(recorded.trace, configuration), []).append((place, configuration))
     return list(found.values())
 
 

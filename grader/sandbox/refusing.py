@@ -27,10 +27,10 @@ def refusals(
     """
     sessions: list[Session] = []
 
-    def refusal(told: RecordedAnswer, place: int) -> str:
+    def refusal(recorded: RecordedAnswer, place: int) -> str:
         if not sessions:
             sessions.append(Session(server(), replace(start, role="replay", target=USUAL.capability), limits))
-        answer = sessions[0].precompile(Precompile(told.call, told.message, place), _COMPILE_S)
+        answer = sessions[0].precompile(Precompile(recorded.call, recorded.message, place), _COMPILE_S)
         # A configuration that ends the process may still work elsewhere.
         return f"{answer.kind}: {answer.message}".partition("\n")[0][:300] if isinstance(answer, Raised) else ""
 

@@ -160,5 +160,5 @@ def _end_all_of(uid: int) -> None:
 
 
 def _no_room(free_bytes: int) -> str:
-    wanted = f"{_LEAST_ROOM_BYTES >> 20} MiB of a submission's files"
-    return f"{tempfile.gettempdir()} must have room for {wanted}, got {free_bytes >> 10} KiB"
+    need = f"{_LEAST_ROOM_BYTES >> 20} MiB of a submission's files"
+    return f"{tempfile.gettempdir()} must have room for {need}, got {free_bytes >> 10} KiB"

@@ -139,21 +139,21 @@ class ForkServer:
         packages: imported before. A server that a submission brought down is replaced once. Raises GradeError if the
         new one ends as well.
         """
-        wanted = Spawn("spawn", scratch, uid, limits, program, packages, tuple(map(str, self._hidden)))
+        request = Spawn("spawn", scratch, uid, limits, program, packages, tuple(map(str, self._hidden)))
         with contextlib.suppress(_Gone):
-            return self._spawn(wanted)
+            return self._spawn(request)
         self._restart()
         try:
-            return self._spawn(wanted)
+            return self._spawn(request)
         except _Gone as gone:
             raise GradeError(f"the fork server must answer, but it ended: {gone}") from gone
 
-    def _spawn(self, wanted: Spawn) -> Spawned:
+    def _spawn(self, request: Spawn) -> Spawned:
         ours, theirs = socket.socketpair()
         log_read, log_write = os.pipe()
         try:
             with theirs:
-                answer = self._ask(wanted, (theirs.fileno(), log_write))
+                answer = self._ask(request, (theirs.fileno(), log_write))
                 self._has_spawned = True
         except BaseException:
             ours.close()
@@ -215,16 +215,16 @@ class ForkServer:
 
 
 def _environment(mode: Mode) -> dict[str, str]:
-    kept = {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if name in _ENVIRONMENT or name.startswith(_ENVIRONMENT_PREFIXES)
     }
-    kept.pop("TRITON_INTERPRET", None)
+    environment.pop("TRITON_INTERPRET", None)
     if mode != "gpu":
         # Hiding the GPU keeps a submission on the device that the grader judges it on.
-        kept["CUDA_VISIBLE_DEVICES"] = ""
+        environment["CUDA_VISIBLE_DEVICES"] = ""
     if mode == "interpret":
-        kept["TRITON_INTERPRET"] = "1"
+        environment["TRITON_INTERPRET"] = "1"
     # Packages that write on import write where the bubble permits it.
-    return {**kept, **_SETTINGS, "TMPDIR": tempfile.gettempdir()}
+    return {**environment, **_SETTINGS, "TMPDIR": tempfile.gettempdir()}

@@ -256,12 +256,12 @@ class Session:
                 answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
-    def record(self, wanted: RecordCall) -> tuple[Recorded, Trace] | Raised | Unanswered:
+    def record(self, request: RecordCall) -> tuple[Recorded, Trace] | Raised | Unanswered:
         """Load if needed, and record one call on decoys: its launches are written down, and none runs."""
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
-        if refused := self._ask(wanted, self._limits.call_s):
+        if refused := self._ask(request, self._limits.call_s):
             return refused
         assert self._child is not None
         channel = self._child.spawned.channel
@@ -287,22 +287,22 @@ class Session:
             with self._turn:
                 self.load()
 
-    def replay(self, wanted: ReplayCall) -> Outcome:
+    def replay(self, request: ReplayCall) -> Outcome:
         """Load if needed, replay one call, and copy its outputs when the answer comes. Threads take turns."""
         with self._turn:
-            return self._replay(wanted)
+            return self._replay(request)
 
-    def _replay(self, wanted: ReplayCall) -> Outcome:
+    def _replay(self, request: ReplayCall) -> Outcome:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
-        with self._memory_for(wanted.call) as memory_fd:
+        with self._memory_for(request.call) as memory_fd:
             with spent("replay"):
-                patient = replace(wanted, patience_s=_PATIENCE * self._limits.call_s)
+                patient = replace(request, patience_s=_PATIENCE * self._limits.call_s)
                 answer = self._exchange(patient, Returned, self._limits.call_s, memory_fd)
             if not isinstance(answer, Returned):
                 return answer
-            return Finished(answer, _copied_slots(wanted.call, answer, memory_fd))
+            return Finished(answer, _copied_slots(request.call, answer, memory_fd))
 
     @contextlib.contextmanager
     def _memory_for(self, call: Call) -> Iterator[int]:
@@ -315,7 +315,7 @@ class Session:
             os.close(memory_fd)
 
     def precompile(
-        self, wanted: Precompile, limit_s: float, *, counted: bool = False
+        self, request: Precompile, limit_s: float, *, counted: bool = False
     ) -> Precompiled | Raised | Unanswered:
         """Load if needed, and compile the launches of a trace. Threads take turns.
 
@@ -327,37 +327,37 @@ class Session:
                 return loaded
             self._counts_compiling = counted
             try:
-                return self._exchange(wanted, Precompiled, limit_s)
+                return self._exchange(request, Precompiled, limit_s)
             finally:
                 self._counts_compiling = False
 
-    def prepare(self, wanted: Prepare, limit_s: float) -> Prepared | Raised | Unanswered:
+    def prepare(self, request: Prepare, limit_s: float) -> Prepared | Raised | Unanswered:
         """Load if needed, and prepare traces for timing."""
         with spent("prepare what is timed"):
             loaded = self.load()
-            return self._exchange(wanted, Prepared, limit_s) if isinstance(loaded, Loaded) else loaded
+            return self._exchange(request, Prepared, limit_s) if isinstance(loaded, Loaded) else loaded
 
-    def sample(self, wanted: Sample, limit_s: float) -> Sampled | Raised | Unanswered:
+    def sample(self, request: Sample, limit_s: float) -> Sampled | Raised | Unanswered:
         """Take one sample of the prepared work. Loads nothing: without a process, return Died."""
         if self._child is None:
             return Died("ended before it was timed")
-        return self._exchange(wanted, Sampled, limit_s)
+        return self._exchange(request, Sampled, limit_s)
 
-    def show(self, wanted: Show) -> bytes | None:
+    def show(self, request: Show) -> bytes | None:
         """Return bytes of an output of the latest sample; None if there is no process, or it shows none."""
         if self._child is None:
             return None
-        memory_fd = _sealed_memory(max(wanted.count, 1))
+        memory_fd = _sealed_memory(max(request.count, 1))
         try:
-            answer = self._exchange(wanted, BytesShown, self._limits.call_s, memory_fd)
+            answer = self._exchange(request, BytesShown, self._limits.call_s, memory_fd)
             if not isinstance(answer, BytesShown) or not answer.copied:
                 return None
             with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
-                return memory[: wanted.count]
+                return memory[: request.count]
         finally:
             os.close(memory_fd)
 
-    def compile(self, wanted: Compile, limit_s: float) -> tuple[Compiled | Raised | Unanswered, str]:
+    def compile(self, request: Compile, limit_s: float) -> tuple[Compiled | Raised | Unanswered, str]:
         """Load if needed, and compile the launches of a function, in a process that only compiles.
 
         Returns the answer, and the kernel that the process announced when it ended; '' if there is none, or if the
@@ -368,7 +368,7 @@ class Session:
             return loaded, ""
         assert self._child is not None
         notice = self._child.notice
-        answer = self._exchange(wanted, Compiled, limit_s)
+        answer = self._exchange(request, Compiled, limit_s)
         return answer, notice.kernel
 
     def restart(self) -> int:
@@ -407,11 +407,11 @@ class Session:
         self._child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
 
     def _exchange(
-        self, message: Question, wanted: type[T], limit_s: float, memory_fd: int | None = None
+        self, message: Question, answer_type: type[T], limit_s: float, memory_fd: int | None = None
     ) -> T | Raised | Unanswered:
         """Send one message and get its answer."""
         refused = self._ask(message, limit_s, memory_fd)
-        return refused or self._checked(self._receive(limit_s), wanted, type(message).__name__)
+        return refused or self._checked(self._receive(limit_s), answer_type, type(message).__name__)
 
     def _ask(self, message: Question, limit_s: float, memory_fd: int | None = None) -> Unanswered | None:
         """Send one message. Returns the reason if it could not be sent, or None.
@@ -441,13 +441,13 @@ class Session:
             return self._bury()
         return None
 
-    def _checked(self, answer: Answer | Unanswered, wanted: type[T], question: str) -> T | Raised | Unanswered:
+    def _checked(self, answer: Answer | Unanswered, answer_type: type[T], question: str) -> T | Raised | Unanswered:
         """Return the answer if it fits the question, else Garbled."""
         if isinstance(answer, Raised) and answer.fatal:
             self.restart()
-        if isinstance(answer, Raised | Unanswered | wanted):
+        if isinstance(answer, Raised | Unanswered | answer_type):
             return answer
-        return self._garbled(f"{question} must be answered by {wanted.__name__}, got {type(answer).__name__}")
+        return self._garbled(f"{question} must be answered by {answer_type.__name__}, got {type(answer).__name__}")
 
     def _receive(self, limit_s: float) -> Answer | Unanswered:
         """Return the child's next answer."""

@@ -20,7 +20,7 @@ class Replays(Protocol):
     def pid(self) -> int | None:
         """Return its process id; None while it does not run."""
 
-    def replay(self, wanted: ReplayCall) -> Outcome:
+    def replay(self, request: ReplayCall) -> Outcome:
         """Have one call replayed."""
 
 

@@ -159,11 +159,11 @@ def _accusation(offset: int, head: str, details: Sequence[str]) -> Accusation | 
     else:
         return None
     for detail in details:
-        plain = _with(plain, detail)
+        plain = _with_detail(plain, detail)
     return plain
 
 
-def _with(plain: Accusation, detail: str) -> Accusation:
+def _with_detail(plain: Accusation, detail: str) -> Accusation:
     """Return the accusation with one more line of detail."""
     changed: dict[str, Any] = {}
     if detail.startswith("at "):

@@ -44,7 +44,7 @@ _QUIET_S, _MOST_QUIET_S = 0.05, 5.0
 _MOST_TROUBLES = 4
 _MOST_REASONS = 4
 
-Heard = Callable[[str], None]
+OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SanitizeTarget:
     """The submission to examine.
 
     path is shown, source runs. command repeats the examination; replay_options are the options for a replay of one of
-    its cases. has_gpu: whether a replay would use a GPU unless told otherwise.
+    its cases. has_gpu: whether a replay would use a GPU unless an option says otherwise.
     """
 
     entry: Entry
@@ -115,18 +115,18 @@ class _Visit:
         return isinstance(self.outcome, Finished)
 
 
-def _unheard(line: str) -> None:
+def _ignore(line: str) -> None:
     """Ignore the messages about progress."""
 
 
-def examine_by_guard(subject: SanitizeTarget, server: ForkServer, heard: Heard = _unheard) -> Examination:
+def examine_by_guard(subject: SanitizeTarget, server: ForkServer, on_line: OnLine = _ignore) -> Examination:
     """Make every planned call in the interpreter, where the guard compares each access with its pointer's tensor."""
     gathering, limits = Gathering(), subject.entry.exercise.limits
     with (
         Session(server, subject.start, limits) as session,
         paired(server, subject.start, limits, session) as pair,
     ):
-        visits = list(_visits(subject, pair, session, heard))
+        visits = list(_visits(subject, pair, session, on_line))
     for visit in visits:
         match visit.outcome:
             case Finished(answer):
@@ -147,7 +147,7 @@ def examine_by_tool(
     tool: ToolName,
     command: tuple[str, ...],
     lock: GpuLock,
-    heard: Heard = _unheard,
+    on_line: OnLine = _ignore,
 ) -> Examination:
     """Make every planned call on the GPU of that lock, replayed under compute-sanitizer, which `command` starts.
 
@@ -163,7 +163,7 @@ def examine_by_tool(
             paired(replays.server, subject.start, slow, session, bare=True) as pair,
             Session(calls.server, subject.start, slow) as own,
         ):
-            for visit in _visits(subject, pair, own, heard, lock):
+            for visit in _visits(subject, pair, own, on_line, lock):
                 visits.append(visit)
                 if visit.answered and visit.answered.source != "recorder":
                     (replays if visit.answered.source == "replayer" else calls).add(visit)
@@ -240,7 +240,7 @@ def _notes(report: SanitizerReport, *, cut: bool) -> tuple[str, ...]:
 
 
 def _visits(
-    subject: SanitizeTarget, pair: Pair, own: Session, heard: Heard, lock: GpuLock | None = None
+    subject: SanitizeTarget, pair: Pair, own: Session, on_line: OnLine, lock: GpuLock | None = None
 ) -> Iterator[_Visit]:
     """Make the planned calls, part by part. A failure of one call does not keep the next one from being made.
 
@@ -249,7 +249,7 @@ def _visits(
     session, salt = pair.session, hashlib.sha256(subject.source.encode()).hexdigest()
     broken: Failure | None = None
     for part, calls in subject.parts():
-        heard(f"{part.name}: {len(calls)} calls")
+        on_line(f"{part.name}: {len(calls)} calls")
         # As in a grading: each part in a process of its own, but on a GPU, where a process is dear.
         if not session.runs_on_gpu:
             session.restart()

@@ -32,7 +32,7 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
     heading = f"{_line(examination.exercise)}: {_line(examination.title)}"
     lines = [heading, _line(examination.path), f"Looked at: {_HOW[examination.means]}."]
     for number, one in enumerate(examination.findings, 1):
-        lines += ["", f"{number}. {_line(one.sighting.title)}", *_found(one, examination.planned, width)]
+        lines += ["", f"{number}. {_line(one.sighting.title)}", *_finding_lines(one, examination.planned, width)]
     if examination.remarks:
         lines += ["", "Outside your file, and no fault of it:"]
         lines += [line for one in examination.remarks for line in _wrapped(one.sighting.text, width)]
@@ -45,7 +45,7 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
     return text.encode("ascii", "backslashreplace").decode("ascii") if ascii_only else text
 
 
-def _found(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
+def _finding_lines(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
     sighting, call = one.sighting, one.call
     yield from _wrapped(sighting.text, width)
     if sighting.help:
@@ -60,8 +60,8 @@ def _found(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
 
 def _stopped(one: Stopped, width: int) -> Iterator[str]:
     first = "" if one.status in ("not_implemented", "invalid_submission", "skipped_dependency") else one.call.words
-    told = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
-    yield from _wrapped(told, width)
+    text = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
+    yield from _wrapped(text, width)
     if first:
         yield f"   {_line(one.call.replay)}"
 

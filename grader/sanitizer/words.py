@@ -70,7 +70,7 @@ def _sighting(alike: Sequence[Accusation], file: str, source: Sequence[str]) -> 
     place = "" if line else _place(first)
     where = f"Line {line}, `{code[:120]}`" if code else f"Line {line}" if line else f"In {place or 'a kernel'}"
     others = sorted({one for other in first.others if (one := _other_line(other.file, other.line, file)) != line})
-    title, text, help_text = _told(first, where, kernel, len(alike))
+    title, text, help_text = _report_texts(first, where, kernel, len(alike))
     return CallFinding(
         kind=first.kind,
         kernel=kernel,
@@ -86,14 +86,14 @@ def _sighting(alike: Sequence[Accusation], file: str, source: Sequence[str]) -> 
     )
 
 
-def _told(first: Accusation, where: str, kernel: str, threads: int) -> tuple[str, str, str]:
+def _report_texts(first: Accusation, where: str, kernel: str, threads: int) -> tuple[str, str, str]:
     """Return (title, text, help) of reports that are alike."""
     program = f"program ({', '.join(map(str, first.block))}) of {kernel}" if first.block else kernel or "the kernel"
     many = f"; {threads} threads in all" if threads > 1 else ""
     how = _ADDRESS.sub("", clean(first.how, 200))
     match first.kind:
         case "race":
-            others = " and ".join(dict.fromkeys(_at(one.file, one.line, one.kernel) for one in first.others))
+            others = " and ".join(dict.fromkeys(_place_words(one.file, one.line, one.kernel) for one in first.others))
             text = f"{where}: threads of {program} race for shared memory with {others or 'each other'}"
             return "Threads race for shared memory", f"{text}; {first.hazards} bytes are concerned.", _HAZARD
         case "uninitialised":
@@ -101,7 +101,7 @@ def _told(first: Accusation, where: str, kernel: str, threads: int) -> tuple[str
             text = f"{where}: {program} loads {size}{_MEMORY.get(first.memory, '')} that nothing has written{many}."
             return "A load of memory that was never written", text, _UNWRITTEN
         case "barrier":
-            return "A barrier that not all threads reach", f"{where}: {program}: {_said(first)}{many}.", _BARRIER
+            return "A barrier that not all threads reach", f"{where}: {program}: {_tool_words(first)}{many}.", _BARRIER
         case "load" | "store" | "atomic":
             misaligned = "misaligned" in how
             title = f"A {_NOUNS[first.kind]} {'at a misaligned address' if misaligned else 'outside an allocation'}"
@@ -109,19 +109,19 @@ def _told(first: Accusation, where: str, kernel: str, threads: int) -> tuple[str
             text = f"{where}: {program} {_VERBS[first.kind]} {size} at an address that {how or 'is invalid'}{many}."
             return title, text, _MISALIGNED if misaligned else _TAIL
         case _:
-            return "An invalid access", f"{where}: {program}: {_said(first)}{many}.", ""
+            return "An invalid access", f"{where}: {program}: {_tool_words(first)}{many}.", ""
 
 
-def _said(first: Accusation) -> str:
+def _tool_words(first: Accusation) -> str:
     """Return the tool's own words."""
     return clean(first.what, 200).rstrip(".")
 
 
 def _place(first: Accusation) -> str:
-    return clean(_at(first.place.file, first.place.line, first.place.kernel), 160)
+    return clean(_place_words(first.place.file, first.place.line, first.place.kernel), 160)
 
 
-def _at(file: str, line: int, kernel: str) -> str:
+def _place_words(file: str, line: int, kernel: str) -> str:
     if line:
         return f"line {line} of {clean(file.rpartition('/')[2], 80)}"
     return clean(kernel, 80) or "a kernel"

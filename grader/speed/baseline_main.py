@@ -60,7 +60,7 @@ def main(channel_fd: int) -> None:
     try:
         state = _State(Entry(Path(begin.root), begin.name))
     except Exception as failed:
-        send(channel, dataclasses.asdict(_failure(failed)))
+        send(channel, dataclasses.asdict(_failed_message(failed)))
         return
     send(channel, {})
     state.rehearse()
@@ -73,20 +73,20 @@ def main(channel_fd: int) -> None:
 class _Baseline:
     """A baseline of one case, as something to be timed."""
 
-    def __init__(self, function: Callable[..., Any], truth: Truth, wanted: PrepareBaseline) -> None:
+    def __init__(self, function: Callable[..., Any], truth: Truth, request: PrepareBaseline) -> None:
         self._function = function
         self._truth = truth
-        self._wanted = wanted
+        self._request = request
         self._values: tuple[object, ...] = ()
 
     @property
     def mutated(self) -> tuple[int, ...]:
         """Return the places of the inputs that are changed."""
-        return tuple(self._wanted.arguments.index(name) for name in self._wanted.mutates)
+        return tuple(self._request.arguments.index(name) for name in self._request.mutates)
 
     def inputs(self, seed: int) -> tuple[object, ...]:
         """Return fresh inputs."""
-        return self._truth.inputs(dataclasses.replace(self._wanted.recipe, seed=seed))
+        return self._truth.inputs(dataclasses.replace(self._request.recipe, seed=seed))
 
     def place(self, inputs: Sequence[object]) -> None:
         """Use these inputs from now on."""
@@ -94,8 +94,8 @@ class _Baseline:
 
     def run(self) -> tuple[object, ...]:
         """Call the function; return its outputs, then the arguments that it changes."""
-        named = dict(zip(self._wanted.arguments, self._values, strict=True))
-        return (*items_of(self._function(*self._values)), *(named[name] for name in self._wanted.mutates))
+        named = dict(zip(self._request.arguments, self._values, strict=True))
+        return (*items_of(self._function(*self._values)), *(named[name] for name in self._request.mutates))
 
 
 class _State:
@@ -134,11 +134,11 @@ class _State:
         A baseline that fails here fails again when it is asked for, and is reported then.
         """
         for part in self._exercise.parts:
-            for band in part.bands:
+            for band in part.speed_bands:
                 with contextlib.suppress(Exception):
                     recipe = Recipe(part.name, dict(band.suite.named[0]), _REHEARSAL)
                     for name in (band.baseline, *band.shown_beside):
-                        baselines.unmet(name, part.name, self._baselines)
+                        baselines.unmet_requirement(name, part.name, self._baselines)
                     self._truth.expect(part, recipe)
                     if baselines.FAMILIES[band.baseline].computes:
                         run = baselines.function_of(band.baseline, part.name, self._baselines)
@@ -147,14 +147,14 @@ class _State:
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """Do what a message asks for. A failure is an answer as well."""
         try:
-            return dataclasses.asdict(self._do(message, descriptors))
+            return dataclasses.asdict(self._dispatch(message, descriptors))
         except Exception as failed:
-            return dataclasses.asdict(_failure(failed))
+            return dataclasses.asdict(_failed_message(failed))
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _do(self, message: dict[str, Any], descriptors: list[int]) -> Any:
+    def _dispatch(self, message: dict[str, Any], descriptors: list[int]) -> Any:
         match message.get("op"):
             case PrepareBaseline.op:
                 return self._prepare(decode(PrepareBaseline, message))
@@ -163,8 +163,8 @@ class _State:
             case Reveal.op:
                 return self._reveal(decode(Reveal, message), descriptors[0])
             case Ask.op:
-                asked = decode(Ask, message)
-                return Missing(self._missing(asked.recipe, asked.baselines))
+                request = decode(Ask, message)
+                return Missing(self._missing(request.recipe, request.baselines))
             case Gauge.op:
                 return gauge(self._device)
             case Rest.op:
@@ -178,38 +178,38 @@ class _State:
 
         return {name: baselines.why_missing(name, recipe.part, self._baselines, arguments) for name in names}
 
-    def _prepare(self, wanted: PrepareBaseline) -> Prepared:
-        case = wanted.recipe.part, wanted.method, *wanted.recipe.case.items()
+    def _prepare(self, request: PrepareBaseline) -> Prepared:
+        case = request.recipe.part, request.method, *request.recipe.case.items()
         if case != self._case:
             self._works.clear()
             self._case, self._revealed = case, None
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
-        work: TimedWork = _Baseline(self._function(wanted), self._truth, wanted)
-        if wanted.method == "graph":
+        work: TimedWork = _Baseline(self._function(request), self._truth, request)
+        if request.method == "graph":
             work = Graph(work, _REHEARSAL)
         else:
             work.place(work.inputs(_REHEARSAL))
         outputs = work.run()
-        self._works[wanted.baseline] = work, wanted.cover_bytes
+        self._works[request.baseline] = work, request.cover_bytes
         return Prepared("prepared", tuple(map(form_of, outputs)))
 
-    def _sample(self, wanted: Sample) -> Sampled:
-        work, cover_bytes = self._works[wanted.baseline]
-        return self._clock.sample(work, wanted.seed, cover_bytes)[0]
+    def _sample(self, request: Sample) -> Sampled:
+        work, cover_bytes = self._works[request.baseline]
+        return self._clock.sample(work, request.seed, cover_bytes)[0]
 
-    def _function(self, wanted: PrepareBaseline) -> Callable[..., Any]:
-        part = wanted.recipe.part
-        if not baselines.FAMILIES[wanted.baseline].computes:
-            return self._copy(part, wanted.recipe)
-        key = part, wanted.baseline
+    def _function(self, request: PrepareBaseline) -> Callable[..., Any]:
+        part = request.recipe.part
+        if not baselines.FAMILIES[request.baseline].computes:
+            return self._copy(part, request.recipe)
+        key = part, request.baseline
         if key not in self._functions:
-            self._functions[key] = baselines.function_of(wanted.baseline, part, self._baselines)
+            self._functions[key] = baselines.function_of(request.baseline, part, self._baselines)
         return self._functions[key]
 
     def _copy(self, part: str, recipe: Recipe) -> Callable[..., Any]:
         """Return a device copy that reads and writes, together, as many bytes as the part must move."""
-        band = self._part(part).bands[0]
+        band = self._part(part).speed_bands[0]
         count = max(1, int(evaluate(band.bytes, recipe.case)) // 16)
         source = torch.empty(count, dtype=torch.int64, device=self._device).random_()
         target = torch.empty_like(source)
@@ -224,29 +224,29 @@ class _State:
         assert part is not None
         return part
 
-    def _reveal(self, wanted: Reveal, memory_fd: int) -> Revealed:
-        portion = self._portion(wanted)
+    def _reveal(self, request: Reveal, memory_fd: int) -> Revealed:
+        portion = self._portion(request)
         expected = portion.expected
-        part = slice(wanted.first, wanted.first + wanted.count)
+        part = slice(request.first, request.first + request.count)
         with mmap.mmap(memory_fd, 0) as memory:
             for place, numbers in enumerate((expected.value, expected.allowed)):
                 raw = numbers.double().reshape(-1)[part].cpu().numpy().tobytes()
-                memory[place * wanted.count * 8 : place * wanted.count * 8 + len(raw)] = raw
+                memory[place * request.count * 8 : place * request.count * 8 + len(raw)] = raw
         return Revealed(str(expected.dtype).removeprefix("torch."), portion.start, expected.value.numel())
 
-    def _portion(self, wanted: Reveal) -> Portion:
+    def _portion(self, request: Reveal) -> Portion:
         """Return the portion that is asked for; the portions of the latest call are cached."""
-        part, key = self._part(wanted.recipe.part), (wanted.recipe, wanted.chance)
+        part, key = self._part(request.recipe.part), (request.recipe, request.chance)
         if self._revealed is None or self._revealed[0] != key:
             self._revealed = None
             found = (
-                tuple(Portion(expected, 0) for expected in self._truth.expect(part, wanted.recipe))
-                if wanted.chance is None
-                else self._truth.portion(part, wanted.recipe, wanted.chance)
+                tuple(Portion(expected, 0) for expected in self._truth.expect(part, request.recipe))
+                if request.chance is None
+                else self._truth.portion(part, request.recipe, request.chance)
             )
             self._revealed = key, found
-        return self._revealed[1][wanted.output]
+        return self._revealed[1][request.output]
 
 
-def _failure(failed: Exception) -> Failed:
+def _failed_message(failed: Exception) -> Failed:
     return Failed(f"{type(failed).__name__}: {str(failed)[:600]}")

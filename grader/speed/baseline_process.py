@@ -97,46 +97,46 @@ class BaselineProcess:
 
     def missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
         """Return why baselines of a part cannot run here, by name; '' for those that can. They are tried on a case."""
-        return self._asked(Ask(recipe, names), Missing).missing
+        return self._ask(Ask(recipe, names), Missing).missing
 
     def gauge(self) -> Gauged:
         """Return the GPU's sizes and ceilings."""
-        return self._asked(Gauge(), Gauged)
+        return self._ask(Gauge(), Gauged)
 
     def rest(self) -> bool:
         """Release what the last grading left on the device; return whether the process can serve another one."""
         with contextlib.suppress(BaselineProcessFailed):
             if self._started:
-                self._asked(Rest(), Rested)
+                self._ask(Rest(), Rested)
             return self.is_running
         return False
 
-    def prepare(self, wanted: PrepareBaseline) -> Prepared:
+    def prepare(self, request: PrepareBaseline) -> Prepared:
         """Prepare a baseline for timing."""
-        return self._asked(wanted, Prepared)
+        return self._ask(request, Prepared)
 
-    def sample(self, wanted: Sample) -> Sampled:
+    def sample(self, request: Sample) -> Sampled:
         """Time a baseline once."""
-        return self._asked(wanted, Sampled)
+        return self._ask(request, Sampled)
 
-    def reveal(self, wanted: Reveal) -> tuple[Revealed, bytes, bytes]:
+    def reveal(self, request: Reveal) -> tuple[Revealed, bytes, bytes]:
         """Return a description of the truth, and the float64 values and allowed errors of the requested elements."""
-        count = wanted.count
+        count = request.count
         with _memory(2 * 8 * count) as (descriptor, memory):
-            revealed = self._asked(wanted, Revealed, descriptor)
+            revealed = self._ask(request, Revealed, descriptor)
             return revealed, memory[: 8 * count], memory[8 * count : 16 * count]
 
-    def _asked(self, question: Any, wanted: type[T], descriptor: int | None = None) -> T:
-        with self._or_gone():
+    def _ask(self, request: Any, answer_type: type[T], descriptor: int | None = None) -> T:
+        with self._stop_on_failure():
             if not self._started:
                 with spent("wait for the baseline process"):
                     self._answer(_START_TIMEOUT_S)
                 self._started = True
-            send(self._channel, dataclasses.asdict(question), () if descriptor is None else (descriptor,))
-            return decode(wanted, self._answer(_ANSWER_TIMEOUT_S))
+            send(self._channel, dataclasses.asdict(request), () if descriptor is None else (descriptor,))
+            return decode(answer_type, self._answer(_ANSWER_TIMEOUT_S))
 
     @contextlib.contextmanager
-    def _or_gone(self) -> Iterator[None]:
+    def _stop_on_failure(self) -> Iterator[None]:
         try:
             yield
         except (Closed, FrameError, DecodeError, OSError) as gone:

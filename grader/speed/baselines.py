@@ -35,7 +35,7 @@ class Family:
     slow: bool = False
 
 
-def _compiled(function: Function) -> Function:
+def _compile(function: Function) -> Function:
     import torch
 
     # Every timed size is a shape of its own.
@@ -96,7 +96,7 @@ FAMILIES: Mapping[str, Family] = types.MappingProxyType(
             "memory-efficient attention (SDPA)", "sdpa", wrap=_with_attention("EFFICIENT_ATTENTION")
         ),
         "sdpa_cudnn": Family("cuDNN attention (SDPA)", "sdpa", wrap=_with_attention("CUDNN_ATTENTION")),
-        "torch_compile": Family("torch.compile (max-autotune)", "torch_eager", wrap=_compiled, slow=True),
+        "torch_compile": Family("torch.compile (max-autotune)", "torch_eager", wrap=_compile, slow=True),
         "xla": Family("XLA (jax.jit)", "xla", ("jax",), _jax_sees_a_gpu, _through_xla, slow=True),
         "flashinfer": Family("FlashInfer", "flashinfer", ("flashinfer",), slow=True),
         "flash_attention_4": Family("FlashAttention-4", "flash_attention_4", ("flash_attn.cute",), slow=True),
@@ -117,13 +117,13 @@ def why_missing(name: str, part: str, module: types.ModuleType, arguments: Calla
     Its requirements are looked up, and then it is called once: only a call tells whether a GPU can run it. Slow ones
     are only looked up. `arguments` builds the arguments of a small call.
     """
-    if why := unmet(name, part, module):
+    if why := unmet_requirement(name, part, module):
         return why
     family = FAMILIES[name]
     return _why_not_called(function_of(name, part, module), arguments) if family.computes and not family.slow else ""
 
 
-def unmet(name: str, part: str, module: types.ModuleType) -> str:
+def unmet_requirement(name: str, part: str, module: types.ModuleType) -> str:
     """Return which requirement of a baseline is not written or not installed; '' if all are there."""
     family = FAMILIES.get(name)
     if family is None:
@@ -140,7 +140,7 @@ def unmet(name: str, part: str, module: types.ModuleType) -> str:
         return family.gate()
     except Exception as failed:
         # Whatever a third party's package raises when it is looked at, the rest of the field can still run.
-        return _told(failed)
+        return _error_text(failed)
 
 
 def _why_not_called(function: Function, arguments: Callable[[], Sequence[Any]]) -> str:
@@ -153,11 +153,11 @@ def _why_not_called(function: Function, arguments: Callable[[], Sequence[Any]]) 
         if torch.cuda.is_available():
             torch.cuda.synchronize()
     except Exception as failed:
-        return _told(failed)
+        return _error_text(failed)
     return ""
 
 
-def _told(failed: Exception) -> str:
+def _error_text(failed: Exception) -> str:
     return f"{type(failed).__name__}: {' '.join(str(failed).split())[:200]}"
 
 

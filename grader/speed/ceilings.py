@@ -64,11 +64,11 @@ def _rates(device: torch.device) -> dict[str, float]:
     rates = {}
     for name in _DTYPES:
         with contextlib.suppress(RuntimeError):
-            rates[name] = round(_products(getattr(torch, name), device), 2)
+            rates[name] = round(_product_rate(getattr(torch, name), device), 2)
     return rates
 
 
-def _products(dtype: torch.dtype, device: torch.device) -> float:
+def _product_rate(dtype: torch.dtype, device: torch.device) -> float:
     """Return the most TFLOP/s over a few sizes: the largest ones run into the power limit."""
     best = 0.0
     for size in (2048, 4096, 8192) if dtype.itemsize == 2 else (2048, 4096):

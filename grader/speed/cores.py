@@ -21,13 +21,13 @@ _TIMED = 2
 
 
 @contextmanager
-def apart(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterator[None]:
+def separate_cores(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterator[None]:
     """Run this thread and the main threads of the processes on a core each, if there are enough cores.
 
     Two graders that time on two GPUs get different cores. `folder` holds the locks that graders of this host share.
     """
     allowed = os.sched_getaffinity(0)
-    cores = physical(sorted(allowed))
+    cores = physical_cores(sorted(allowed))
     with contextlib.ExitStack() as claims:
         # Not the first ones, where interrupts are served.
         free = (core for core in reversed(cores[1:]) if claims.enter_context(claimed_core(core, folder)))
@@ -68,7 +68,7 @@ def stay_on(share: str) -> None:
         os.sched_setaffinity(0, processors)
 
 
-def physical(processors: Sequence[int], topology: Path = _TOPOLOGY) -> list[int]:
+def physical_cores(processors: Sequence[int], topology: Path = _TOPOLOGY) -> list[int]:
     """Return the first processor of every core."""
     return [core[0] for core in _cores(processors, topology)]
 

@@ -135,8 +135,8 @@ def _by_metric(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[La
     for row in body:
         one = dict(zip(header, row, strict=True))
         launch = one.get("Process ID", ""), one["ID"]
-        kernels.setdefault(launch, _bare(one.get("Kernel Name", "")))
-        value = _value(one.get("Metric Value", ""), one.get("Metric Unit", ""))
+        kernels.setdefault(launch, _bare_name(one.get("Kernel Name", "")))
+        value = _number_of(one.get("Metric Value", ""), one.get("Metric Unit", ""))
         if value is not None:
             metrics.setdefault(launch, {})[one["Metric Name"]] = value
     return tuple(LaunchCounters(kernel, metrics.get(launch, {})) for launch, kernel in kernels.items())
@@ -150,18 +150,18 @@ def _by_kernel(header: Sequence[str], body: Sequence[Sequence[str]]) -> tuple[La
     launches = []
     for row in body[1:]:
         one = dict(zip(header, row, strict=True))
-        values = {name: _value(one[name], units[name]) for name in header if "__" in name}
+        values = {name: _number_of(one[name], units[name]) for name in header if "__" in name}
         metrics = {name: value for name, value in values.items() if value is not None}
-        launches.append(LaunchCounters(_bare(one.get("Kernel Name", "")), metrics))
+        launches.append(LaunchCounters(_bare_name(one.get("Kernel Name", "")), metrics))
     return tuple(launches)
 
 
-def _bare(kernel: str) -> str:
+def _bare_name(kernel: str) -> str:
     """Return a kernel's name without its parameters, cleaned."""
     return clean(kernel.partition("(")[0].strip() or kernel.strip(), 120)
 
 
-def _value(text: str, unit: str) -> float | None:
+def _number_of(text: str, unit: str) -> float | None:
     """Return a number as ncu writes it ("1,234.5"), in base units; None if it is none."""
     try:
         value = float(text.replace(",", "")) * _UNITS.get(unit.strip(), 1.0)
@@ -182,7 +182,7 @@ _KNOWN = {
 }
 
 
-def why_not(text: str, otherwise: str = "") -> str:
+def why_no_launches(text: str, otherwise: str = "") -> str:
     """Return the reason why a report holds no launches, as far as it says."""
     messages = _MESSAGE.findall(text)
     for sign, why in _KNOWN.items():
@@ -193,7 +193,7 @@ def why_not(text: str, otherwise: str = "") -> str:
     return otherwise or "ncu reported no launch"
 
 
-def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
+def unknown_metrics(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
     """Return the metrics that this GPU or this version of ncu complains about."""
     messages = _MESSAGE.findall(text)
     return tuple(name for name in metrics if any(name in message for message in messages))
@@ -203,22 +203,22 @@ def unknown(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:
 
 
 def count(
-    server: ForkServer, executable: str, start: Start, limits: Limits, asked: Sequence[tuple[Part, Case, int]]
+    server: ForkServer, executable: str, start: Start, limits: Limits, calls: Sequence[tuple[Part, Case, int]]
 ) -> Iterator[Counters]:
     """Count each part once, on its case, in a process of its own under ncu.
 
     The seed of the counted call follows from the trace.
     """
-    for part, case, seed in asked:
-        found, text = _counted(server, command(executable), start, limits, part, case, seed)
-        missing = unknown(text)
+    for part, case, seed in calls:
+        found, text = _count_call(server, command(executable), start, limits, part, case, seed)
+        missing = unknown_metrics(text)
         if not found.launches and missing:
-            kept = [name for name in METRICS if name not in missing]
-            found, _ = _counted(server, command(executable, kept), start, limits, part, case, seed)
+            known_metrics = [name for name in METRICS if name not in missing]
+            found, _ = _count_call(server, command(executable, known_metrics), start, limits, part, case, seed)
         yield found
 
 
-def _counted(
+def _count_call(
     server: ForkServer, tool: tuple[str, ...], start: Start, limits: Limits, part: Part, case: Case, seed: int
 ) -> tuple[Counters, str]:
     """Return the counters of one call, and all that ncu wrote."""
@@ -242,11 +242,11 @@ def _counted(
     # Written when the process has ended.
     text = traced.report.text.decode(errors="replace")
     launches = parse(text)[:_MOST_KERNELS]
-    why = "" if launches else _no_end(answered.outcome if answered else None) or why_not(text, why)
+    why = "" if launches else _why_no_return(answered.outcome if answered else None) or why_no_launches(text, why)
     return Counters(part.name, words, launches, why, clean(answered.why, 200) if answered else ""), text
 
 
-def _no_end(outcome: Outcome | None) -> str:
+def _why_no_return(outcome: Outcome | None) -> str:
     """Return the failure of a call that did not return; '' for one that did, or that was never made."""
     match outcome:
         case None | Finished():

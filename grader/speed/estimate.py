@@ -37,8 +37,8 @@ def median(samples: Sequence[float]) -> Interval:
 def quantile(samples: Sequence[float], share: float) -> Interval:
     """Return the value that a share of the samples lies below, with its bootstrap interval."""
     values = np.asarray(samples, dtype=np.float64)
-    drawn = np.quantile(values[_resampled(len(values))], share, axis=1)
-    return Interval(float(np.quantile(values, share)), *_ends(drawn))
+    drawn = np.quantile(values[_resample(len(values))], share, axis=1)
+    return Interval(float(np.quantile(values, share)), *_interval_ends(drawn))
 
 
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Interval:
@@ -47,9 +47,9 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Interval
     The samples belong together pair by pair, because each pair was taken in one round; the bootstrap draws rounds.
     """
     first, second = (np.asarray(samples, dtype=np.float64) for samples in (above, below))
-    drawn = _resampled(len(first))
+    drawn = _resample(len(first))
     ratios = np.median(first[drawn], axis=1) / np.maximum(np.median(second[drawn], axis=1), 1e-9)
-    return Interval(float(np.median(first) / max(float(np.median(second)), 1e-9)), *_ends(ratios))
+    return Interval(float(np.median(first) / max(float(np.median(second)), 1e-9)), *_interval_ends(ratios))
 
 
 def geometric_mean(ratios: Sequence[Interval]) -> Interval:
@@ -66,7 +66,7 @@ def geometric_mean(ratios: Sequence[Interval]) -> Interval:
     return Interval(centre, centre * float(np.exp(-below)), centre * float(np.exp(above)))
 
 
-def side(ratio: Interval, threshold: float) -> Literal["above", "below", "undecided"]:
+def side_of(ratio: Interval, threshold: float) -> Literal["above", "below", "undecided"]:
     """Return on which side of a threshold a ratio lies, if its interval clears the threshold."""
     if ratio.low >= threshold:
         return "above"
@@ -78,11 +78,11 @@ def share(ratio: float, floor: float, full: float) -> float:
     return min(1.0, max(0.0, (ratio - floor) / (full - floor)))
 
 
-def _resampled(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _resample(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     return np.random.default_rng(_SEED).integers(0, count, (_RESAMPLES, count))
 
 
-def _ends(drawn: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
+def _interval_ends(drawn: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(drawn, (tail, 1 - tail))
     return float(low), float(high)

@@ -27,14 +27,14 @@ class Lineup:
     missing: Mapping[str, str]
     note: str
 
-    def applied(self, band: SpeedBand) -> SpeedBand:
+    def apply(self, band: SpeedBand) -> SpeedBand:
         """Return the band as it is measured here: against the chosen baseline, with all others beside it."""
         baseline = self.baseline or band.baseline
         beside = tuple(name for name in self.missing if name != baseline)
         return replace(band, baseline=baseline, fallbacks=(), shown_beside=beside)
 
 
-def asked(band: SpeedBand) -> tuple[str, ...]:
+def candidates(band: SpeedBand) -> tuple[str, ...]:
     """Return the baselines that may take part, each once."""
     return tuple(dict.fromkeys((band.baseline, *band.fallbacks, *band.shown_beside)))
 
@@ -45,7 +45,7 @@ def smallest(band: SpeedBand) -> Case:
 
 
 def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: bool = False) -> Lineup:
-    """Choose among the baselines of `asked`.
+    """Choose among the `candidates`.
 
     missing: why each cannot run, '' for those that can. slow: whether those that take seconds to compile are timed
     beside the others.

@@ -52,7 +52,7 @@ def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
     No other grader that asks gets the core meanwhile.
     """
     try:
-        descriptor = _opened(folder / f"grade-core-{number}")
+        descriptor = _open(folder / f"grade-core-{number}")
     except (GradeError, OSError):
         # Somebody put something else there. A core that cannot be claimed is used as before.
         yield True
@@ -70,16 +70,16 @@ def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
 
 @contextmanager
 def _locked(path: Path, kind: int, after: Path | None = None) -> Iterator[None]:
-    descriptor = _opened(path)
+    descriptor = _open(path)
     try:
         with _locked(after, fcntl.LOCK_SH) if after else contextlib.nullcontext():
-            _take(descriptor, kind, path)
+            _take_lock(descriptor, kind, path)
         yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int, kind: int, path: Path) -> None:
+def _take_lock(descriptor: int, kind: int, path: Path) -> None:
     """Wait for the lock, but not for ever: any process that can open the file can hold it. Raises GradeError."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -93,7 +93,7 @@ def _take(descriptor: int, kind: int, path: Path) -> None:
             return
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     """Return a descriptor of the file, made for everybody if there is none; never through a link or a pipe."""
     careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

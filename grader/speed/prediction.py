@@ -51,7 +51,7 @@ class Roofs:
         return self.tflops.get(dtype) or max(self.tflops.values(), default=0.0)
 
 
-def published(gpu: Gpu, architecture: Architecture) -> Roofs:
+def published_roofs(gpu: Gpu, architecture: Architecture) -> Roofs:
     """Return the roofs of a GPU on paper, less an assumed loss.
 
     Without tensor cores for Triton, everything runs on the CUDA cores.
@@ -61,7 +61,7 @@ def published(gpu: Gpu, architecture: Architecture) -> Roofs:
     return Roofs(gpu.name, gpu.dram_tbps * DRAM_SHARE, {**tensor, **cores}, "published", lacks=architecture.lacks)
 
 
-def measured(gpu: str, ceilings: Ceilings) -> Roofs:
+def measured_roofs(gpu: str, ceilings: Ceilings) -> Roofs:
     """Return the roofs of a GPU whose ceilings were measured: nothing is taken off."""
     return Roofs(gpu, ceilings.copy_tbps, dict(ceilings.tflops), "measured")
 
@@ -75,12 +75,12 @@ def predict(
     compulsory bytes, scaled by the counted case's unique bytes over its compulsory bytes. The operations are those that
     the size needs.
     """
-    work = _nearest(band, case, counted)
+    work = _largest_counted(band, case, counted)
     if work is None or case.get("dtype") in roofs.lacks:
         return None
-    scale = _value(band.bytes, case) / _value(band.bytes, work.case)
+    scale = _formula_value(band.bytes, case) / _formula_value(band.bytes, work.case)
     nbytes = work.unique_bytes * scale
-    flops = _value(band.flops, case) or work.flops * scale
+    flops = _formula_value(band.flops, case) or work.flops * scale
     # What no tl.dot multiplies runs on the ordinary cores, whatever its type.
     rate = roofs.rate(str(case.get("dtype", "")) if work.flops else "float32")
     memory_us = nbytes / (roofs.dram_tbps * 1e6) if roofs.dram_tbps > 0 else 0.0
@@ -104,20 +104,20 @@ def predict(
     )
 
 
-def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
+def _largest_counted(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
     """Return the largest counted case of the size's type, or of any type.
 
     In the largest case, bytes beyond inputs and results weigh least. Cases that the band's formula does not know, and
     calls without a launch, are not used.
     """
-    needed = [(work, _value(band.bytes, work.case)) for work in counted if work.launches and work.unique_bytes]
+    needed = [(work, _formula_value(band.bytes, work.case)) for work in counted if work.launches and work.unique_bytes]
     usable = [(work, nbytes) for work, nbytes in needed if nbytes > 0]
     alike = [(work, nbytes) for work, nbytes in usable if work.case.get("dtype") == case.get("dtype")]
     largest = max(alike or usable, key=lambda pair: pair[1], default=None)
     return largest[0] if largest else None
 
 
-def _value(formula: str, case: Mapping[str, Value]) -> float:
+def _formula_value(formula: str, case: Mapping[str, Value]) -> float:
     """Return the formula's value, 0 for a case that it does not know."""
     try:
         return evaluate(formula, case)
@@ -125,16 +125,16 @@ def _value(formula: str, case: Mapping[str, Value]) -> float:
         return 0.0
 
 
-def on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]:
+def predict_on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]:
     """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
-    gpus = [published(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
+    gpus = [published_roofs(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
     by_case = {case: predict(gpus[0], band, case, case.words(), counted) for case in band.suite.named}
-    told: dict[Case, float] = {}
+    distinct_us: dict[Case, float] = {}
     for case, one in by_case.items():
         # A size that takes as long as another tells nothing new.
-        if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in told.values()):
-            told[case] = one.time_us
-    cases = sorted(told, key=told.__getitem__)
+        if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in distinct_us.values()):
+            distinct_us[case] = one.time_us
+    cases = sorted(distinct_us, key=distinct_us.__getitem__)
     return tuple(
         one
         for place in _spread(len(cases))
@@ -150,14 +150,14 @@ def _spread(count: int) -> list[int]:
     return [round(i * (count - 1) / (_FEW - 1)) for i in range(_FEW)]
 
 
-def beside_measured(gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work]) -> tuple[Prediction, ...]:
+def predict_measured(gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work]) -> tuple[Prediction, ...]:
     """Return a prediction for every size by the ceilings of the very GPU, with the measured time.
 
     If a size was timed by both methods, the graph's time counts.
     """
     if speed.ceilings is None:
         return ()
-    roofs = measured(gpu, speed.ceilings)
+    roofs = measured_roofs(gpu, speed.ceilings)
     found = []
     by_graph = [size.case for size in speed.sizes if size.method == "graph"]
     for size in speed.sizes:

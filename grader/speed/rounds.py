@@ -34,7 +34,7 @@ from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
-from grader.speed.cores import apart
+from grader.speed.cores import separate_cores
 from grader.speed.verify import CannotBeTimed
 from grader.timeline import spent
 
@@ -72,7 +72,7 @@ class TimedCase:
         """Return the first message to the replayer."""
         part = self.part
         call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
-        traces = tuple(told.message for told in self.traces)
+        traces = tuple(recorded.message for recorded in self.traces)
         untried = tuple(sorted(self.traces[-1].untried))
         return Prepare(call, traces, self.method, self.cover_bytes, untried)
 
@@ -149,18 +149,18 @@ class Rounds:
         hidden: a stream's launches must hide behind the cover; Exposed is raised if they do not. Raises CannotBeTimed,
         Untimed, NotCapturable, and BaselineProcessFailed.
         """
-        with apart([pid for pid in (self.replayer.pid, self.baseline_process.pid) if pid]):
+        with separate_cores([pid for pid in (self.replayer.pid, self.baseline_process.pid) if pid]):
             with spent("prepare what is timed, and its baselines"):
                 self._prepare()
-            exposed = sum(self._round(self._needed(), counts=False) for _ in range(_WARM_UPS))
+            exposed = sum(self._take_round(self._needed_baselines(), counts=False) for _ in range(_WARM_UPS))
             if exposed == _WARM_UPS and hidden and self.timed.method == "stream" and self.replayer.runs_on_gpu:
                 raise Exposed
             started, looked_at = monotonic(), _CHANCE.randrange(least)
             for count in range(most):
-                self._round(self._running(), looked_at=count == looked_at)
+                self._take_round(self._running_baselines(), looked_at=count == looked_at)
                 spent_s = monotonic() - started
-                asked = count + 1 >= least and (count + 1 - least) % every == 0
-                if asked and (spent_s > budget_s or enough(self.samples)):
+                may_stop = count + 1 >= least and (count + 1 - least) % every == 0
+                if may_stop and (spent_s > budget_s or enough(self.samples)):
                     break
                 if count + 1 >= max(_FEWEST, looked_at + 1) and spent_s > budget_s + _PATIENCE_S:
                     break
@@ -169,16 +169,16 @@ class Rounds:
     def _prepare(self) -> None:
         prepared = self.replayer.prepare(self.timed.prepare(), _PREPARE_S)
         if not isinstance(prepared, Prepared):
-            self._raise_of(prepared)
+            self._raise_for(prepared)
         else:
             self.samples.choices = prepared.choices
-        for name in self._names():
+        for name in self._baselines_left():
             try:
                 self.baseline_process.prepare(self.timed.prepare_baseline(name))
             except BaselineProcessFailed as failed:
-                self._drop(name, failed)
+                self._drop_baseline(name, failed)
 
-    def _raise_of(self, outcome: object) -> None:
+    def _raise_for(self, outcome: object) -> None:
         if self.timed.method == "graph":
             # What a failed capture leaves behind is no place to go on in.
             self.replayer.restart()
@@ -186,29 +186,29 @@ class Rounds:
         if isinstance(outcome, Raised) and outcome.kind == UNTOLD:
             raise Untimed(clean(outcome.message, 300))
         if isinstance(outcome, Raised) and outcome.kind == COMPUTED:
-            raise CannotBeTimed(verify.computed(self.timed.case, (outcome.message,)))
+            raise CannotBeTimed(verify.computed_failure(self.timed.case, (outcome.message,)))
         failure = why_not_finished(outcome, self.path)  # type: ignore[arg-type]
-        raise CannotBeTimed(verify.at(self.timed.case, failure))
+        raise CannotBeTimed(verify.at_size(self.timed.case, failure))
 
-    def _drop(self, name: str, failed: BaselineProcessFailed) -> None:
+    def _drop_baseline(self, name: str, failed: BaselineProcessFailed) -> None:
         if name == self.baseline:
             if self.timed.method == "graph" and self.baseline_process.is_running:
                 raise NotCapturable from failed
             raise failed
         self.samples.dropped[name] = str(failed)
 
-    def _names(self) -> list[str]:
+    def _baselines_left(self) -> list[str]:
         """Return the baselines that are left."""
         names = dict.fromkeys((self.baseline, *([self.witness] if self.witness else []), *self.beside))
         return [name for name in names if name not in self.samples.dropped]
 
-    def _needed(self) -> list[str]:
+    def _needed_baselines(self) -> list[str]:
         """Return the baselines that the verdict needs."""
-        return [name for name in self._names() if name in (self.baseline, self.witness)]
+        return [name for name in self._baselines_left() if name in (self.baseline, self.witness)]
 
-    def _running(self) -> list[str]:
+    def _running_baselines(self) -> list[str]:
         """Return the baselines that take part in the next round."""
-        return [name for name in self._names() if not self._has_had_its_time(name)]
+        return [name for name in self._baselines_left() if not self._has_had_its_time(name)]
 
     def _has_had_its_time(self, name: str) -> bool:
         """Tell whether a baseline that is only shown ran often enough, or long enough."""
@@ -217,7 +217,7 @@ class Rounds:
         had_us = [timing.device_us for timing in self.samples.baselines.get(name, [])]
         return len(had_us) >= _BESIDE_ROUNDS or (len(had_us) >= _BESIDE_LEAST and sum(had_us) > _BESIDE_US)
 
-    def _round(self, baselines: Sequence[str], *, counts: bool = True, looked_at: bool = False) -> bool:
+    def _take_round(self, baselines: Sequence[str], *, counts: bool = True, looked_at: bool = False) -> bool:
         """Take one sample of each in random order; return whether the device waited for the host.
 
         Only the submission and the deciding baseline count for that.
@@ -229,7 +229,9 @@ class Rounds:
         for name in order:
             started = perf_counter()
             with spent("samples of baselines" if name else "samples of the submission"):
-                sampled = self._sample_of(name, seed) if name else self._own_sample(seed, examines=looked_at)
+                sampled = (
+                    self._sample_baseline(name, seed) if name else self._sample_submission(seed, examines=looked_at)
+                )
             if sampled is not None:
                 outside_us = (perf_counter() - started) * 1e6
                 taken[name] = TimingSample(sampled.device_us, outside_us, sampled.peak_bytes), sampled
@@ -239,26 +241,26 @@ class Rounds:
                 (self.samples.baselines.setdefault(name, []) if name else self.samples.submission).append(timing)
         return any(taken[name][1].exposed for name in ("", self.baseline))
 
-    def _own_sample(self, seed: int, *, examines: bool) -> Sampled | None:
+    def _sample_submission(self, seed: int, *, examines: bool) -> Sampled | None:
         sampled = self.replayer.sample(Sample(seed, examines=examines), _SAMPLE_S)
         if not isinstance(sampled, Sampled):
-            self._raise_of(sampled)
+            self._raise_for(sampled)
             return None
         return sampled
 
-    def _sample_of(self, name: str, seed: int) -> Sampled | None:
+    def _sample_baseline(self, name: str, seed: int) -> Sampled | None:
         try:
             return self.baseline_process.sample(Sample(seed, name))
         except BaselineProcessFailed as failed:
-            self._drop(name, failed)
+            self._drop_baseline(name, failed)
             return None
 
     def _verify(self, seed: int, taken: dict[str, tuple[TimingSample, Sampled]], *, looked_at: bool) -> None:
         """Compare the submission's outputs with a baseline's, or with the oracle. Raises CannotBeTimed."""
         own = taken[""][1]
         if own.changed:
-            raise CannotBeTimed(verify.changed(self.timed.case, own.changed))
-        alike = verify.alike(own, taken[self.witness][1]) if self.witness in taken else True
+            raise CannotBeTimed(verify.changed_failure(self.timed.case, own.changed))
+        alike = verify.are_alike(own, taken[self.witness][1]) if self.witness in taken else True
         if looked_at or not alike:
             with spent("compare a timed sample with the oracle"):
                 verify.compare_with_oracle(

@@ -21,7 +21,9 @@ class TimingSetup:
 
 
 @contextmanager
-def opened(entry: Entry, uuid: str, baseline_process: BaselineProcess | None, *, timed: bool) -> Iterator[TimingSetup]:
+def open_setup(
+    entry: Entry, uuid: str, baseline_process: BaselineProcess | None, *, timed: bool
+) -> Iterator[TimingSetup]:
     """Yield the timing setup of the GPU with that UUID ('': there is none).
 
     `baseline_process` is one that runs already; without it, one is started if something is timed.

@@ -25,11 +25,11 @@ from grader.speed import verify
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
-from grader.speed.lineup import Lineup, asked, lineup, smallest
+from grader.speed.lineup import Lineup, candidates, lineup, smallest
 from grader.speed.monitor import watching
 from grader.speed.roofline import RooflineWork
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed, outside_us
-from grader.speed.tuned import tuned
+from grader.speed.tuned import tuned_tables
 from grader.speed.verify import CannotBeTimed
 from grader.timeline import spent
 
@@ -116,34 +116,34 @@ class Suite:
 
     def judge(self) -> Verdict:
         """Time every size. This grader must hold the GPU alone meanwhile (grader.speed.lock)."""
-        chosen = self._lineup()
+        chosen = self._choose_lineup()
         self._missing = dict(chosen.missing)
         if not chosen.baseline:
-            return Verdict(self._speed([]), undecided=chosen.note)
+            return Verdict(self._make_speed([]), undecided=chosen.note)
         self._fallback = chosen.note
-        self.band = chosen.applied(self.band)
-        if untold := self._untold():
-            return Verdict(self._speed([]), undecided=f"what is timed could not be recorded: {untold}")
+        self.band = chosen.apply(self.band)
+        if untold := self._first_untold():
+            return Verdict(self._make_speed([]), undecided=f"what is timed could not be recorded: {untold}")
         sizes: list[SizeTiming] = []
         with watching(self.uuid) as readings, _undisturbed():
             try:
                 for case in self._cases():
                     with spent(f"time {self.part.name} {case.words()}"):
-                        sizes.append(self._timed(case))
+                        sizes.append(self._time_size(case))
             except CannotBeTimed as refused:
-                return Verdict(self._speed(sizes, readings.state()), refused.failure)
+                return Verdict(self._make_speed(sizes, readings.state()), refused.failure)
             except Untimed as untimed:
-                speed = self._speed(sizes, readings.state())
+                speed = self._make_speed(sizes, readings.state())
                 return Verdict(speed, undecided=f"what is timed could not be replayed: {untimed}")
-        speed = self._speed(sizes, readings.state())
+        speed = self._make_speed(sizes, readings.state())
         if not any(size.judged for size in sizes):
             # What keeps the longest one from being judged keeps the others too.
             reasons = [size.reason for size in sorted(sizes, key=lambda size: size.floor_us)]
             why = reasons[-1] if reasons else "each needs more memory than this GPU has"
             return Verdict(speed, undecided=f"no size could be judged: {why}")
-        return self._earned(speed)
+        return self._score(speed)
 
-    def _earned(self, speed: Speed) -> Verdict:
+    def _score(self, speed: Speed) -> Verdict:
         judged = [size for size in speed.sizes if size.judged]
         earned = sum(size.share for size in judged) / len(judged)
         return Verdict(speed, None if earned else _too_slow(speed, len(judged)), earned)
@@ -152,60 +152,60 @@ class Suite:
         """Return the sizes that this GPU has memory for."""
         return [case for case in self.band.suite.named if fits(self.band, case, self.gauged)]
 
-    def _untold(self) -> str:
+    def _first_untold(self) -> str:
         """Return the name and line of the first thing that could not be recorded; '' if there is none."""
         for traced in self.traced.values():
-            for told in traced if isinstance(traced, tuple) else ():
-                if told.untold:
-                    return f"{told.untold[0].name} (line {told.untold[0].line})"
+            for call in traced if isinstance(traced, tuple) else ():
+                if call.untold:
+                    return f"{call.untold[0].name} (line {call.untold[0].line})"
         return ""
 
     @property
     def _cover_bytes(self) -> int:
         return min(max(_LEAST_COVER_BYTES, _COVER_L2 * self.gauged.l2_bytes), self.gauged.memory_bytes // 16)
 
-    def _lineup(self) -> Lineup:
+    def _choose_lineup(self) -> Lineup:
         """Return the baselines that take part, tried on the smallest size."""
         recipe = Recipe(self.part.name, dict(smallest(self.band)), _TRIAL_SEED)
-        missing = self.baseline_process.missing(recipe, asked(self.band))
+        missing = self.baseline_process.missing(recipe, candidates(self.band))
         return lineup(self.band, missing, slow=self.slow_baselines)
 
-    def _timed(self, case: Case) -> SizeTiming:
+    def _time_size(self, case: Case) -> SizeTiming:
         traces = self._traces(case)
         try:
-            return self._by(TimedCase(self.part, case, "stream", self._cover_bytes, traces))
+            return self._time_case(TimedCase(self.part, case, "stream", self._cover_bytes, traces))
         except Exposed:
             # Launches that take longer than the cover are timed without the host.
             try:
-                return self._by(TimedCase(self.part, case, "graph", self._cover_bytes, traces))
+                return self._time_case(TimedCase(self.part, case, "graph", self._cover_bytes, traces))
             except NotCapturable:
-                return self._by(TimedCase(self.part, case, "stream", self._cover_bytes, traces), hidden=False)
+                return self._time_case(TimedCase(self.part, case, "stream", self._cover_bytes, traces), hidden=False)
 
     def _traces(self, case: Case) -> tuple[RecordedAnswer, ...]:
         """Return the submission's recorded calls at one size. Raises CannotBeTimed if they cannot be timed."""
         traced = self.traced[case]
         if not isinstance(traced, tuple):
             raise CannotBeTimed(why_not_finished(traced, self.path))
-        if deeds := [deed.name for told in traced for deed in told.deeds]:
-            raise CannotBeTimed(verify.computed(case, deeds))
+        if deeds := [deed.name for call in traced for deed in call.deeds]:
+            raise CannotBeTimed(verify.computed_failure(case, deeds))
         if not traced[-1].kernels:
-            raise CannotBeTimed(verify.launches_nothing(case))
+            raise CannotBeTimed(verify.no_launch_failure(case))
         if name := _returned_argument(traced[-1].trace):
-            raise CannotBeTimed(verify.aliased(case, name))
+            raise CannotBeTimed(verify.aliased_failure(case, name))
         return traced
 
-    def _by(self, timed: TimedCase, *, hidden: bool = True) -> SizeTiming:
+    def _time_case(self, timed: TimedCase, *, hidden: bool = True) -> SizeTiming:
         rounds = self._rounds(timed)
         samples = rounds.run(
-            self._known_well, least=_LEAST_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S, hidden=hidden
+            self._is_settled, least=_LEAST_ROUNDS, most=_MOST_ROUNDS, budget_s=_SIZE_BUDGET_S, hidden=hidden
         )
         for name, why in samples.dropped.items():
             self._missing[name] = why
         work = evaluate(self.band.flops, timed.case)
         for name, taken in samples.baselines.items():
-            if middle(taken) > _SLOW_US:
+            if median_device_us(taken) > _SLOW_US:
                 self._slow_from[name] = min(work, self._slow_from.get(name, work))
-        return self._timing(timed, samples)
+        return self._size_timing(timed, samples)
 
     def _rounds(self, timed: TimedCase) -> Rounds:
         running = [name for name, why in self._missing.items() if not why]
@@ -231,9 +231,9 @@ class Suite:
         running = (name for name, why in self._missing.items() if not why)
         return next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None)
 
-    def _known_well(self, samples: Samples) -> bool:
+    def _is_settled(self, samples: Samples) -> bool:
         """Tell whether more rounds would change nothing."""
-        base_us = middle(samples.baselines[self.band.baseline])
+        base_us = median_device_us(samples.baselines[self.band.baseline])
         if base_us < _LEAST_US:
             return True
         if len(samples.submission) < _OUTSIDE_ROUNDS and self._clocks(samples).hidden_us:
@@ -241,29 +241,31 @@ class Suite:
         ratio = _ratio(samples.baselines[self.band.baseline], samples.submission)
         if base_us < _BRIEF_US and (len(samples.submission) < _BRIEF_ROUNDS or ratio.half_width > _BRIEF_NARROW):
             return False
-        return self._doubt(ratio) == 0 or ratio.half_width <= _NARROW
+        return self._open_share(ratio) == 0 or ratio.half_width <= _NARROW
 
-    def _doubt(self, ratio: Interval) -> float:
+    def _open_share(self, ratio: Interval) -> float:
         """Return the share of the points that a ratio's interval leaves open."""
         worth = [share(end, self.band.floor, self.band.full) for end in (ratio.low, ratio.high)]
         return worth[1] - worth[0]
 
     def _clocks(self, samples: Samples) -> _Clocks:
         """Put what the grader's own clock says beside what the events say."""
-        claimed = middle(samples.submission)
+        claimed = median_device_us(samples.submission)
         # A baseline that does something else leaves another output to be summed up, and tells nothing.
         witness = samples.baselines.get(self._witness() or "", [])
-        outside = middle(witness) + outside_us(samples.submission) - outside_us(witness) if witness else claimed
-        off_us = max(_OUTSIDE_SHARE * middle(samples.baselines[self.band.baseline]), _OUTSIDE_US)
+        outside = (
+            median_device_us(witness) + outside_us(samples.submission) - outside_us(witness) if witness else claimed
+        )
+        off_us = max(_OUTSIDE_SHARE * median_device_us(samples.baselines[self.band.baseline]), _OUTSIDE_US)
         return _Clocks(outside, off_us, max(0.0, outside - off_us - claimed))
 
-    def _timing(self, timed: TimedCase, samples: Samples) -> SizeTiming:
+    def _size_timing(self, timed: TimedCase, samples: Samples) -> SizeTiming:
         band, gauged, case = self.band, self.gauged, timed.case
         base = samples.baselines[band.baseline]
         work = RooflineWork(evaluate(band.bytes, case), evaluate(band.flops, case), gauged, str(case.get("dtype", "")))
-        claimed = middle(samples.submission)
+        claimed = median_device_us(samples.submission)
         if claimed < work.floor_us:
-            raise CannotBeTimed(verify.impossible(case, claimed, work.floor_us))
+            raise CannotBeTimed(verify.impossible_failure(case, claimed, work.floor_us))
         clocks = self._clocks(samples)
         # What the events do not say, and the grader saw, is part of the call.
         hidden_us = clocks.hidden_us
@@ -278,15 +280,15 @@ class Suite:
             method=timed.method,
             judged=not reason,
             reason=reason,
-            share=share(ratio.value if self._doubt(ratio) <= _MOST_DOUBT else ratio.low, band.floor, band.full),
+            share=share(ratio.value if self._open_share(ratio) <= _MOST_DOUBT else ratio.low, band.floor, band.full),
             rounds=len(samples.submission),
-            outside_us=_tidy(clocks.outside_us),
-            clock_us=_tidy(clocks.off_us),
-            floor_us=_tidy(work.floor_us),
+            outside_us=_rounded(clocks.outside_us),
+            clock_us=_rounded(clocks.off_us),
+            floor_us=_rounded(work.floor_us),
             bound=work.bound,
             contenders=tuple(_contender(name, taken, base, work) for name, taken in rows.items()),
-            notes=(verify.hidden(claimed, hidden_us),) if hidden_us else (),
-            tuned=tuned(timed.traces[-1].trace, samples.choices) if timed.traces else (),
+            notes=(verify.hidden_note(claimed, hidden_us),) if hidden_us else (),
+            tuned=tuned_tables(timed.traces[-1].trace, samples.choices) if timed.traces else (),
         )
 
     def _why_not_judged(self, samples: Samples, ratio: Interval) -> str:
@@ -297,11 +299,11 @@ class Suite:
         # What the machine's noise alone leaves open. A submission that varies of its own accord is judged all the
         # same, by its slower end.
         alone = ratio_of_medians(base, [median([one.device_us for one in samples.submission]).value] * len(base))
-        if self._doubt(ratio) > _MOST_DOUBT and self._doubt(alone) > _MOST_DOUBT:
+        if self._open_share(ratio) > _MOST_DOUBT and self._open_share(alone) > _MOST_DOUBT:
             return f"too noisy: the ratio lies between {ratio.low:.2f} and {ratio.high:.2f}"
         return ""
 
-    def _speed(self, sizes: list[SizeTiming], gpu: GpuState | None = None) -> Speed:
+    def _make_speed(self, sizes: list[SizeTiming], gpu: GpuState | None = None) -> Speed:
         judged = [size.submission for size in sizes if size.judged]
         mean = (
             geometric_mean([Interval(one.ratio, one.ratio_low, one.ratio_high) for one in judged]) if judged else None
@@ -310,9 +312,9 @@ class Suite:
             baseline=self.band.baseline,
             floor=self.band.floor,
             full=self.band.full,
-            ratio=_tidy(mean.value) if mean else "nan",
-            ratio_low=_tidy(mean.low) if mean else "nan",
-            ratio_high=_tidy(mean.high) if mean else "nan",
+            ratio=_rounded(mean.value) if mean else "nan",
+            ratio_low=_rounded(mean.low) if mean else "nan",
+            ratio_high=_rounded(mean.high) if mean else "nan",
             sizes=tuple(sizes),
             baselines=tuple(Baseline(name, title_of(name), why) for name, why in self._missing.items()),
             note=self.band.note,
@@ -335,7 +337,7 @@ def fits(band: SpeedBand, case: Case, gauged: Gauged) -> bool:
     return evaluate(band.bytes, case) * _MEMORY_FACTOR <= gauged.memory_bytes
 
 
-def middle(samples: Sequence[TimingSample]) -> float:
+def median_device_us(samples: Sequence[TimingSample]) -> float:
     """Return the median of the times on the device, in microseconds."""
     return plain_median(timing.device_us for timing in samples)
 
@@ -352,20 +354,20 @@ def _contender(name: str, taken: Sequence[TimingSample], base: Sequence[TimingSa
     seconds = max(time.value, 1e-3) / 1e6
     return Contender(
         name=name,
-        median_us=_tidy(time.value),
-        low_us=_tidy(time.low),
-        high_us=_tidy(time.high),
-        ratio=_tidy(ratio.value),
-        ratio_low=_tidy(ratio.low),
-        ratio_high=_tidy(ratio.high),
-        tbps=_tidy(work.nbytes / seconds / 1e12),
-        tflops=_tidy(work.flops / seconds / 1e12),
-        roofline_share=_tidy(max(work.memory_us, work.compute_us) / max(time.value, 1e-3)),
+        median_us=_rounded(time.value),
+        low_us=_rounded(time.low),
+        high_us=_rounded(time.high),
+        ratio=_rounded(ratio.value),
+        ratio_low=_rounded(ratio.low),
+        ratio_high=_rounded(ratio.high),
+        tbps=_rounded(work.nbytes / seconds / 1e12),
+        tflops=_rounded(work.flops / seconds / 1e12),
+        roofline_share=_rounded(max(work.memory_us, work.compute_us) / max(time.value, 1e-3)),
         peak_bytes=max((timing.peak_bytes for timing in taken), default=-1),
     )
 
 
-def _tidy(value: float) -> float:
+def _rounded(value: float) -> float:
     """Round to five digits, more than any clock here knows."""
     return float(f"{value:.5g}")
 

@@ -13,23 +13,23 @@ from grader.record import Configuration, Tuned
 _MOST_ROWS = 64
 
 
-def tuned(trace: Trace, choices: Sequence[TunedChoice]) -> tuple[Tuned, ...]:
+def tuned_tables(trace: Trace, choices: Sequence[TunedChoice]) -> tuple[Tuned, ...]:
     """Return a table for every choice that matches one of the trace's."""
     steps = [step for step in trace.steps if isinstance(step, Choose)]
     pairs = zip(steps, choices, strict=False)
-    return tuple(_table(trace, step, choice) for step, choice in pairs if _belongs(step, choice))
+    return tuple(_table(trace, step, choice) for step, choice in pairs if _matches(step, choice))
 
 
-def _belongs(step: Choose, choice: TunedChoice) -> bool:
+def _matches(step: Choose, choice: TunedChoice) -> bool:
     count = len(step.alternatives)
     return step.line == choice.line and len(choice.times_us) == count and 0 <= choice.chosen < count
 
 
 def _table(trace: Trace, step: Choose, choice: TunedChoice) -> Tuned:
-    told = configurations_of(trace, step)
+    configurations = configurations_of(trace, step)
     rows = [
         Configuration(words, time_us, chosen=place == choice.chosen)
-        for place, (words, time_us) in enumerate(zip(told.words, choice.times_us, strict=True))
+        for place, (words, time_us) in enumerate(zip(configurations.words, choice.times_us, strict=True))
     ]
     shown = [row for place, row in enumerate(rows) if place < _MOST_ROWS or row.chosen]
-    return Tuned(told.kernel, step.line, tuple(shown))
+    return Tuned(configurations.kernel, step.line, tuple(shown))

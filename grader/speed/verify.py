@@ -36,12 +36,12 @@ class CannotBeTimed(Exception):
         self.failure = failure
 
 
-def alike(own: Sampled, other: Sampled) -> bool:
+def are_alike(own: Sampled, other: Sampled) -> bool:
     """Return whether the outputs of two samples on the same inputs are about the same, in every piece."""
     lengths = [[len(one) for one in sums] for sums in (own.projections, own.scales, other.projections, other.scales)]
     if any(one != lengths[0] for one in lengths):
         return False
-    pairs = (zip(_flat(sums.projections), _flat(sums.scales), strict=True) for sums in (own, other))
+    pairs = (zip(_flatten(sums.projections), _flatten(sums.scales), strict=True) for sums in (own, other))
     return all(_is_near(mine, theirs) for mine, theirs in zip(*pairs, strict=True))
 
 
@@ -51,7 +51,7 @@ def _is_near(own: tuple[float, float], other: tuple[float, float]) -> bool:
     return scale < 0 or (my_scale >= 0 and abs(mine - theirs) <= _LOOSE * scale)
 
 
-def _flat(pieces: Sequence[Sequence[float]]) -> list[float]:
+def _flatten(pieces: Sequence[Sequence[float]]) -> list[float]:
     return [one for of_output in pieces for one in of_output]
 
 
@@ -95,13 +95,13 @@ def _dtype_of(form: Revealed) -> torch.dtype:
 
 
 def _require_true(got: Tensor, name: str, dtype: torch.dtype, values: bytes, allowed: bytes, case: Case) -> None:
-    comparison = compare(got, Expected(name, _doubles(values), dtype, _doubles(allowed)))
+    comparison = compare(got, Expected(name, _to_doubles(values), dtype, _to_doubles(allowed)))
     if not comparison.agrees:
         said = f"{int(comparison.wrong.sum())} of {got.numel()} elements looked at were outside the tolerance"
         raise CannotBeTimed(_failure("wrong_when_timed", "The answer was wrong while it was timed", case, said))
 
 
-def _doubles(raw: bytes) -> Tensor:
+def _to_doubles(raw: bytes) -> Tensor:
     return torch.frombuffer(bytearray(raw), dtype=torch.float64) if raw else torch.empty(0, dtype=torch.float64)
 
 
@@ -110,13 +110,13 @@ def _doubles(raw: bytes) -> Tensor:
 _HELP = "Every timed call gets inputs of its own and must compute all of its output."
 
 
-def at(case: Case, failure: Failure) -> Failure:
+def at_size(case: Case, failure: Failure) -> Failure:
     """Return a failure with the timed size that it came up at."""
     cause = failure.cause
     return replace(failure, cause=replace(cause, rationale=f"For {case.words()}, timed: {cause.rationale}"))
 
 
-def computed(case: Case, deeds: Sequence[str]) -> Failure:
+def computed_failure(case: Case, deeds: Sequence[str]) -> Failure:
     """Return the verdict on a call at a timed size in which something else than kernels computes."""
     said = (
         f"For {case.words()}, timed, these ran beside your kernels: {', '.join(clean(one, 80) for one in deeds[:5])}."
@@ -124,31 +124,31 @@ def computed(case: Case, deeds: Sequence[str]) -> Failure:
     return _policy("library_call", "Something besides your kernels computed", said)
 
 
-def launches_nothing(case: Case) -> Failure:
+def no_launch_failure(case: Case) -> Failure:
     """Return the verdict on a call at a timed size that launches no kernel."""
     return _policy("no_kernel", "No kernel was launched", f"For {case.words()}, timed, none of yours ran.")
 
 
-def changed(case: Case, names: Sequence[str]) -> Failure:
+def changed_failure(case: Case, names: Sequence[str]) -> Failure:
     """Return the verdict on a call at a timed size that changes an input."""
     said = f"it changed {', '.join(clean(name, 40) for name in names[:4])}"
     return _failure("input_changed", "An input was changed", case, said)
 
 
-def aliased(case: Case, name: str) -> Failure:
+def aliased_failure(case: Case, name: str) -> Failure:
     """Return the verdict on a call at a timed size that returns memory of its inputs."""
     return _failure(
         "alias", "The result lies in an argument's memory", case, f"it returned memory of {clean(name, 40)}"
     )
 
 
-def hidden(claimed_us: float, hidden_us: float) -> str:
+def hidden_note(claimed_us: float, hidden_us: float) -> str:
     """Return the note for a size at which the grader's own clock saw more time pass than the events say."""
     counted = claimed_us + hidden_us
     return f"the GPU's events say {claimed_us:.1f} µs, the grader's own clock at least {counted:.1f} µs: that counts"
 
 
-def impossible(case: Case, time_us: float, floor_us: float) -> Failure:
+def impossible_failure(case: Case, time_us: float, floor_us: float) -> Failure:
     """Return the verdict on a time that is less than the GPU needs to move the bytes and do the arithmetic."""
     return _policy(
         "impossible_time",

@@ -24,15 +24,15 @@ Signature = tuple[int, int, int, int] | None
 
 
 class Follower:
-    """Calls `heard`, on its own thread, with every text that the file gets, starting with the present one.
+    """Calls `on_event`, on its own thread, with every text that the file gets, starting with the present one.
 
     `read` returns the text of the file or raises UsageError. Use as a context manager.
     """
 
-    def __init__(self, path: Path, read: Callable[[Path], str], heard: Callable[[Event], None]) -> None:
+    def __init__(self, path: Path, read: Callable[[Path], str], on_event: Callable[[Event], None]) -> None:
         self._path = path
         self._read = read
-        self._heard = heard
+        self._on_event = on_event
         self._stop = threading.Event()
         self._seen: Signature = (0, 0, 0, 0)
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -47,13 +47,13 @@ class Follower:
 
     def _follow(self) -> None:
         self._look()
-        owed = told = False
+        owed = has_reported = False
         for by_event in self._ticks():
             changed = self._look()
             # An event may come just after the poll that found its change.
-            if owed and not by_event and not told:
-                told = True
-                self._heard(Polls())
+            if owed and not by_event and not has_reported:
+                has_reported = True
+                self._on_event(Polls())
             owed = changed and not by_event
 
     def _ticks(self) -> Iterator[bool]:
@@ -88,9 +88,9 @@ class Follower:
             return False
         self._seen = self._settled()
         try:
-            self._heard(Saved(self._read(self._path)))
+            self._on_event(Saved(self._read(self._path)))
         except UsageError as refused:
-            self._heard(Unreadable(str(refused)))
+            self._on_event(Unreadable(str(refused)))
         return True
 
     def _settled(self) -> Signature:

@@ -99,9 +99,9 @@ class Live:
     def page(self, nonce: str) -> str:
         """Return the page in its present state."""
         with self._news:
-            told = {"version": self._version, "shown": self._shown}
+            state = {"version": self._version, "shown": self._shown}
             card, title, words = self._card, self._title, self._words
-        return live.render(card, title=title, nonce=nonce, words=words, **told)
+        return live.render(card, title=title, nonce=nonce, words=words, **state)
 
     def news(self, after: int) -> dict[str, object]:
         """Return the present state, after waiting until it differs from version `after` or 20 s have passed."""
@@ -171,17 +171,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.shown.knows(self.headers.get("Host", "")):
             self._refuse(HTTPStatus.FORBIDDEN)
             return
-        asked = urlsplit(self.path)
-        token = asked.path.split("/")[1] if asked.path.startswith("/") else ""
+        url = urlsplit(self.path)
+        token = url.path.split("/")[1] if url.path.startswith("/") else ""
         if not self.server.shown.lets_in(token):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         self.server.let_in(self.connection)
-        if asked.path == f"/{token}/":
+        if url.path == f"/{token}/":
             nonce = secrets.token_urlsafe(16)
             self._answer(self.server.shown.page(nonce), "text/html; charset=utf-8", live.policy(nonce))
-        elif asked.path == f"/{token}/news":
-            after = parse_qs(asked.query).get("after", ["-1"])[0]
+        elif url.path == f"/{token}/news":
+            after = parse_qs(url.query).get("after", ["-1"])[0]
             # 15 digits fit any version. Anything else is answered with the present state.
             known = int(after) if after.isascii() and after.isdigit() and len(after) < 16 else -1
             self._answer(json.dumps(self.server.shown.news(known)), "application/json", "default-src 'none'")

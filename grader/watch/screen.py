@@ -29,7 +29,7 @@ class Paper:
     ascii_only: bool = False
     keys: bool = True
 
-    def said(self, text: str) -> str:
+    def shown(self, text: str) -> str:
         """Return text without control characters, in characters that this terminal can show."""
         text = clean(text)
         return in_ascii(text) if self.ascii_only else text
@@ -60,7 +60,7 @@ def _body(state: State, paper: Paper) -> str:
         return checking(state, paper) + "".join(f"{line_of(state, i, paper)}\n" for i in range(len(state.results)))
     if state.phase == "waiting" or state.trouble:
         said = state.trouble or f"Checking {state.subject.path} …"
-        return f"{paper.said(said)}\n" + (f"{state.panel}\n" if state.panel else "")
+        return f"{paper.shown(said)}\n" + (f"{state.panel}\n" if state.panel else "")
     return result(state, paper) + extra(state, paper)
 
 
@@ -73,7 +73,7 @@ def checking(state: State, paper: Paper) -> str:
         "replay": "the first failing case again",
         "all": "all exercises",
     }[state.kind]
-    return f"{paper.said(f'Checking {what} …')}\n"
+    return f"{paper.shown(f'Checking {what} …')}\n"
 
 
 def line_of(state: State, index: int, paper: Paper) -> str:
@@ -110,7 +110,7 @@ def extra(state: State, paper: Paper) -> str:
     if state.panel:
         lines += ["", state.panel.rstrip("\n")]
     # A panel's text is already made for this terminal, with its colours.
-    shown = [one if one == state.panel.rstrip("\n") else paper.said(one) for one in lines]
+    shown = [one if one == state.panel.rstrip("\n") else paper.shown(one) for one in lines]
     return "".join(f"{one}\n" for one in ["", *shown]) if lines else ""
 
 
@@ -129,11 +129,11 @@ def _footer(state: State, paper: Paper, elapsed_s: int) -> tuple[str, ...]:
         if state.attempts >= _MANY and failing and failing.status in ("fail", "crash") and not state.hint:
             tried += "; stuck? h gives a hint"
         lines.append(f"{bar(state.progress, width=_BAR, ascii_only=paper.ascii_only)}; {state.subject.id}{tried}")
-    if state.told:
-        lines.append(state.told)
+    if state.notice:
+        lines.append(state.notice)
     if state.polls:
         lines.append("no file events here: the file is checked every 0.3 s")
-    folded = [piece for line in lines for piece in textwrap.wrap(paper.said(line), room) or [""]]
+    folded = [piece for line in lines for piece in textwrap.wrap(paper.shown(line), room) or [""]]
     return (*folded, *_key_lines(state, paper, room)) if paper.keys else tuple(folded)
 
 
@@ -169,8 +169,8 @@ def plain(old: State, new: State, paper: Paper) -> tuple[str, str]:
     if new.phase == "checking" and new.run != old.run:
         said += checking(new, paper)
     said += "".join(f"{line_of(new, i, paper)}\n" for i in range(len(old.results), len(new.results)))
-    for text, before in ((new.trouble, old.trouble), (new.told, old.told)):
-        said += f"{paper.said(text)}\n" if text and text != before else ""
+    for text, before in ((new.trouble, old.trouble), (new.notice, old.notice)):
+        said += f"{paper.shown(text)}\n" if text and text != before else ""
     if new.polls and not old.polls:
         said += "no file events here: the file is checked every 0.3 s\n"
     if new.record is not old.record:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import CheckResult, Record
 from grader.report.view import LEARNERS
 
@@ -44,12 +44,12 @@ class State:
 
     source: the text to grade. trouble: the reason why there is none. results: the checks that the run has decided, of
     `total`. record: the last whole grading, of the text `graded`. panel: the text that a key asked for. hint: the
-    number of hints shown for the first failing part. progress: the progress of every exercise. told: one line about the
-    last event.
+    number of hints shown for the first failing part. progress: the progress of every exercise. notice: one line about
+    the last event.
     """
 
     subject: WatchedExercise
-    progress: tuple[Standing, ...] = ()
+    progress: tuple[Progress, ...] = ()
     phase: Phase = "waiting"
     kind: Kind = "grade"
     run: int = 0
@@ -62,7 +62,7 @@ class State:
     attempts: int = 0
     hint: int = 0
     panel: str = ""
-    told: str = ""
+    notice: str = ""
     polls: bool = False
 
     @property
@@ -112,7 +112,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Heard:
+class CheckDecided:
     """An event: a run decided a check."""
 
     run: int
@@ -126,7 +126,7 @@ class Graded:
     run: int
     record: Record
     attempts: int
-    progress: tuple[Standing, ...]
+    progress: tuple[Progress, ...]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class TextShown:
 
     run: int
     text: str
-    progress: tuple[Standing, ...] | None = None
+    progress: tuple[Progress, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class StatusLine:
     text: str
 
 
-Event = Saved | Unreadable | Polls | Begun | Heard | Graded | TextShown | Broke | Pressed | StatusLine
+Event = Saved | Unreadable | Polls | Begun | CheckDecided | Graded | TextShown | Broke | Pressed | StatusLine
 
 
 # -- actions ----------------------------------------------------------------------------------------------
@@ -243,10 +243,10 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case Polls():
             return replace(state, polls=True), NOTHING
         case StatusLine(text):
-            return replace(state, told=text), NOTHING
+            return replace(state, notice=text), NOTHING
         case Pressed(key):
             return _pressed(state, key)
-        case Begun(run) | Heard(run) | Graded(run) | TextShown(run) | Broke(run):
+        case Begun(run) | CheckDecided(run) | Graded(run) | TextShown(run) | Broke(run):
             # Events of an earlier run are about an old text.
             return (_reported(state, event), NOTHING) if run == state.run else (state, NOTHING)
 
@@ -268,12 +268,12 @@ def _running(state: State, kind: Kind) -> State:
     return replace(cleared, panel="")
 
 
-def _reported(state: State, event: Begun | Heard | Graded | TextShown | Broke) -> State:
+def _reported(state: State, event: Begun | CheckDecided | Graded | TextShown | Broke) -> State:
     match event:
         case Begun(_, total):
             # Grading everything begins once for each exercise.
             return replace(state, total=state.total + total)
-        case Heard(_, result):
+        case CheckDecided(_, result):
             return replace(state, results=(*state.results, result))
         case Graded(_, record, attempts, progress):
             before = state.first_failing
@@ -287,7 +287,7 @@ def _reported(state: State, event: Begun | Heard | Graded | TextShown | Broke) -
         case TextShown(_, text, progress):
             return replace(_rested(state), panel=text, progress=state.progress if progress is None else progress)
         case Broke(_, why):
-            return replace(_rested(state), told=why)
+            return replace(_rested(state), notice=why)
 
 
 def _rested(state: State) -> State:
@@ -300,7 +300,7 @@ def _pressed(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
         return (_back(state), NOTHING) if state.phase == "asking" else (state, NOTHING)
     if state.phase == "asking":
         return _back(state), (Do("reset"),) if key == "y" else NOTHING
-    state = replace(state, told="")
+    state = replace(state, notice="")
     match key:
         case "r":
             return _grade(state)
@@ -328,7 +328,7 @@ def _at_once(state: State, key: str) -> tuple[State, tuple[Action, ...]]:
 
 
 def _back(state: State) -> State:
-    return replace(_rested(state), told="")
+    return replace(_rested(state), notice="")
 
 
 def shown_hints(state: State) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def test_a_part_shows_its_bytes_its_memory_its_times_and_the_roofs_behind_them()
         "N=2^20, float32 7.85 µs* 6.78 µs*",
         "N=2^28, float32 734 µs 460 µs",
         "H200 4.8 989.4 494.7 66.9 50",
-        "92% of the bandwidth, 80% of the tensor cores and 70% of float32",
+        "92% of the bandwidth, 80% of the tensor cores, 70% of float32",
         "No counters of the GPU: none is used here.",
     ):
         assert words in text, words

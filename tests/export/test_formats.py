@@ -128,7 +128,7 @@ def golden(record: Record) -> dict[str, str]:
     found = {"junit_strict.xml": junit.strict(record)}
     for name, one in formats().items():
         if one.class_files is not None:
-            options = ExportOptions(name, columns=("ex_15=90412",))
+            options = ExportOptions(format=name, columns=("ex_15=90412",))
             made = one.class_files(options, ["ex_15"])(classes.book(), CHECKS)
             found |= {f"{name}/{file}": text for file, text in made.files.items()}
         elif one.files is not None:
@@ -372,7 +372,7 @@ def test_points_that_the_same_file_had_are_kept_where_this_grading_could_not_jud
     document = json.loads(gradescope.render(record, earlier(record, {"vector_add.second": 3.5, "vector_add.first": 0})))
     assert document["score"] == 9.5
     assert (document["tests"][1]["score"], document["tests"][1]["max_score"]) == (3.5, 4)
-    assert document["tests"][1]["output"].startswith("BatchStore from an earlier grading of this file")
+    assert document["tests"][1]["output"].startswith("Kept from an earlier grading of this file")
     assert document["extra_data"]["grade"]["points"] == {"vector_add.first": 6, "vector_add.second": 3.5}
     assert document["extra_data"]["grade"]["submitted_at"] == "2026-11-02T01:15:00-07:00"
 

@@ -19,7 +19,7 @@ from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed.setup import TimingSetup
 from grader.speed.suite import Traced, Verdict
-from grader.speed.verify import impossible
+from grader.speed.verify import impossible_failure
 from tests.conftest import Grade
 from tests.racing import GAUGED
 from tests.records import samples
@@ -118,7 +118,7 @@ def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Set:
 
         monkeypatch.setattr(speed, "Suite", FakeSuite)
         monkeypatch.setattr(whole, "Session", Submission)
-        monkeypatch.setattr(whole, "opened", stadium)
+        monkeypatch.setattr(whole, "open_setup", stadium)
         logged("record_timed", lambda call: f"recorded {call.recipe.part}")
         logged("precompile", lambda calls: f"compiled {len(calls)}")
         logged("end_all_but_one", lambda: "ended")
@@ -169,7 +169,7 @@ def test_an_untouched_stub_is_not_timed(graded: Grade, ex_15: Entry, timing: Set
 
 
 def test_a_refusal_costs_the_points_and_keeps_what_was_measured(graded: Grade, ex_15: Entry, timing: Set) -> None:
-    failure: Failure = impossible(Case({"N": 500}), 3.0, 63.0)
+    failure: Failure = impossible_failure(Case({"N": 500}), 3.0, 63.0)
     timing(vector_add=Verdict(SPEED, failure))
     check = speed_check(graded(ex_15.solution, "vector_add"))
     assert (check.status, check.points, check.cause, check.speed) == ("policy", 0, failure.cause, SPEED)

@@ -59,7 +59,7 @@ def finding(compiler: ForkServer, ex_15: Entry, part: Part) -> Finding:
         start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
         compiling = Compiling(start, Limits(), [part], limit_s=limit_s, capability=capability)
         compiling.run(compiler)
-        kernels, missing = compiling.found(part.name)
+        kernels, missing = compiling.kernels_of(part.name)
         return [(kernel.kernel, kernel.target) for kernel in kernels], missing
 
     return find  # type: ignore[return-value]
@@ -155,7 +155,7 @@ def test_for_a_gpu_that_cute_s_compiler_does_not_know_a_sentence_says_so(compile
     start = Start("ex.py", f"{HEAD}{COPY}{ADD}", INPUTS, (part.name,))
     compiling = Compiling(start, Limits(), [replace(part, tensors="cute")], capability="7.5")
     compiling.run(compiler)
-    assert compiling.found(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
+    assert compiling.kernels_of(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
 
 
 def test_for_an_unknown_gpu_nothing_is_compiled_and_a_sentence_says_so(finding: Finding) -> None:
@@ -196,7 +196,7 @@ def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
         compiling.recall(patience_s=0.2)
         assert time.monotonic() - began < 5
         assert not Path(f"/proc/{pid}").exists()
-        assert compiling.found("vector_add") == ((), dict.fromkeys(ALL, LATE))
+        assert compiling.kernels_of("vector_add") == ((), dict.fromkeys(ALL, LATE))
 
 
 def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
@@ -206,7 +206,7 @@ def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
     with Compiling(Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
         compiling.send(lambda: SimpleNamespace(mode="compile", spawn=spawn))  # type: ignore[arg-type, return-value]
         compiling.recall(patience_s=20.0)
-        _, missing = compiling.found("vector_add")
+        _, missing = compiling.kernels_of("vector_add")
     assert set(missing) == ALL
     assert all(why.startswith("the grader failed: GradeError: ") for why in missing.values())
 
@@ -221,7 +221,7 @@ def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
         first.recall(patience_s=120.0)
     with Compiling(start, Limits(), [part], shelf=shelf) as second:
         second.send(lambda: pytest.fail("there is nothing left to compile"))
-        assert second.found(part.name) == first.found(part.name)
+        assert second.kernels_of(part.name) == first.kernels_of(part.name)
     versions = ("3.7", "2.13")
     other = replace(start, submission=f"{start.submission}#")
     assert place_for(start, versions) == place_for(start, versions)

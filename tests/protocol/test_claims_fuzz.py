@@ -49,8 +49,8 @@ from grader.sandbox.session import Printed
 from grader.sanitizer.words import sighting_of
 from grader.speed.rounds import Samples, TimedCase, TimingSample
 from grader.speed.suite import Suite
-from grader.speed.tuned import tuned
-from grader.speed.verify import CannotBeTimed, alike, changed
+from grader.speed.tuned import tuned_tables
+from grader.speed.verify import CannotBeTimed, are_alike, changed_failure
 from grader.text import as_json
 from tests.conftest import SHORT, limited
 from tests.hostile import TEXTS, commands_in, unseen_in
@@ -284,13 +284,13 @@ def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     timed = TimedCase(part, case, "stream", 1 << 12, (told,))
     samples = Samples(mine, {band.baseline: base}, choices=prepared.choices)
     try:
-        timing = suite._timing(timed, samples)
-        suite._known_well(samples)
+        timing = suite._size_timing(timed, samples)
+        suite._is_settled(samples)
     except CannotBeTimed as refused:
         is_presentable(refused.failure, 4000)
         return
     as_json(dataclasses.asdict(timing))
-    speed = suite._speed([timing])
+    speed = suite._make_speed([timing])
     as_json(dataclasses.asdict(speed))
     assert all(math.isfinite(one) for one in (timing.share, timing.outside_us, timing.clock_us))
 
@@ -308,7 +308,7 @@ def choosing(line: int) -> Trace:
 def test_whatever_a_tuning_came_to_its_table_can_be_shown_or_there_is_none(choice: dict[str, Any]) -> None:
     prepared = decode_answer({"answer": "prepared", "outputs": [], "choices": [choice], "launches": 1})
     assert isinstance(prepared, Prepared)
-    for table in tuned(choosing(choice["line"]), prepared.choices):
+    for table in tuned_tables(choosing(choice["line"]), prepared.choices):
         is_presentable(table, 4000)
         assert sum(row.chosen for row in table.configurations) == 1
 
@@ -321,9 +321,9 @@ def test_whatever_a_sample_says_it_is_compared_and_what_it_names_is_clean(
     first, second = (decode_answer({**sampled, "answer": "sampled"}) for sampled in (one, other))
     assert isinstance(first, Sampled)
     assert isinstance(second, Sampled)
-    assert alike(first, second) in (True, False)
+    assert are_alike(first, second) in (True, False)
     case = band_of(limited(SHORT).exercise.parts[0], TINY).suite.named[0]
-    is_presentable(changed(case, first.changed), 4000)
+    is_presentable(changed_failure(case, first.changed), 4000)
 
 
 @pytest.mark.parametrize("device_us", [1e308, -1e308, 1e16])

@@ -349,7 +349,7 @@ class Log:
     kept = []
     def program(self, program, arguments):
         self.kept.append((program, arguments))
-    def untold(self, what):
+    def record_untold(self, what):
         raise AssertionError(what)
 
 import cutlass
@@ -367,7 +367,7 @@ with disguise.Disguise():
     assert compiled(*given, submission.cutlass.Float32(2.5), stream) == 0
 (program, arguments), = Log.kept
 told = ["x" if one is x else "y" if one is y else type(one).__name__ if one is not None else "" for one in arguments]
-lowered = str(compiled._traced.compiled().ir_module)
+lowered = str(compiled._traced.compile_function().ir_module)
 a, b = torch.ones(4), torch.zeros(4)
 submission.double(submission.from_dlpack(a), submission.from_dlpack(b))
 assert len(Log.kept) == 2 and not b.any()

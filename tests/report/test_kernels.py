@@ -64,7 +64,7 @@ def test_what_tells_configurations_apart_stands_in_their_rows() -> None:
         "BLOCK_M=128, 1 warp",
         "BLOCK_M=32, 8 warps",
     ]
-    (told,) = kernels.told(part)
+    (told,) = kernels.kernel_notes(part)
     # Tried by an autotuner only: nothing that cannot run.
     assert (told.look.tone, told.kernel) == ("part", "gemm_kernel (line 42; BLOCK_M=32, 8 warps)")
 
@@ -76,7 +76,7 @@ def test_a_configuration_that_an_autotuner_took_is_one_of_several() -> None:
 
 def test_a_finding_about_several_gpus_is_told_once() -> None:
     spills = [kernel(GEMM, capability, spill_store_bytes=8, shared_bytes=0) for capability in (80, 90, 100)]
-    (told,) = kernels.told(PartInfo("gemm", "Product", tuple(spills)))
+    (told,) = kernels.kernel_notes(PartInfo("gemm", "Product", tuple(spills)))
     assert told.targets == "sm_80, sm_90, sm_100"
 
 
@@ -85,7 +85,7 @@ def test_what_is_said_of_several_configurations_alike_is_told_once_with_their_nu
     tried = [
         replace(kernel(GEMM, constants={"BLOCK_M": m}, configurations=3), findings=(finding,)) for m in (32, 64, 128)
     ]
-    (told,) = kernels.told(PartInfo("gemm", "Product", tuple(tried)))
+    (told,) = kernels.kernel_notes(PartInfo("gemm", "Product", tuple(tried)))
     assert told.kernel == "gemm_kernel (line 42; 3 configurations)"
     assert told.text == "does not compile: no more registers (line 44)"
 

@@ -567,7 +567,7 @@ def accusing(process, called, told):
         return answer
     return call
 
-Replayer._replayed = accusing(Replayer, Replayer._replayed, 6)
+Replayer._run_trace = accusing(Replayer, Replayer._run_trace, 6)
 WatchedWorker.call = accusing(WatchedWorker, WatchedWorker.call, 9)
 '''
 TOUCHES = """

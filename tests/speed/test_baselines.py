@@ -15,7 +15,7 @@ from grader.exercise.model import Agrees, Part, SpeedBand
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.speed import baselines
-from grader.speed.baselines import FAMILIES, Family, function_of, title_of, unmet, why_missing
+from grader.speed.baselines import FAMILIES, Family, function_of, title_of, unmet_requirement, why_missing
 
 ROOT = Path(__file__).resolve().parents[2]
 BANDS = [
@@ -48,25 +48,25 @@ def family(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_an_unknown_baseline_is_answered_with_those_that_there_are() -> None:
-    assert unmet("cudnn", "copy", module_of()) == (
+    assert unmet_requirement("cudnn", "copy", module_of()) == (
         "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_efficient, sdpa_cudnn, "
         "torch_compile, xla, flashinfer, flash_attention_4, naive, copy_roofline, got 'cudnn'"
     )
 
 
 def test_a_function_that_the_exercise_lacks_is_named() -> None:
-    why = unmet("torch_compile", "copy", module_of(scale_torch_eager=abs))
+    why = unmet_requirement("torch_compile", "copy", module_of(scale_torch_eager=abs))
     assert why == "the exercise's baselines.py must define copy_torch_eager for it"
 
 
 def test_a_package_that_is_not_installed_is_named(family: Any) -> None:
     family(needs=("math", "no_such_package.inside"))
-    assert unmet("odd", "copy", module_of(copy_odd=abs)) == "no_such_package.inside is not installed"
+    assert unmet_requirement("odd", "copy", module_of(copy_odd=abs)) == "no_such_package.inside is not installed"
 
 
 def test_a_gate_says_why_in_its_own_words(family: Any) -> None:
     family(gate=lambda: "the GPU must be newer")
-    assert unmet("odd", "copy", module_of(copy_odd=abs)) == "the GPU must be newer"
+    assert unmet_requirement("odd", "copy", module_of(copy_odd=abs)) == "the GPU must be newer"
 
 
 def test_a_gate_that_fails_is_a_reason_and_no_error(family: Any) -> None:
@@ -74,16 +74,16 @@ def test_a_gate_that_fails_is_a_reason_and_no_error(family: Any) -> None:
         raise RuntimeError("x" * 1000)
 
     family(gate=gate)
-    assert unmet("odd", "copy", module_of(copy_odd=abs)) == f"RuntimeError: {'x' * 200}"
+    assert unmet_requirement("odd", "copy", module_of(copy_odd=abs)) == f"RuntimeError: {'x' * 200}"
 
 
 def test_nothing_is_missing_from_one_that_can_run(family: Any) -> None:
     family(needs=("math",))
-    assert unmet("odd", "copy", module_of(copy_odd=abs)) == ""
+    assert unmet_requirement("odd", "copy", module_of(copy_odd=abs)) == ""
 
 
 def test_a_copy_needs_no_function_of_the_exercise() -> None:
-    assert unmet("copy_roofline", "copy", module_of()) == ""
+    assert unmet_requirement("copy_roofline", "copy", module_of()) == ""
 
 
 # -- whether one can run ---------------------------------------------------------------------------------------------
@@ -174,7 +174,9 @@ def test_the_exercise_writes_what_its_baselines_need(
     # What a machine lacks is not the exercise's fault.
     bare = {name: replace(family, needs=(), gate=lambda: "") for name, family in FAMILIES.items()}
     monkeypatch.setattr(baselines, "FAMILIES", bare)
-    assert {unmet(name, part.name, module) for name in (band.baseline, *band.fallbacks, *band.shown_beside)} == {""}
+    assert {
+        unmet_requirement(name, part.name, module) for name in (band.baseline, *band.fallbacks, *band.shown_beside)
+    } == {""}
 
 
 @every_band

@@ -114,5 +114,5 @@ def test_a_type_that_the_gpu_cannot_multiply_has_no_rate(monkeypatch: pytest.Mon
             raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
         return 8.125
 
-    monkeypatch.setattr(ceilings, "_products", products)
+    monkeypatch.setattr(ceilings, "_product_rate", products)
     assert ceilings._rates(DEVICE) == {"float16": 8.12, "float32": 8.12}

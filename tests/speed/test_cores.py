@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.speed import cores
-from grader.speed.cores import apart, physical, shares, stay_on
+from grader.speed.cores import physical_cores, separate_cores, shares, stay_on
 
 Pinned = list[tuple[int, set[int]]]
 
@@ -34,23 +34,23 @@ def pinned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> P
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(request.param)))
     monkeypatch.setattr(os, "sched_setaffinity", put)
-    monkeypatch.setattr(cores, "physical", list)
+    monkeypatch.setattr(cores, "physical_cores", list)
     return found
 
 
 def test_of_every_core_the_first_processor_counts(tmp_path: Path) -> None:
     place = topology(tmp_path, {0: "0,4", 1: "1,5", 4: "0,4", 5: "1,5"})
-    assert physical([0, 1, 4, 5], place) == [0, 1]
-    assert physical([1, 4, 5], place) == [1, 4]
+    assert physical_cores([0, 1, 4, 5], place) == [0, 1]
+    assert physical_cores([1, 4, 5], place) == [1, 4]
 
 
 def test_without_a_topology_every_processor_is_a_core(tmp_path: Path) -> None:
-    assert physical([0, 1, 7], tmp_path) == [0, 1, 7]
+    assert physical_cores([0, 1, 7], tmp_path) == [0, 1, 7]
 
 
 @pytest.mark.parametrize("pinned", [8], indirect=True)
 def test_everybody_gets_a_core_and_everybody_is_freed(pinned: Pinned, tmp_path: Path) -> None:
-    with apart([17, 500], tmp_path):
+    with separate_cores([17, 500], tmp_path):
         inside = list(pinned)
         pinned.clear()
     assert [process for process, _ in inside] == [0, 17, 500]
@@ -63,20 +63,20 @@ def test_everybody_gets_a_core_and_everybody_is_freed(pinned: Pinned, tmp_path: 
 
 @pytest.mark.parametrize("pinned", [1, 2, 4], indirect=True)
 def test_where_cores_are_few_nobody_is_moved(pinned: Pinned, tmp_path: Path) -> None:
-    with apart([17, 500], tmp_path):
+    with separate_cores([17, 500], tmp_path):
         pass
     assert pinned == []
 
 
 @pytest.mark.parametrize("pinned", [8], indirect=True)
 def test_a_process_that_has_ended_stops_nobody(pinned: Pinned, tmp_path: Path) -> None:
-    with apart([63, 500], tmp_path):
+    with separate_cores([63, 500], tmp_path):
         assert [process for process, _ in pinned] == [0, 500]
 
 
 @pytest.mark.parametrize("pinned", [8], indirect=True)
 def test_an_error_inside_frees_everybody(pinned: Pinned, tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), apart([17], tmp_path):
+    with pytest.raises(ZeroDivisionError), separate_cores([17], tmp_path):
         raise ZeroDivisionError
     assert pinned[-2:] == [(0, set(range(8))), (17, set(range(8)))]
 
@@ -87,22 +87,22 @@ def places(pinned: Pinned) -> set[int]:
 
 @pytest.mark.parametrize("pinned", [16], indirect=True)
 def test_two_graders_that_time_at_once_get_other_cores_and_the_next_gets_them(pinned: Pinned, tmp_path: Path) -> None:
-    with apart([17, 500], tmp_path):
+    with separate_cores([17, 500], tmp_path):
         first = places(pinned)
         pinned.clear()
-        with apart([18, 501], tmp_path):
+        with separate_cores([18, 501], tmp_path):
             assert len(places(pinned)) == 3
             assert not first & places(pinned)
     pinned.clear()
-    with apart([19, 502], tmp_path):
+    with separate_cores([19, 502], tmp_path):
         assert places(pinned) == first
 
 
 @pytest.mark.parametrize("pinned", [6], indirect=True)
 def test_whoever_comes_when_the_cores_are_taken_is_moved_nowhere(pinned: Pinned, tmp_path: Path) -> None:
-    with apart([17, 500], tmp_path):
+    with separate_cores([17, 500], tmp_path):
         pinned.clear()
-        with apart([18, 501], tmp_path):
+        with separate_cores([18, 501], tmp_path):
             assert pinned == []
 
 
@@ -144,13 +144,13 @@ def test_what_somebody_lays_where_graders_meet_stops_nobody(
 ) -> None:
     for number in range(8):
         lay(tmp_path / f"grade-core-{number}")
-    with apart([17, 500], tmp_path):
+    with separate_cores([17, 500], tmp_path):
         assert len(places(pinned)) == 3
 
 
 @pytest.mark.parametrize("pinned", [6], indirect=True)
 def test_claims_that_are_of_no_use_are_given_back(pinned: Pinned, tmp_path: Path) -> None:
-    with apart([17], tmp_path):
+    with separate_cores([17], tmp_path):
         pinned.clear()
-        with apart([18, 501, 502], tmp_path), apart([19, 503], tmp_path):
+        with separate_cores([18, 501, 502], tmp_path), separate_cores([19, 503], tmp_path):
             assert len(places(pinned)) == 3

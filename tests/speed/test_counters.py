@@ -18,7 +18,16 @@ from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Start
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
-from grader.speed.counters import Counters, LaunchCounters, command, count, find, parse, unknown, why_not
+from grader.speed.counters import (
+    Counters,
+    LaunchCounters,
+    command,
+    count,
+    find,
+    parse,
+    unknown_metrics,
+    why_no_launches,
+)
 from tests.conftest import ROOT
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -121,7 +130,7 @@ def test_a_report_without_launches_gives_none(text: str) -> None:
 def test_no_text_breaks_the_reader(text: str) -> None:
     parse(f'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n{text}')
     parse(f'"ID","Kernel Name","dram__bytes_read.sum"\n{text}')
-    assert why_not(text)
+    assert why_no_launches(text)
 
 
 def test_a_kernel_s_name_is_cleaned() -> None:
@@ -153,12 +162,12 @@ device 0. For instructions on enabling permissions and to get more information s
     ],
 )
 def test_what_kept_ncu_from_counting_is_said_in_words(text: str, words: str) -> None:
-    assert why_not(text).startswith(words)
+    assert why_no_launches(text).startswith(words)
 
 
 def test_metrics_that_a_gpu_does_not_know_are_named() -> None:
     text = f"==ERROR== Failed to find metric {counters.TENSOR_INSTRUCTIONS}\n==PROF== {counters.TIME}\n"
-    assert unknown(text) == (counters.TENSOR_INSTRUCTIONS,)
+    assert unknown_metrics(text) == (counters.TENSOR_INSTRUCTIONS,)
 
 
 # -- a run, with a stand-in that runs the program and then reports ---------------------------------------------------

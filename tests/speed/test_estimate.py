@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.speed.estimate import Interval, geometric_mean, median, quantile, ratio_of_medians, share, side
+from grader.speed.estimate import Interval, geometric_mean, median, quantile, ratio_of_medians, share, side_of
 
 pytestmark = pytest.mark.process
 
@@ -119,7 +119,7 @@ def test_independent_errors_add_up_as_squares() -> None:
 def test_a_ratio_is_on_a_side_only_where_its_interval_clears_the_threshold(
     low: float, high: float, expected: str
 ) -> None:
-    assert side(Interval((low + high) / 2, low, high), 1.0) == expected
+    assert side_of(Interval((low + high) / 2, low, high), 1.0) == expected
 
 
 @pytest.mark.parametrize(

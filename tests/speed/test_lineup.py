@@ -9,7 +9,7 @@ import pytest
 from grader.errors import SpecError
 from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.model import Curves, SpeedBand
-from grader.speed.lineup import Lineup, asked, lineup, smallest
+from grader.speed.lineup import Lineup, candidates, lineup, smallest
 
 SPACE = Space({"N": Size(1, 1 << 20), "dtype": Choice(("float16", "float32"))})
 NEWER = "RuntimeError: FlashAttention only supports Ampere GPUs or newer."
@@ -31,7 +31,7 @@ def band(**changes: Any) -> SpeedBand:
 
 def found(**missing: str) -> Lineup:
     """The lineup where these are missing, and all others that were asked about run."""
-    return lineup(band(), dict.fromkeys(asked(band()), "") | missing)
+    return lineup(band(), dict.fromkeys(candidates(band()), "") | missing)
 
 
 def test_the_specification_s_own_baseline_is_taken_where_it_runs() -> None:
@@ -66,7 +66,7 @@ def test_where_nothing_of_the_chain_runs_there_is_no_baseline_and_every_reason()
         "FlashAttention (SDPA) cannot run here: a; memory-efficient attention (SDPA) cannot run here: b; "
         "eager torch cannot run here: c"
     )
-    assert one.applied(band()).baseline == "sdpa_flash"
+    assert one.apply(band()).baseline == "sdpa_flash"
 
 
 def test_what_is_missing_beside_changes_nothing_for_the_baseline() -> None:
@@ -75,8 +75,8 @@ def test_what_is_missing_beside_changes_nothing_for_the_baseline() -> None:
 
 
 def test_those_that_take_seconds_to_compile_take_part_only_if_wanted() -> None:
-    assert asked(band()) == ("sdpa_flash", "sdpa_efficient", "torch_eager", "sdpa_cudnn", "torch_compile")
-    wanted = lineup(band(), dict.fromkeys(asked(band()), ""), slow=True)
+    assert candidates(band()) == ("sdpa_flash", "sdpa_efficient", "torch_eager", "sdpa_cudnn", "torch_compile")
+    wanted = lineup(band(), dict.fromkeys(candidates(band()), ""), slow=True)
     assert wanted.beside == ("torch_eager", "sdpa_cudnn", "torch_compile")
 
 
@@ -85,7 +85,7 @@ def test_one_that_is_not_installed_says_so_whether_it_is_slow_or_not() -> None:
 
 
 def test_an_unknown_baseline_is_asked_about_like_any_other() -> None:
-    assert asked(band(shown_beside=("cudnn", "torch_eager"))) == (
+    assert candidates(band(shown_beside=("cudnn", "torch_eager"))) == (
         "sdpa_flash",
         "sdpa_efficient",
         "torch_eager",
@@ -94,14 +94,14 @@ def test_an_unknown_baseline_is_asked_about_like_any_other() -> None:
 
 
 def test_the_band_as_it_is_measured_names_the_chosen_one_and_keeps_all_others_beside_it() -> None:
-    applied = found(sdpa_flash=NEWER).applied(band())
+    applied = found(sdpa_flash=NEWER).apply(band())
     assert (applied.baseline, applied.fallbacks) == ("sdpa_efficient", ())
     assert applied.shown_beside == ("sdpa_flash", "torch_eager", "sdpa_cudnn", "torch_compile")
     assert (applied.floor, applied.full, applied.suite) == (0.25, 1.0, band().suite)
 
 
 def test_the_specification_s_figure_may_be_told_of_the_fallback_itself() -> None:
-    applied = found(sdpa_flash=NEWER, sdpa_efficient="no").applied(band())
+    applied = found(sdpa_flash=NEWER, sdpa_efficient="no").apply(band())
     assert applied.baseline == "torch_eager"
     assert applied.curves is not None
     assert applied.curves.versus == "torch_eager"

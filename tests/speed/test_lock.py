@@ -42,7 +42,7 @@ def gpu(tmp_path: Path) -> GpuLock:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this thread, a lock that is taken raises BlockingIOError."""
-    here, real = threading.current_thread(), lock._take
+    here, real = threading.current_thread(), lock._take_lock
 
     def take(descriptor: int, kind: int, path: Path) -> None:
         if threading.current_thread() is here:
@@ -50,7 +50,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             real(descriptor, kind, path)
 
-    monkeypatch.setattr(lock, "_take", take)
+    monkeypatch.setattr(lock, "_take_lock", take)
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def test_who_waits_to_have_it_alone_is_not_starved_by_new_ones_who_share(
     gpu: GpuLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting, entered = threading.Event(), threading.Event()
-    real, taken = lock._take, []
+    real, taken = lock._take_lock, []
 
     def take(descriptor: int, kind: int, path: Path) -> None:
         if threading.current_thread() is not timer:
@@ -132,7 +132,7 @@ def test_who_waits_to_have_it_alone_is_not_starved_by_new_ones_who_share(
         with gpu.alone():
             entered.set()
 
-    monkeypatch.setattr(lock, "_take", take)
+    monkeypatch.setattr(lock, "_take_lock", take)
     timer = threading.Thread(target=time_alone)
     with gpu.shared():
         timer.start()

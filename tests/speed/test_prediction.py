@@ -12,7 +12,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.exercise.model import SpeedBand
 from grader.record import Ceilings, Prediction, Record, Work
-from grader.speed.prediction import Roofs, beside_measured, measured, on_paper, predict, published
+from grader.speed.prediction import Roofs, measured_roofs, predict, predict_measured, predict_on_paper, published_roofs
 from tests.conftest import ROOT, Grade
 from tests.records import samples
 
@@ -109,18 +109,18 @@ def test_a_counted_case_that_the_suite_s_formula_does_not_know_predicts_nothing(
 
 def test_published_peaks_are_cut_to_what_is_reached_and_measured_ceilings_are_not() -> None:
     gpu = dataclasses.replace(USUAL.gpu, name="G", dram_tbps=10.0, tflops={"float16": 100.0, "float32": 10.0})
-    paper = published(gpu, USUAL)
+    paper = published_roofs(gpu, USUAL)
     assert (paper.gpu, paper.ceilings) == ("G", "published")
     assert (paper.dram_tbps, paper.tflops) == (pytest.approx(9.2), pytest.approx({"float16": 80.0, "float32": 7.0}))
 
-    real = measured("G", Ceilings(4.0, 5.0, {"float16": 100.0}))
+    real = measured_roofs("G", Ceilings(4.0, 5.0, {"float16": 100.0}))
     assert (real.dram_tbps, real.tflops, real.ceilings) == (4.0, {"float16": 100.0}, "measured")
 
 
 def test_where_triton_uses_no_tensor_cores_a_product_is_expected_at_the_float32_rate() -> None:
     row = dataclasses.replace(USUAL, triton_tensor_cores=False)
-    assert published(row.gpu, row).tflops == pytest.approx({"float32": 0.7 * row.gpu.tflops["float32"]})
-    assert published(row.gpu, row).rate("float16") == published(row.gpu, row).rate("float32")
+    assert published_roofs(row.gpu, row).tflops == pytest.approx({"float32": 0.7 * row.gpu.tflops["float32"]})
+    assert published_roofs(row.gpu, row).rate("float16") == published_roofs(row.gpu, row).rate("float32")
 
 
 def test_nothing_is_predicted_in_a_type_that_the_gpu_lacks() -> None:
@@ -134,7 +134,7 @@ def test_nothing_is_predicted_in_a_type_that_the_gpu_lacks() -> None:
 
 def test_a_few_sizes_are_predicted_on_every_named_gpu_from_short_to_long() -> None:
     sizes = tuple({"N": 1 << power} for power in range(20, 31))
-    found = on_paper(band(*sizes), (work(),))
+    found = predict_on_paper(band(*sizes), (work(),))
     lengths = list(dict.fromkeys(one.case["N"] for one in found))
 
     gpus = [gpu.name for row in ARCHITECTURES.values() for gpu in row.gpus]
@@ -147,11 +147,11 @@ def test_a_few_sizes_are_predicted_on_every_named_gpu_from_short_to_long() -> No
 
 def test_a_size_that_takes_as_long_as_another_is_left_out() -> None:
     sizes = ({"N": 1 << 30}, {"N": 1 << 31, "dtype": "float16"}, {"N": 1 << 20})
-    assert {one.case["N"] for one in on_paper(band(*sizes), (work(),))} == {1 << 20, 1 << 30}
+    assert {one.case["N"] for one in predict_on_paper(band(*sizes), (work(),))} == {1 << 20, 1 << 30}
 
 
 def test_nothing_counted_predicts_nothing_on_paper() -> None:
-    assert on_paper(band(), ()) == ()
+    assert predict_on_paper(band(), ()) == ()
 
 
 # -- beside measurements ---------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_every_size_stands_beside_its_measured_time_that_of_a_graph_where_launch
         first, method="graph", contenders=(dataclasses.replace(own, median_us=own.median_us - 5), *others)
     )
     timed = dataclasses.replace(samples.unsteady_speed(), sizes=(first, graph, second))
-    found = beside_measured("NVIDIA H200", band(), timed, (work(),))
+    found = predict_measured("NVIDIA H200", band(), timed, (work(),))
 
     assert [(one.words, one.measured_us) for one in found] == [
         (size.words, size.submission.median_us) for size in (graph, second)
@@ -176,7 +176,7 @@ def test_every_size_stands_beside_its_measured_time_that_of_a_graph_where_launch
 
 def test_without_measured_ceilings_nothing_is_predicted_beside_a_measurement() -> None:
     speed = dataclasses.replace(samples.unsteady_speed(), ceilings=None)
-    assert beside_measured("G", band(), speed, (work(),)) == ()
+    assert predict_measured("G", band(), speed, (work(),)) == ()
 
 
 # -- how well it does ------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_on_paper_an_h200_multiplies_about_as_fast_as_cublas_did(size: dict[str,
     )
     nbytes = 3 * 64 * 64 * 2
     counted = Work(product(64, 64, 64), "", nbytes, 0, nbytes, 1, 2 * 64**3, nbytes, nbytes, 0)
-    one = predicted(size, counted, of=products, roofs=published(USUAL.gpu, USUAL))
+    one = predicted(size, counted, of=products, roofs=published_roofs(USUAL.gpu, USUAL))
 
     assert USUAL.gpu.name == "H200"
     assert one.time_us == pytest.approx(measured_us, rel=0.07, abs=1.4)
@@ -224,7 +224,7 @@ def test_on_paper_an_h200_streams_about_as_fast_as_it_did(tensors: int, gibibyte
     streams = band(bytes=f"{tensors} * N * itemsize")
     size = int(gibibytes * (1 << 30)) // 4
     counted = dataclasses.replace(work(), unique_bytes=tensors * 400)
-    one = predicted({"N": size, "dtype": "float32"}, counted, of=streams, roofs=published(USUAL.gpu, USUAL))
+    one = predicted({"N": size, "dtype": "float32"}, counted, of=streams, roofs=published_roofs(USUAL.gpu, USUAL))
 
     assert one.bytes / one.time_us / 1e6 == pytest.approx(measured_tbps, rel=0.06)
 

@@ -25,7 +25,7 @@ from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.estimate import share
 from grader.speed.rounds import Exposed, NotCapturable, Samples, TimedCase, TimingSample
 from grader.speed.suite import Suite, Traced, Verdict
-from grader.speed.verify import CannotBeTimed, changed
+from grader.speed.verify import CannotBeTimed, changed_failure
 from tests.claims import SUBMISSIONS
 from tests.racing import GAUGED, TINY, band_of, hurry, judge, running_baselines
 from tests.recordings import HEAD
@@ -491,7 +491,7 @@ def test_the_names_of_what_computed_beside_the_kernels_are_told(arena: Arena) ->
 
 
 def test_what_was_timed_before_a_refusal_stays_in_the_record(arena: Arena) -> None:
-    refused = CannotBeTimed(changed(Case({"N": 1000}), ["x"]))
+    refused = CannotBeTimed(changed_failure(Case({"N": 1000}), ["x"]))
     verdict, _ = arena({500: samples(1000.0, 1000.0), 1000: refused, 2000: samples(1.0, 1.0)})
     assert kind_of(verdict) == ("fail", "input_changed")
     assert [size.case["N"] for size in speed_of(verdict).sizes] == [500]
@@ -636,11 +636,11 @@ def judging(ex_15: Entry) -> Suite:
 
 
 def test_more_rounds_are_asked_for_until_the_points_are_sure(judging: Suite) -> None:
-    assert judging._known_well(samples(1000.0, 1000.0))
-    assert judging._known_well(samples(300.0, 1000.0, spread=0.3)), "full points, whatever the noise"
-    assert not judging._known_well(samples(1400.0, 1000.0, spread=0.3)), "the ratio could be worth anything"
-    assert judging._known_well(samples(1400.0, 1000.0, spread=0.001)), "half a per cent is well enough"
-    assert judging._known_well(samples(5.0, 5.0, spread=0.3)), "so short a time is never judged"
+    assert judging._is_settled(samples(1000.0, 1000.0))
+    assert judging._is_settled(samples(300.0, 1000.0, spread=0.3)), "full points, whatever the noise"
+    assert not judging._is_settled(samples(1400.0, 1000.0, spread=0.3)), "the ratio could be worth anything"
+    assert judging._is_settled(samples(1400.0, 1000.0, spread=0.001)), "half a per cent is well enough"
+    assert judging._is_settled(samples(5.0, 5.0, spread=0.3)), "so short a time is never judged"
 
 
 def test_of_short_calls_more_samples_are_taken_before_anything_is_sure(judging: Suite) -> None:
@@ -648,9 +648,9 @@ def test_of_short_calls_more_samples_are_taken_before_anything_is_sure(judging: 
         whole = samples(us, us)
         return Samples(whole.submission[:count], {"torch_eager": whole.baselines["torch_eager"][:count]})
 
-    assert not judging._known_well(first(15, 100.0))
-    assert judging._known_well(first(16, 100.0))
-    assert judging._known_well(first(6, 1000.0))
+    assert not judging._is_settled(first(15, 100.0))
+    assert judging._is_settled(first(16, 100.0))
+    assert judging._is_settled(first(6, 1000.0))
 
 
 def test_this_process_is_quiet_while_it_times_and_as_before_afterwards() -> None:

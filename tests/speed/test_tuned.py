@@ -17,7 +17,7 @@ from grader.protocol.trace import (
     Trace,
     Value,
 )
-from grader.speed.tuned import tuned
+from grader.speed.tuned import tuned_tables
 
 LINE = 17
 
@@ -38,7 +38,7 @@ def choose(*launches: Launch, line: int = LINE) -> Choose:
 def words(*launches: Launch) -> list[str]:
     """What the rows of these configurations say."""
     times = tuple(float(place) for place in range(len(launches)))
-    (table,) = tuned(trace_of(choose(*launches)), [TunedChoice(LINE, times, 0)])
+    (table,) = tuned_tables(trace_of(choose(*launches)), [TunedChoice(LINE, times, 0)])
     return [row.words for row in table.configurations]
 
 
@@ -70,7 +70,7 @@ def test_configurations_that_are_all_the_same_have_no_words(only: int) -> None:
 
 def test_a_table_says_which_kernel_in_which_line_how_long_each_took_and_which_was_chosen() -> None:
     step = choose(launch(BLOCK=64), launch(BLOCK=128), launch(BLOCK=256))
-    (table,) = tuned(trace_of(step), [TunedChoice(LINE, (7.5, -1.0, 6.25), 2)])
+    (table,) = tuned_tables(trace_of(step), [TunedChoice(LINE, (7.5, -1.0, 6.25), 2)])
     assert (table.kernel, table.line) == ("add_kernel", LINE)
     assert [(row.words, row.time_us, row.chosen) for row in table.configurations] == [
         ("BLOCK=64", 7.5, False),
@@ -83,21 +83,21 @@ def test_a_configuration_is_told_by_its_first_launch_whatever_its_hook_did_befor
     fill = Operator("fill_.Scalar", (), {}, (), LINE)
     step = Choose(tuple((fill, launch(BLOCK=block, kernel=1)) for block in (64, 128)), LINE)
     trace = trace_of(step, kernels=("other_kernel", "add_kernel"))
-    (table,) = tuned(trace, [TunedChoice(LINE, (1.0, 2.0), 0)])
+    (table,) = tuned_tables(trace, [TunedChoice(LINE, (1.0, 2.0), 0)])
     assert table.kernel == "add_kernel"
     assert [row.words for row in table.configurations] == ["BLOCK=64", "BLOCK=128"]
 
 
 def test_every_autotuned_launch_has_a_table_in_the_order_of_the_call() -> None:
     steps = [choose(launch(line, BLOCK=64), launch(line, BLOCK=128), line=line) for line in (7, 17)]
-    tables = tuned(trace_of(*steps), [TunedChoice(line, (1.0, 2.0), 0) for line in (7, 17)])
+    tables = tuned_tables(trace_of(*steps), [TunedChoice(line, (1.0, 2.0), 0) for line in (7, 17)])
     assert [table.line for table in tables] == [7, 17]
 
 
 def test_what_is_not_autotuned_has_no_table() -> None:
     trace = replace(trace_of(), steps=(launch(BLOCK=64),))
-    assert tuned(trace, []) == ()
-    assert tuned(trace, [TunedChoice(LINE, (1.0,), 0)]) == ()
+    assert tuned_tables(trace, []) == ()
+    assert tuned_tables(trace, [TunedChoice(LINE, (1.0,), 0)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_what_is_not_autotuned_has_no_table() -> None:
     ids=["another line", "too few times", "too many times", "a place too far", "a place before"],
 )
 def test_a_choice_that_does_not_fit_the_trace_is_left_out(choice: TunedChoice) -> None:
-    assert tuned(trace_of(choose(launch(BLOCK=64), launch(BLOCK=128))), [choice]) == ()
+    assert tuned_tables(trace_of(choose(launch(BLOCK=64), launch(BLOCK=128))), [choice]) == ()
 
 
 @pytest.mark.parametrize(("chosen", "rows"), [(0, 64), (63, 64), (80, 65)])
 def test_of_very_many_configurations_the_first_are_shown_and_always_the_chosen_one(chosen: int, rows: int) -> None:
     many = [launch(BLOCK=block) for block in range(100)]
-    (table,) = tuned(trace_of(choose(*many)), [TunedChoice(LINE, (1.0,) * 100, chosen)])
+    (table,) = tuned_tables(trace_of(choose(*many)), [TunedChoice(LINE, (1.0,) * 100, chosen)])
     assert len(table.configurations) == rows
     assert [row.words for row in table.configurations if row.chosen] == [f"BLOCK={chosen}"]
 

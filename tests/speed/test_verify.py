@@ -63,7 +63,7 @@ def refusal(check: Callable[[], object]) -> tuple[str, str, str]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_two_honest_roundings_are_alike(dtype: torch.dtype) -> None:
     exact = values()
-    assert verify.alike(sampled(exact.to(dtype)), sampled((exact * (1 + 1e-6)).to(dtype)))
+    assert verify.are_alike(sampled(exact.to(dtype)), sampled((exact * (1 + 1e-6)).to(dtype)))
 
 
 @pytest.mark.parametrize(
@@ -72,54 +72,54 @@ def test_two_honest_roundings_are_alike(dtype: torch.dtype) -> None:
     ids=["of other inputs", "zeros", "too large", "nan", "in another order"],
 )
 def test_what_other_inputs_or_none_give_is_not_alike(answer: Tensor) -> None:
-    assert not verify.alike(sampled(answer), sampled(values()))
+    assert not verify.are_alike(sampled(answer), sampled(values()))
 
 
 def test_one_piece_of_numbers_of_the_right_size_is_not_alike() -> None:
     answer = values()
     answer[1025:2050] = values(18, 1025)
-    assert not verify.alike(sampled(answer), sampled(values()))
+    assert not verify.are_alike(sampled(answer), sampled(values()))
 
 
 def test_every_output_is_compared() -> None:
-    assert verify.alike(sampled(values(), values(18)), sampled(values(), values(18)))
-    assert not verify.alike(sampled(values(), values(19)), sampled(values(), values(18)))
+    assert verify.are_alike(sampled(values(), values(18)), sampled(values(), values(18)))
+    assert not verify.are_alike(sampled(values(), values(19)), sampled(values(), values(18)))
 
 
 def test_where_the_baseline_is_not_finite_nothing_is_compared_and_elsewhere_it_is() -> None:
     wanted, answer = values(), values()
     wanted[7] = math.inf
     answer[63] = 1000.0
-    assert verify.alike(sampled(answer), sampled(wanted))
+    assert verify.are_alike(sampled(answer), sampled(wanted))
     answer[2000] = 1000.0
-    assert not verify.alike(sampled(answer), sampled(wanted))
+    assert not verify.are_alike(sampled(answer), sampled(wanted))
 
 
 def test_an_answer_that_is_not_finite_is_never_alike() -> None:
     # What stands for a sum that is no number must not pass for a sum of that size.
     answer = values()
     answer[7] = math.inf
-    odd = [verify.alike(sampled(answer, seed=seed), sampled(values(), seed=seed)) for seed in range(200)]
+    odd = [verify.are_alike(sampled(answer, seed=seed), sampled(values(), seed=seed)) for seed in range(200)]
     assert not any(odd)
 
 
 def test_sums_that_do_not_belong_together_are_not_alike() -> None:
     honest = sampled(values())
-    assert not verify.alike(replace(honest, projections=(*honest.projections, (0.0,))), honest)
-    assert not verify.alike(replace(honest, scales=((0.0,),)), honest)
+    assert not verify.are_alike(replace(honest, projections=(*honest.projections, (0.0,))), honest)
+    assert not verify.are_alike(replace(honest, scales=((0.0,),)), honest)
 
 
 @pytest.mark.parametrize(
     "outputs", [(), (values(), values()), (values(count=500),)], ids=["none", "one too many", "a shorter one"]
 )
 def test_outputs_of_another_form_are_not_alike(outputs: tuple[Tensor, ...]) -> None:
-    assert not verify.alike(sampled(*outputs), sampled(values()))
+    assert not verify.are_alike(sampled(*outputs), sampled(values()))
 
 
 def test_the_signs_follow_from_the_seed_so_nobody_can_prepare_an_answer_of_the_right_sums() -> None:
     one, other = (sampled(values(), seed=seed) for seed in (17, 18))
     assert one.scales == other.scales
-    assert not verify.alike(one, other)
+    assert not verify.are_alike(one, other)
 
 
 # -- the oracle ------------------------------------------------------------------------------------------------------
@@ -229,26 +229,31 @@ def test_an_empty_output_has_nothing_wrong(part: Part) -> None:
 def test_what_a_call_did_at_a_timed_size_has_a_verdict_with_a_name() -> None:
     for failure, status, kind, said in (
         (
-            verify.computed(CASE, ["aten.add", "\x1b[31maten.mul"]),
+            verify.computed_failure(CASE, ["aten.add", "\x1b[31maten.mul"]),
             "policy",
             "library_call",
             "For N=500, dtype=float32, timed, these ran beside your kernels: aten.add, aten.mul.",
         ),
-        (verify.launches_nothing(CASE), "policy", "no_kernel", "For N=500, dtype=float32, timed, none of yours ran."),
-        (verify.changed(CASE, ["x", "y"]), "fail", "input_changed", "For N=500, dtype=float32 it changed x, y."),
-        (verify.aliased(CASE, "x"), "fail", "alias", "For N=500, dtype=float32 it returned memory of x."),
+        (verify.no_launch_failure(CASE), "policy", "no_kernel", "For N=500, dtype=float32, timed, none of yours ran."),
+        (
+            verify.changed_failure(CASE, ["x", "y"]),
+            "fail",
+            "input_changed",
+            "For N=500, dtype=float32 it changed x, y.",
+        ),
+        (verify.aliased_failure(CASE, "x"), "fail", "alias", "For N=500, dtype=float32 it returned memory of x."),
     ):
         assert (failure.status, failure.cause.kind, failure.cause.rationale) == (status, kind, said)
 
 
 def test_a_time_that_cannot_be_is_policy_and_says_both_times() -> None:
-    failure = verify.impossible(CASE, 3.14, 63.0)
+    failure = verify.impossible_failure(CASE, 3.14, 63.0)
     assert (failure.status, failure.cause.kind) == ("policy", "impossible_time")
     assert "the call took 3.1 µs" in failure.cause.rationale
     assert "at least 63.0 µs" in failure.cause.rationale
 
 
 def test_hidden_time_is_noted_with_what_counts() -> None:
-    assert verify.hidden(100.0, 900.0) == (
+    assert verify.hidden_note(100.0, 900.0) == (
         "the GPU's events say 100.0 µs, the grader's own clock at least 1000.0 µs: that counts"
     )

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import Counterexample
 from grader.watch.screen import Paper, Screen, draw, paint, plain
-from grader.watch.state import Graded, Heard, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
+from grader.watch.state import CheckDecided, Graded, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
 from tests.records import samples
 from tests.watch.test_state import FAILED, PASSED, SUBJECT, UNDONE, after, failing, record
 
 PLAIN = Paper(width=80)
-DONE = (Standing("done"), Standing("begun"))
+DONE = (Progress("done"), Progress("begun"))
 
 
 def text(screen: Screen) -> str:
@@ -27,7 +27,10 @@ def test_before_anything_slow_the_file_is_named() -> None:
 
 
 def test_results_are_appended_so_that_nothing_flickers() -> None:
-    one, two = after(Saved("a"), Heard(1, PASSED)), after(Saved("a"), Heard(1, PASSED), Heard(1, FAILED))
+    one, two = (
+        after(Saved("a"), CheckDecided(1, PASSED)),
+        after(Saved("a"), CheckDecided(1, PASSED), CheckDecided(1, FAILED)),
+    )
     before, now = draw(one, PLAIN), draw(two, PLAIN)
     sent = paint(before, now)
     assert "\x1b[2J" not in sent
@@ -55,7 +58,7 @@ def test_going_back_over_the_footer_is_as_far_as_the_footer_is_high() -> None:
 def test_no_line_of_the_footer_is_as_wide_as_the_terminal(width: int, polls: bool) -> None:
     asking, _ = step(failing(), Pressed("x"))
     for state in (State(SUBJECT, UNDONE), after(Saved("a")), failing(), asking):
-        shown = replace(state, polls=polls, told="Your file: /a/rather/long/path/to/a/backup.py.bak")
+        shown = replace(state, polls=polls, notice="Your file: /a/rather/long/path/to/a/backup.py.bak")
         assert all(len(line) < width for line in draw(shown, Paper(width=width)).footer)
 
 
@@ -106,7 +109,7 @@ def test_a_log_gets_each_thing_once_the_result_apart_from_the_progress() -> None
     start = State(SUBJECT, UNDONE)
     running = after(Saved("a"), start=start)
     assert plain(start, running, PLAIN) == ("", "Checking /learner/ex_1.py  sha256 ca978112ca1b …\n")
-    heard = after(Heard(1, PASSED), start=running)
+    heard = after(CheckDecided(1, PASSED), start=running)
     result, progress = plain(running, heard, PLAIN)
     assert result == ""
     assert progress.count("\n") == 1

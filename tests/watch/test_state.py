@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from grader.progress import Standing
+from grader.progress import Progress
 from grader.record import Counterexample, Record
 from grader.watch.state import (
     Begun,
     Broke,
     Cancel,
+    CheckDecided,
     Do,
     Event,
     Grade,
     GradeAll,
     Graded,
-    Heard,
     Polls,
     Pressed,
     ReplayCase,
@@ -37,7 +37,7 @@ SUBJECT = WatchedExercise("ex_1", "Title", "/learner/ex_1.py", {"p": ("vague", "
 TOKEN = "ex_1:p.tail:N=1:0x5f"
 PASSED = samples.check("p.full", "Full", "pass", 1.0)
 FAILED = samples.check("p.tail", "Tail", "fail", counterexample=Counterexample({"N": 1}, "N=1", TOKEN))
-UNDONE, DONE = (Standing("begun"), Standing("begun")), (Standing("done"), Standing("begun"))
+UNDONE, DONE = (Progress("begun"), Progress("begun")), (Progress("done"), Progress("begun"))
 
 
 def record(*checks: object) -> Record:
@@ -71,13 +71,13 @@ def test_what_failed_the_last_time_is_asked_for_first() -> None:
 
 
 def test_another_save_takes_the_place_of_the_run_that_is_going_on() -> None:
-    state, actions = step(after(Saved("a"), Begun(1, 2), Heard(1, PASSED)), Saved("b"))
+    state, actions = step(after(Saved("a"), Begun(1, 2), CheckDecided(1, PASSED)), Saved("b"))
     assert (state.run, state.results, state.total) == (2, (), 0)
     assert actions == (Grade(2, "b"),)
 
 
 def test_the_same_text_saved_again_does_not_start_over_what_is_running() -> None:
-    before = after(Saved("a"), Heard(1, PASSED))
+    before = after(Saved("a"), CheckDecided(1, PASSED))
     assert step(before, Saved("a")) == (before, ())
 
 
@@ -87,7 +87,8 @@ def test_the_same_text_saved_again_later_is_graded_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "late", [Begun(1, 9), Heard(1, FAILED), Graded(1, record(FAILED), 1, UNDONE), TextShown(1, "x"), Broke(1, "x")]
+    "late",
+    [Begun(1, 9), CheckDecided(1, FAILED), Graded(1, record(FAILED), 1, UNDONE), TextShown(1, "x"), Broke(1, "x")],
 )
 def test_what_an_earlier_run_still_says_is_not_heard(late: Event) -> None:
     state = after(Saved("a"), Saved("b"))
@@ -95,7 +96,7 @@ def test_what_an_earlier_run_still_says_is_not_heard(late: Event) -> None:
 
 
 def test_results_come_one_by_one_and_the_record_ends_the_run() -> None:
-    running = after(Saved("a"), Begun(1, 2), Heard(1, PASSED), Heard(1, FAILED))
+    running = after(Saved("a"), Begun(1, 2), CheckDecided(1, PASSED), CheckDecided(1, FAILED))
     assert (running.total, [check.id for check in running.results]) == (2, ["p.full", "p.tail"])
     rested = after(Graded(1, record(PASSED, FAILED), 3, UNDONE), start=running)
     assert (rested.phase, rested.results, rested.attempts) == ("resting", (), 3)
@@ -184,19 +185,19 @@ def test_c_grades_everything_and_r_the_file_again() -> None:
 
 
 def test_of_all_exercises_the_checks_are_counted_together() -> None:
-    running = after(Pressed("c"), Begun(2, 38), Heard(2, PASSED), Begun(2, 21), start=failing())
+    running = after(Pressed("c"), Begun(2, 38), CheckDecided(2, PASSED), Begun(2, 21), start=failing())
     assert (running.total, len(running.results)) == (59, 1)
 
 
 def test_a_fault_of_ours_ends_the_run_with_a_sentence() -> None:
     state = after(Saved("a"), Broke(1, "the grader failed"))
-    assert (state.phase, state.told) == ("resting", "the grader failed")
+    assert (state.phase, state.notice) == ("resting", "the grader failed")
 
 
 def test_what_was_told_is_there_until_a_key_is_pressed() -> None:
     told = after(StatusLine("Your file: x.bak"), Saved("b"), Graded(2, record(PASSED), 1, UNDONE), start=failing())
-    assert told.told == "Your file: x.bak"
-    assert after(Pressed("l"), start=told).told == ""
+    assert told.notice == "Your file: x.bak"
+    assert after(Pressed("l"), start=told).notice == ""
 
 
 def test_that_the_file_is_polled_is_remembered() -> None:

@@ -23,6 +23,6 @@ def command(
     from grader.cli.every import grade_all
     from grader.cli.run import RunOptions
 
-    how = RunOptions((), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
-    code = grade_all(how, json, open_card=open_card)
+    options = RunOptions(seed=seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    code = grade_all(options, json, open_card=open_card)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)

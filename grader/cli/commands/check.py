@@ -28,4 +28,14 @@ def command(
     """Run the author's gate."""
     from grader.cli.author import CheckOptions, check
 
-    raise typer.Exit(check(exercise, CheckOptions(seed, cpu, write_probe, jobs, json, write_wrong), every=every))
+    options = CheckOptions(
+        exercise=exercise,
+        every=every,
+        seed=seed,
+        cpu=cpu,
+        write_probe=write_probe,
+        jobs=jobs,
+        json=json,
+        write_wrong=write_wrong,
+    )
+    raise typer.Exit(check(options))

@@ -42,6 +42,15 @@ def command(
     from grader.export.formats import ExportOptions
 
     options = ExportOptions(
-        format, out, into, tuple(column or ()), of_judged, parts_left_out_too, scale, strict, metadata, audience
+        format=format,
+        out=out,
+        into=into,
+        columns=tuple(column or ()),
+        of_judged=of_judged,
+        parts_left_out_too=parts_left_out_too,
+        scale=scale,
+        strict=strict,
+        metadata=metadata,
+        audience=audience,
     )
     raise typer.Exit(export(source, options))

@@ -35,6 +35,6 @@ def command(
     from grader.cli.run import Outputs, RunOptions, run
 
     outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card, timeline=timeline)
-    how = RunOptions(tuple(part or ()), seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
-    code = run(exercise, submission, how, outputs)
+    options = RunOptions(parts=tuple(part or ()), seed=seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    code = run(exercise, submission, options, outputs)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)

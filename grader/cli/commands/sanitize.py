@@ -28,5 +28,14 @@ def command(
     """Look for accesses outside tensors and for races."""
     from grader.cli.sanitize import SanitizeOptions, sanitize
 
-    how = SanitizeOptions(tuple(part or ()), seed, tool, cpu=cpu, json=json, quiet=quiet)
-    raise typer.Exit(sanitize(exercise, submission, how))
+    options = SanitizeOptions(
+        exercise=exercise,
+        submission=submission,
+        parts=tuple(part or ()),
+        seed=seed,
+        tool=tool,
+        cpu=cpu,
+        json=json,
+        quiet=quiet,
+    )
+    raise typer.Exit(sanitize(options))

@@ -46,7 +46,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
         allowed = [name for check in bench.part.checks for name in check.rule.allowed_operators]
         seen = bench.evidence[before:]
         if failure := by_evidence(seen, allowed, bench.part.bounds):
-            return replace(ruling, failure=_right_but(failure), failing=planned.cases[0])
+            return replace(ruling, failure=_note_right_values(failure), failing=planned.cases[0])
         if untold := next((why_untold(one) for one in seen if not one.is_replayed), ""):
             return replace(ruling, undecided=f"the values are right, but it is unknown what computes them: {untold}")
     return ruling
@@ -57,7 +57,7 @@ def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck) -
     return _DECIDE[type(planned.check.rule)](outcomes, planned.check.rule)
 
 
-def _right_but(failure: Failure) -> Failure:
+def _note_right_values(failure: Failure) -> Failure:
     """Return the failure with a note that the values are right."""
     cause = failure.cause
     return replace(failure, cause=replace(cause, rationale=f"The values are right, but: {cause.rationale}"))

@@ -55,7 +55,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         raise NotRunHere(next(iter(left_out.values())))
     # A part is not begun only if it leaves out every case.
     if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
-        failed = [(one, _begun(failure)) for one, failure in failed]
+        failed = [(one, _crash_if_begun(failure)) for one, failure in failed]
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
     if left_out:
         metrics["cases_left_out"] = len(left_out)
@@ -104,7 +104,7 @@ def _extent(one: PlannedCase) -> int:
     return sum(value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
 
 
-def _begun(failure: Failure) -> Failure:
+def _crash_if_begun(failure: Failure) -> Failure:
     """Return a crash in place of "not implemented": the part has answered another case."""
     if failure.status != "not_implemented":
         return failure
@@ -120,17 +120,17 @@ def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure
     """
     (first, failure), status = failed[0], failed[0][1].status
     if failure.cause.mismatch is None:
-        return [_of(first, failure)]
+        return [_with_case(first, failure)]
     compared = [entry for entry in failed if entry[1].status == status and entry[1].cause.mismatch]
-    largest = sorted(compared, key=lambda entry: _size(*entry), reverse=True)[:_MOST_EXPLAINED]
-    return [_of(one, found) for one, found in largest]
+    largest = sorted(compared, key=lambda entry: _size_key(*entry), reverse=True)[:_MOST_EXPLAINED]
+    return [_with_case(one, found) for one, found in largest]
 
 
-def _of(one: PlannedCase, failure: Failure) -> Failure:
+def _with_case(one: PlannedCase, failure: Failure) -> Failure:
     return replace(failure, cause=replace(failure.cause, case=one.case.words()))
 
 
-def _size(one: PlannedCase, failure: Failure) -> tuple[int, int]:
+def _size_key(one: PlannedCase, failure: Failure) -> tuple[int, int]:
     """Return the size of the output, then that of the case: a key for sorting."""
     mismatch = failure.cause.mismatch
     return mismatch.total if mismatch else -1, _extent(one)

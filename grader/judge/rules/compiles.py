@@ -46,11 +46,11 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
     errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None
-    title, told = (
+    title, help_text = (
         "The kernel compiles for no GPU",
         "The interpreter runs it, but Triton compiles it for no NVIDIA GPU.",
     )
-    return replace(errors[0], cause=replace(errors[0].cause, title=title, help=told))
+    return replace(errors[0], cause=replace(errors[0].cause, title=title, help=help_text))
 
 
 def _not_implemented(outcome: CompileOutcome) -> Failure:

@@ -28,7 +28,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Fresh) -> Ruling:  
     """Pass when the chained calls of every case are right; the first case that fails decides."""
     metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
-        if failure := judge_case(bench, one, _more(cases, one)):
+        if failure := judge_case(bench, one, _extra_calls(cases, one)):
             return Ruling(failure, one, metrics=metrics)
     return Ruling(None, metrics=metrics)
 
@@ -63,16 +63,16 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
         (third, second, "the middle of the inputs had changed"),
         (fourth, third, "the inputs were those of an earlier call, in new memory"),
     ):
-        if failure := _stale(trial, earlier, what):
+        if failure := _stale_failure(trial, earlier, what):
             return failure
         if trial.failure:
             seen = f"The first call was right. In this one {what}, and the answer is wrong."
             return replace(trial.failure, clues=(*trial.failure.clues, Clue("remembered_input", 0.7, seen)))
     wrong = next((trial.failure for trial in others if trial.failure), None)
-    return _alias(*trials) or wrong or _repeats(bench, first, fourth)
+    return _alias_failure(*trials) or wrong or _repeats(bench, first, fourth)
 
 
-def _more(cases: Sequence[PlannedCase], one: PlannedCase) -> int:
+def _extra_calls(cases: Sequence[PlannedCase], one: PlannedCase) -> int:
     return _MORE if one is cases[0] else _FEW if one is cases[-1] else 0
 
 
@@ -80,7 +80,7 @@ def _other_seed(seed: int) -> int:
     return (seed * 6364136223846793005 + 1442695040888963407) % 2**63
 
 
-def _stale(trial: Trial, earlier: Trial, what: str) -> Failure | None:
+def _stale_failure(trial: Trial, earlier: Trial, what: str) -> Failure | None:
     """Return the failure of a wrong answer that is right for the earlier call; or None."""
     if not trial.failure or not isinstance(trial.outcome, Finished):
         return None
@@ -101,7 +101,7 @@ def _stale(trial: Trial, earlier: Trial, what: str) -> Failure | None:
     )
 
 
-def _alias(*trials: Trial) -> Failure | None:
+def _alias_failure(*trials: Trial) -> Failure | None:
     for trial in trials:
         if not isinstance(trial.outcome, Finished):
             continue

@@ -27,31 +27,31 @@ def by_evidence(
     """
     for seen in evidence:
         if not (seen.kernels or seen.untold):
-            return policy(
+            return policy_failure(
                 "no_kernel",
                 "No kernel was launched",
                 f"For {seen.case.words()} the function returned an answer without launching a kernel of yours.",
             )
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
         if computing and seen.reads:
-            return _reading(seen, computing, bounds)
+            return _reading_failure(seen, computing, bounds)
         if computing:
-            return policy(
+            return policy_failure(
                 "library_call",
                 "Something besides your kernels computed",
-                f"For {seen.case.words()} these ran beside your kernels: {_few(computing)}.",
+                f"For {seen.case.words()} these ran beside your kernels: {_first_names(computing)}.",
             )
     return None
 
 
-def _reading(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]) -> Failure:
+def _reading_failure(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]) -> Failure:
     """Return the failure that names the line, the argument, and what to use instead."""
     first = seen.reads[0]
     others = [name for name in computing if name.partition(" ")[0] not in READING]
     of = [clean(name, 40) for name in first.of]
     where = f"line {first.line} of the file" if first.line else "a line of the file"
     what = f" of {' and '.join(f'`{name}`' for name in of)}" if of else " of a tensor"
-    beside = f" These ran beside your kernels: {_few(others)}." if others else ""
+    beside = f" These ran beside your kernels: {_first_names(others)}." if others else ""
     how = READING[first.name]
     said = f"{where} reads values{what} into Python by `{how}`"
     if how == ".item()":
@@ -69,7 +69,7 @@ def _reading(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]
     return Failure("policy", cause)
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(clean(name, 160) for name in names[:5])
 
 
@@ -86,7 +86,7 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
         return replace(failure, clues=(*failure.clues, Clue("not_cleared", 0.7, seen)))
     if not how:
         return failure
-    return policy(
+    return policy_failure(
         "outside_kernels",
         "Your kernels do not do all of the work",
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
@@ -94,7 +94,7 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
     )
 
 
-def policy(kind: str, title: str, rationale: str) -> Failure:
+def policy_failure(kind: str, title: str, rationale: str) -> Failure:
     """Return the failure of an answer that something besides the kernels computed."""
     help_text = "Let torch allocate, fill, make views and cast the final dtype; do the arithmetic in your kernels."
     return Failure("policy", Cause(kind, title, rationale, help_text))

@@ -8,9 +8,9 @@ from itertools import chain
 from grader.exercise.model import Launches
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
-from grader.judge.configurations import others
+from grader.judge.configurations import other_configurations
 from grader.judge.failures import Failure
-from grader.judge.meant import meant_as_well
+from grader.judge.meant import find_unplanned_cases
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import LaunchInfo
@@ -25,7 +25,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
     Calls of other checks in the space of the rule's cases count as well: those with too many launches run again here.
     """
     most = rule.most
-    cases = [*cases, *meant_as_well(bench.evidence, cases, rule.cases.space, lambda seen: seen.launches > most)]
+    cases = [*cases, *find_unplanned_cases(bench.evidence, cases, rule.cases.space, lambda seen: seen.launches > most)]
     metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
@@ -33,7 +33,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
             return Ruling(failure, one, metrics=metrics)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
-        tried = chain([trial], (other for other in others(bench, one, trial) if bench.fits(other)))
+        tried = chain([trial], (other for other in other_configurations(bench, one, trial) if bench.fits(other)))
         enough = any(1 <= len(each.launches) <= most for each in tried)
         if not enough:
             return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)
@@ -43,16 +43,16 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
 def _wrong_number(one: PlannedCase, seen: Sequence[LaunchInfo], most: int) -> Failure:
     count = len(seen)
     title = "Too many launches" if count else "No kernel was launched"
-    wanted = "one launch" if most == 1 else f"at most {most} launches"
-    rationale = f"For {one.case.words()} the call must use {wanted}, got {count}{_listed(seen)}."
+    allowed = "one launch" if most == 1 else f"at most {most} launches"
+    rationale = f"For {one.case.words()} the call must use {allowed}, got {count}{_kernel_names(seen)}."
     help_text = (
         "Each launch reads its inputs from memory again: keep the values for the next step in registers."
         if count
         else ""
     )
-    return Failure("fail", Cause("launches", title, rationale, help_text, wanted, str(count)))
+    return Failure("fail", Cause("launches", title, rationale, help_text, allowed, str(count)))
 
 
-def _listed(seen: Sequence[LaunchInfo]) -> str:
+def _kernel_names(seen: Sequence[LaunchInfo]) -> str:
     names = ", ".join(clean(launch.kernel, 80) for launch in seen[:6])
     return f" ({names})" if names else ""

@@ -52,8 +52,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
         return Ruling(None, unfit=_NOTHING_MEASURED)
     choices: list[ChoiceCost] = []
     for one in cases:
-        found = _choice(bench, one)
-        again = _choice(bench, replace(one, seed=one.seed ^ 1)) if not isinstance(found, Failure) else None
+        found = _judge_choice(bench, one)
+        again = _judge_choice(bench, replace(one, seed=one.seed ^ 1)) if not isinstance(found, Failure) else None
         if failure := next((each for each in (found, again) if isinstance(each, Failure)), None):
             return Ruling(failure, one)
         if isinstance(found, ChoiceCost):
@@ -63,7 +63,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
     mean = mean_regret([choice.ratio for choice in choices])
     share = rule.share(mean)
     worst = sorted(choices, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
-    evidence = {f"choice for {choice.one.case.words()}": _told(choice) for choice in worst}
+    evidence = {f"choice for {choice.one.case.words()}": _choice_words(choice) for choice in worst}
     metrics: dict[str, Number] = {
         "cases": len(choices),
         "regret": round(mean, 4),
@@ -112,13 +112,13 @@ def mean_regret(ratios: Sequence[float]) -> float:
     return exp(sum(map(log, ratios)) / len(ratios)) - 1
 
 
-def counted(offers: Sequence[Offer]) -> list[float]:
+def counted_ratios(offers: Sequence[Offer]) -> list[float]:
     """Return the ratio that counts for each choice: the dearest known one where nothing was measured."""
     dearest = max(offer.ratio for offer in offers if not isnan(offer.ratio))
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
 
 
-def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
+def _judge_choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
     """Return the choice in one case, or its failure; None where no cost of the case was measured."""
     part = bench.part
     recipe = Recipe(part.name, dict(one.case), one.seed)
@@ -136,7 +136,9 @@ def _choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
     chosen, best = offers[place].thing, next(offer.thing for offer in offers if offer.ratio == 1)
     ratios = {str(offer.thing): -1.0 if isnan(offer.ratio) else offer.ratio for offer in offers}
     things = tuple(offer.thing for offer in offers)
-    return ChoiceCost(one, counted(offers)[place], str(chosen), _difference(chosen, best), ratios, place, things)
+    return ChoiceCost(
+        one, counted_ratios(offers)[place], str(chosen), _differing_fields(chosen, best), ratios, place, things
+    )
 
 
 def _selection(choices: Sequence[ChoiceCost], source: str) -> Selection:
@@ -151,13 +153,13 @@ def _selection(choices: Sequence[ChoiceCost], source: str) -> Selection:
     )
 
 
-def _told(choice: ChoiceCost) -> str:
+def _choice_words(choice: ChoiceCost) -> str:
     if choice.ratio == 1:
         return f"{choice.chosen}: the best"
     return f"{choice.chosen}: {choice.ratio:.2f} times the cost of the best: {choice.better}"
 
 
-def _difference(chosen: object, best: object) -> str:
+def _differing_fields(chosen: object, best: object) -> str:
     """Return the fields of the best thing that differ from the chosen one: "tile_n=64, schedule='pingpong'"."""
     fields = getattr(best, "_fields", ())
     telling = [name for name in fields if getattr(best, name) != getattr(chosen, name)]
@@ -179,14 +181,14 @@ def _no_choice(one: PlannedCase, chooses: str, kind: str) -> Failure:
 
 
 def _too_dear(mean: float, rule: Regret, worst: Sequence[ChoiceCost]) -> Failure:
-    told = "; ".join(f"for {choice.one.case.words()}, {_told(choice)}" for choice in worst[:1])
+    worst_in_words = "; ".join(f"for {choice.one.case.words()}, {_choice_words(choice)}" for choice in worst[:1])
     return Failure(
         "fail",
         Cause(
             "regret",
             "The choices cost too much",
             f"On average they cost {mean:.0%} more than the best; points begin below {rule.none:.0%}, and full points "
-            f"need {rule.full:.0%} or less. The worst: {told}.",
+            f"need {rule.full:.0%} or less. The worst: {worst_in_words}.",
             "Which property of the case shown here does your rule ignore?",
             f"below {rule.none:.0%}",
             f"{mean:.0%}",

@@ -38,14 +38,14 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling
         return Ruling(None, undecided=_waits_for(absent[0]))
     worst = 0.0
     for run, one in enumerate(cases, 1):
-        end, error = _walk(bench, one, rule)
+        end, error = _make_calls(bench, one, rule)
         worst = max(worst, error)
         metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
         if end is None:
             continue
         if end.failure.status == "not_implemented" and end.part is not bench.part:
             return Ruling(None, one, undecided=_waits_for(end.part.name))
-        return Ruling(_told(end, int(one.case[rule.steps])), one, metrics=metrics)
+        return Ruling(_failure_with_step(end, int(one.case[rule.steps])), one, metrics=metrics)
     return Ruling(None, metrics=metrics)
 
 
@@ -53,7 +53,7 @@ def _waits_for(name: str) -> str:
     return f"its steps call {name}, which is not written yet"
 
 
-def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, float]:
+def _make_calls(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, float]:
     """Make the calls of one case until one is wrong.
 
     Returns the end, or None, and the largest error in units of the allowed one.
@@ -77,7 +77,7 @@ def _walk(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | None, 
     return None, worst
 
 
-def _told(end: _End, steps: int) -> Failure:
+def _failure_with_step(end: _End, steps: int) -> Failure:
     """Return the failure with its step, and with the number of steps before it that were right."""
     if end.failure.status == "not_implemented":
         return end.failure
@@ -101,5 +101,5 @@ def _told(end: _End, steps: int) -> Failure:
             ),
         )
     help_text = " ".join(filter(None, (advice, cause.help)))
-    told = replace(cause, title=f"{lead}{cause.title}", rationale=f"{when} {cause.rationale}", help=help_text)
-    return replace(end.failure, cause=told, clues=clues, lead=lead, advice=advice)
+    extended = replace(cause, title=f"{lead}{cause.title}", rationale=f"{when} {cause.rationale}", help=help_text)
+    return replace(end.failure, cause=extended, clues=clues, lead=lead, advice=advice)

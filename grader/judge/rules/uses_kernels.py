@@ -8,7 +8,7 @@ from grader.exercise.model import UsesKernels
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench, CallRequest, Evidence
 from grader.judge.failures import Failure
-from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy, why_untold
+from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
 from grader.record import Cause, clean
 
@@ -24,14 +24,14 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
         # Other checks judge whether the case is right.
         failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
         if failure is not None and failure.status == "fail":
-            failure = _idle(bench, one) or failure
+            failure = _idle_failure(bench, one) or failure
         if failure is not None and failure.status != "fail":
             break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
     if helpers := [name for seen in bench.evidence for name in seen.helpers]:
-        evidence["helpers"] = _listed_once(helpers)
+        evidence["helpers"] = _distinct_names(helpers)
     found = by_evidence(bench.evidence, rule.allowed_operators, bench.part.bounds)
-    found = found or _by_operations(bench.evidence, rule.operations)
+    found = found or _missing_operations(bench.evidence, rule.operations)
     unknown = [seen for seen in bench.evidence if not seen.is_replayed]
     untold = why_untold(unknown[0]) if unknown else ""
     if untold and not found:
@@ -41,12 +41,12 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     return Ruling(found or refused, evidence=evidence)
 
 
-def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failure | None:
+def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str]) -> Failure | None:
     for seen in evidence:
         # Operations are only known of replayed calls.
         if not seen.is_replayed:
             continue
-        if missing := [name for name in wanted if name not in seen.operations]:
+        if missing := [name for name in operations if name not in seen.operations]:
             return Failure(
                 "policy",
                 Cause(
@@ -60,11 +60,11 @@ def _by_operations(evidence: Sequence[Evidence], wanted: Sequence[str]) -> Failu
     return None
 
 
-def _idle(bench: Bench, one: PlannedCase) -> Failure | None:
+def _idle_failure(bench: Bench, one: PlannedCase) -> Failure | None:
     """Return the failure of an answer that is the same without its launches; or None."""
     if bench.kernels_matter(CallRequest(one.case, one.seed)):
         return None
-    return policy(
+    return policy_failure(
         "outside_kernels",
         "The answer does not depend on your kernels",
         f"For {one.case.words()} the function returns the same values with and without its launches.",
@@ -72,12 +72,12 @@ def _idle(bench: Bench, one: PlannedCase) -> Failure | None:
 
 
 def _kernels_seen(evidence: Sequence[Evidence]) -> str:
-    return _listed_once(name for seen in evidence for name in seen.kernels)
+    return _distinct_names(name for seen in evidence for name in seen.kernels)
 
 
 def _operators_seen(evidence: Sequence[Evidence]) -> str:
-    return _listed_once(name for seen in evidence for name in seen.operators)
+    return _distinct_names(name for seen in evidence for name in seen.operators)
 
 
-def _listed_once(names: Iterable[str]) -> str:
+def _distinct_names(names: Iterable[str]) -> str:
     return clean(", ".join(dict.fromkeys(names)), 2000) or "none"

@@ -11,9 +11,9 @@ from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench, Evidence, Trial
 from grader.judge.clue import Clue
-from grader.judge.configurations import others, words_of
+from grader.judge.configurations import other_configurations, words_of
 from grader.judge.failures import Failure
-from grader.judge.meant import meant_as_well
+from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
@@ -61,7 +61,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
     """
     cases = [
         *cases,
-        *meant_as_well(bench.evidence, cases, model.cases.space, lambda seen: _moved_too_much(seen, model)),
+        *find_unplanned_cases(bench.evidence, cases, model.cases.space, lambda seen: _moved_too_much(seen, model)),
     ]
     found: list[Weighed] = []
     for one in cases:
@@ -99,7 +99,7 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
     best = weigh(trial, one, model, returned)
     if isinstance(best, str) or best.share == 1:
         return best
-    for other in others(bench, one, trial):
+    for other in other_configurations(bench, one, trial):
         weighed = weigh(other, one, model, returned)
         if isinstance(weighed, str):
             continue
@@ -117,11 +117,11 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     Returns why its use is unknown, as text, where some accesses were not counted. returned: the number of expected
     tensors that are new.
     """
-    launches = [_plausible(launch) for launch in trial.launches]
+    launches = [_clamped(launch) for launch in trial.launches]
     traffic = [launch.traffic for launch in launches if launch.traffic is not None]
     if len(traffic) < len(launches):
         return f"some of the bytes moved for {one.case.words()} could not be counted"
-    work = _counted(trial, traffic, one, model, returned)
+    work = _work_of(trial, traffic, one, model, returned)
     limits = tuple(_limits(work, model))
     share = min(limit.share(one) for limit in limits)
     if share == 1:
@@ -142,7 +142,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice), clues))
 
 
-def _plausible(launch: LaunchInfo) -> LaunchInfo:
+def _clamped(launch: LaunchInfo) -> LaunchInfo:
     """Return the launch with its counts clamped to possible ones: the child's claims may be anything."""
     if launch.traffic is None:
         return launch
@@ -150,7 +150,7 @@ def _plausible(launch: LaunchInfo) -> LaunchInfo:
     return replace(launch, traffic=Traffic(**{**counts, "complete": launch.traffic.complete}))
 
 
-def _counted(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
+def _work_of(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
     assert isinstance(trial.outcome, Finished)
     # Arguments changed in place are expected too, but not allocated.
     results = sum(output.nbytes for output in trial.expected[:returned])
@@ -230,38 +230,38 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
             needed = f" ({limit.allowance.full:g} times {formula})"
         case "traffic":
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
-            used = f"{_bytes(limit.used)} are loaded and stored, {_times(work)} times the {_bytes(work.model_bytes)} "
-            used += f"that this part needs ({formula})."
+            used = f"{_bytes(limit.used)} are loaded and stored, {_ratio_words(work)} times the "
+            used += f"{_bytes(work.model_bytes)} that this part needs ({formula})."
             needed = ""
-    each = "" if limit.kind == "memory" else f" {_each(launches)}"
+    each = "" if limit.kind == "memory" else f" {_launch_words(launches)}"
     bounds = f"All points are earned up to {_bytes(full)}{needed}, and none from {_bytes(none)} on."
     return Cause(
         limit.kind,
         title,
-        f"For {_call(work)}: {used} {bounds}{each}",
+        f"For {_call_words(work)}: {used} {bounds}{each}",
         advice,
         f"at most {_bytes(full)}",
         _bytes(limit.used),
     )
 
 
-def _call(work: Work) -> str:
+def _call_words(work: Work) -> str:
     return f"{work.words}, with {work.configuration}" if work.configuration else work.words
 
 
-def _times(work: Work) -> str:
+def _ratio_words(work: Work) -> str:
     times = work.moved_bytes / max(work.model_bytes, 1)
     return f"{times:.2f}" if times < _MANY else f"{times:,.0f}"
 
 
-def _each(launches: Sequence[LaunchInfo]) -> str:
-    told = []
+def _launch_words(launches: Sequence[LaunchInfo]) -> str:
+    moved_words = []
     for launch in launches[:4]:
         if launch.traffic:
             moved = f"loads {_bytes(launch.traffic.loaded_bytes)} and stores {_bytes(launch.traffic.stored_bytes)}"
-            told.append(f"{clean(launch.kernel, 80)} {moved}")
+            moved_words.append(f"{clean(launch.kernel, 80)} {moved}")
     more = f"; and {len(launches) - 4} more launches" if len(launches) > 4 else ""
-    return f"{'; '.join(told)}{more}."
+    return f"{'; '.join(moved_words)}{more}."
 
 
 # -- where the bytes went --------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def private_directories(scratch: str) -> dict[str, str]:
 
 def _limit_resources(uid: int, limits: Mapping[str, float]) -> None:
     others = 0 if uid else _tasks_of(os.getuid())
-    wanted = {
+    values = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: 1024,
         resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
@@ -74,8 +74,8 @@ def _limit_resources(uid: int, limits: Mapping[str, float]) -> None:
     }
     if limits["address_space_bytes"]:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        wanted[resource.RLIMIT_AS] = pages * resource.getpagesize() + int(limits["address_space_bytes"])
-    for kind, value in wanted.items():
+        values[resource.RLIMIT_AS] = pages * resource.getpagesize() + int(limits["address_space_bytes"])
+    for kind, value in values.items():
         hard = resource.getrlimit(kind)[1]
         ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (ceiling, ceiling))

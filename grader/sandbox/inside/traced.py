@@ -54,7 +54,7 @@ class WatchedWorker(Worker):
             with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch(timed=True) as seen:
                 self._run(lambda: function(*arguments))
         except BaseException as raised:
-            return self._raising.told(raised)
+            return self._raising.describe(raised)
         return Returned("returned", (), (), (), tuple(seen.launches), ())
 
     def _arguments_of(self, call: Call, device: torch.device) -> list[object]:

@@ -174,7 +174,7 @@ class Worker:
             with self._pretending():
                 spec.loader.exec_module(self._submission)
         except BaseException as raised:
-            return self._raising.told(raised, loading=True)
+            return self._raising.describe(raised, loading=True)
         public = [
             found
             for found, value in vars(self._submission).items()
@@ -198,25 +198,25 @@ class Worker:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _compile(self, wanted: Compile) -> Compiled | Raised:
+    def _compile(self, request: Compile) -> Compiled | Raised:
         """Call one function with its launches only compiled, and announce each kernel before it is compiled."""
         assert self._compiler is not None
         try:
-            function = getattr(self._submission, wanted.recipe.part)
-            values = self._build(wanted.recipe)
-            every = wanted.every_configuration
+            function = getattr(self._submission, request.recipe.part)
+            values = self._build(request.recipe)
+            every = request.every_configuration
             return self._compiler.compile(lambda: function(*values), self._announcer, every=every)
         except BaseException as raised:
-            return self._raising.told(raised)
+            return self._raising.describe(raised)
 
-    def _record(self, wanted: RecordCall) -> Recorded | Raised:
+    def _record(self, request: RecordCall) -> Recorded | Raised:
         """Call one function on decoys and return its trace; its kernels are not run."""
-        call = wanted.call
+        call = request.call
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
-        if wanted.afresh:
+        if request.afresh:
             self._recorder.forget()
         placed = self._cpu_decoys if call.on_cpu else self._decoys
-        if wanted.bare:
+        if request.bare:
             # Large decoys that nothing is checked on: without guard bands, and without a copy to compare with.
             placed = self._decoys = PlacedArguments(self._device)
             arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
@@ -231,10 +231,10 @@ class Worker:
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
             # No kernel has run, so something else wrote there.
             for name in placed.disturbed(call.mutates)[0]:
-                recording.did(f"a write to {name}")
-            return recording.told([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
+                recording.record_deed(f"a write to {name}")
+            return recording.to_message([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
         except BaseException as raised:
-            return self._raising.told(raised)
+            return self._raising.describe(raised)
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""
@@ -253,7 +253,7 @@ class Worker:
             forms = self._copied_out(call, items_of(result), placed, memory_fd)
             changed, overrun = placed.disturbed(call.mutates)
         except BaseException as raised:
-            return self._raising.told(raised, findings=self._findings())
+            return self._raising.describe(raised, findings=self._findings())
         launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
         return Returned("returned", forms, changed, overrun, launches, operators, self._findings())
 
@@ -287,8 +287,8 @@ class Worker:
         ]
         device = "cpu" if call.on_cpu else self._device.type
         forms = copied_out(outputs, call.slots, memory_fd, device)
-        kept = [one for one in returned if isinstance(one, Tensor)]
-        self._results = [*self._results, *kept][-_KEPT_RESULTS:]
+        tensors_returned = [one for one in returned if isinstance(one, Tensor)]
+        self._results = [*self._results, *tensors_returned][-_KEPT_RESULTS:]
         return forms
 
     def _alias(self, output: object) -> str:

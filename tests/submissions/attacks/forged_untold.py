@@ -17,16 +17,16 @@ def _first(x_ptr, z_ptr):
 
 
 recorder = sys.modules["grader.recorder.recorder"]
-told = recorder.RecordedCall.told
+to_message = recorder.RecordedCall.to_message
 
 
 def forged(call, outputs):
-    honest = told(call, outputs)
+    honest = to_message(call, outputs)
     nameless = sys.modules["grader.protocol.trace"].Deed("", 0)
     return dataclasses.replace(honest, deeds=(), untold=(nameless,))
 
 
-recorder.RecordedCall.told = forged
+recorder.RecordedCall.to_message = forged
 
 
 def vector_add(x, y):
