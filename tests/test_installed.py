@@ -106,4 +106,5 @@ def test_a_submission_of_an_installed_grader_cannot_read_the_course(installed: P
     spy.write_text(f"raise SystemExit(open({str(wanted)!r}).read(9))")
     record = _graded(installed, course, spy)
     causes = {check["cause"]["rationale"] for check in record["checks"] if check["cause"]}
+    assert causes
     assert all("PermissionError" in cause for cause in causes), causes
