@@ -84,6 +84,37 @@ def compiler(server: ForkServer) -> ForkServer:
     return server.beside("compile")
 
 
+class Lent:
+    """A fork server on loan: its borrowers use it, and do not end it."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._server, name)
+
+    def close(self) -> None:
+        """Leave it running: the next test uses it too."""
+
+
+# The modules that start one.
+_STARTERS = (
+    "grader.processes",
+    "grader.cli.doctor",
+    "grader.cli.profile",
+    "grader.cli.roofline",
+    "grader.cli.sanitize",
+    "grader.cli.trace",
+)
+
+
+@pytest.fixture
+def lent(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands called in this process use the fork servers of the run: to start one takes seconds."""
+    for module in _STARTERS:
+        monkeypatch.setattr(f"{module}.ForkServer", lambda mode: Lent(server.beside(mode)))
+
+
 @pytest.fixture(scope="session")
 def ex_15() -> Entry:
     """The first exercise, with short limits."""

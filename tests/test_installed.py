@@ -18,6 +18,8 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("grader", "pyproject.toml", "README.md")
+# One part: what an installation may get wrong shows in its first check.
+GRADING = ("ex_15", "--cpu", "--part", "vector_add", "--quiet", "--json", "-")
 # Where it was graded, when, for how long, and what a path that differs is part of.
 OF_THE_RUN = {"graded_at", "duration_s", "command", "submission", "timeline"}
 
@@ -66,7 +68,7 @@ def _linked(source: str, target: str) -> object:
 
 def _graded(python: str | Path, course: Path, submission: Path) -> dict[str, Any]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(python), "-m", "grader", "ex_15", "--cpu", "--quiet", "--json", "-", "--submission", str(submission)]
+    command = [str(python), "-m", "grader", *GRADING, "--submission", str(submission)]
     done = subprocess.run(
         command, cwd=course, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -104,4 +106,5 @@ def test_a_submission_of_an_installed_grader_cannot_read_the_course(installed: P
     spy.write_text(f"raise SystemExit(open({str(wanted)!r}).read(9))")
     record = _graded(installed, course, spy)
     causes = {check["cause"]["rationale"] for check in record["checks"] if check["cause"]}
+    assert causes
     assert all("PermissionError" in cause for cause in causes), causes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -146,43 +147,27 @@ def test_hints_get_plainer_and_say_how_to_go_on(tree: Path, capsys: pytest.Captu
     assert said.endswith("Plainer: grade hint ex_15 --part global_sum --level 2\n")
 
 
-# -- whole processes -------------------------------------------------------------------------------------------------
+# -- gradings, in this process ---------------------------------------------------------------------------------------
 
 
-def grade(tree: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "grader", *arguments]
-    given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, env=given, check=False)
+def graded(*arguments: str) -> int:
+    return dispatch(["ex_15", "--cpu", *arguments])
 
 
-def test_an_untouched_stub_ends_with_3_and_every_part_not_implemented(tree: Path) -> None:
-    graded = grade(tree, "ex_15", "--cpu")
-    assert graded.returncode == 3
-    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
-    assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
-    assert "0 of 75 points that could be judged here" in graded.stdout
-    assert (tree / "scorecards" / "ex_15.html").read_text().startswith("<!doctype html>")
-
-
-def test_the_model_solution_ends_with_0_and_every_point_that_can_be_judged(tree: Path) -> None:
-    graded = grade(tree, "ex_15", "--cpu", "--submission", str(SOLUTION), "--json", "-", "-q")
-    assert graded.returncode == 0, graded.stderr
-    record = from_json(graded.stdout)
-    assert record.score == record.judged_score == 75
-    assert record.verdict == "pass"
-
-
+@pytest.mark.usefixtures("lent")
 def test_one_part_is_graded_alone_and_every_output_is_written(tree: Path) -> None:
     outputs = ("--json", "out/a.json", "--html", "out/a.html", "--junit", "out/a.xml")
-    graded = grade(tree, "ex_15", "--cpu", "--part", "global_sum", "--submission", str(SOLUTION), *outputs)
-    assert graded.returncode == 0
+    assert graded("--part", "vector_add", "--submission", str(SOLUTION), *outputs) == 0
     record = from_json((tree / "out" / "a.json").read_text())
-    assert [part.name for part in record.parts] == ["global_sum"]
+    assert [part.name for part in record.parts] == ["vector_add"]
     assert (tree / "out" / "a.html").is_file()
     assert 'classname="grade.ex_15_triton_basics"' in (tree / "out" / "a.xml").read_text()
 
 
-def test_only_all_parts_of_the_learner_s_own_file_replace_the_standing_record(tree: Path) -> None:
+@pytest.mark.usefixtures("lent")
+def test_only_all_parts_of_the_learner_s_own_file_replace_the_standing_record(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cards = tree / "scorecards"
     cards.mkdir()
     (cards / "ex_15.json").write_text("earlier")
@@ -195,23 +180,73 @@ def test_only_all_parts_of_the_learner_s_own_file_replace_the_standing_record(tr
         ("--submission", "my other.py", "--part", "global_sum"): "ex_15-my_other-global_sum",
     }
     for more, name in aside.items():
-        graded = grade(tree, "ex_15", "--cpu", "-q", *more)
-        assert graded.returncode == 3, graded.stderr
-        assert f"Scorecard: {cards / name}.html\n" in graded.stderr
+        assert graded("-q", *more) == 3
+        assert f"Scorecard: {cards / name}.html\n" in capsys.readouterr().err
         assert from_json((cards / f"{name}.json").read_text()).exercise.id == "ex_15"
     assert (cards / "ex_15.json").read_text() == (cards / "ex_15.html").read_text() == "earlier"
-    graded = grade(tree, "ex_15", "--cpu", "-q", "--submission", f"exercises/../exercises/{mine.name}")
-    assert f"Scorecard: {cards / 'ex_15.html'}\n" in graded.stderr
+    assert graded("-q", "--submission", f"exercises/../exercises/{mine.name}") == 3
+    assert f"Scorecard: {cards / 'ex_15.html'}\n" in capsys.readouterr().err
     assert from_json((cards / "ex_15.json").read_text()).submission.path == str(mine)
 
 
-def test_a_failing_case_is_replayed_alone_and_bit_for_bit(tree: Path) -> None:
+@pytest.mark.usefixtures("lent")
+def test_exit_zero_is_for_adapters_that_want_it(tree: Path) -> None:
+    assert graded("--part", "vector_add", "-q") == 3
+    assert graded("--part", "vector_add", "-q", "--exit-zero") == 0
+
+
+@pytest.mark.usefixtures("lent")
+def test_another_seed_draws_another_plan_and_is_recorded(tree: Path) -> None:
+    assert graded("--seed", "7", "-q") == 3
+    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
+    assert record.seed == "0x7"
+    assert record.command == "grade ex_15 --seed 0x7 --cpu"
+
+
+@pytest.mark.usefixtures("lent")
+def test_a_terminal_without_unicode_gets_ascii(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It refuses every other letter, which the terminal of a process would show as an escape.
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert graded("-q") == 3
+    assert b"0 of 75 points" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+# -- whole processes -------------------------------------------------------------------------------------------------
+
+
+def grade(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "grader", *arguments]
+    given = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, env=given, check=False)
+
+
+def test_an_untouched_stub_ends_with_3_and_every_part_not_implemented(tree: Path) -> None:
+    graded = grade(tree, "ex_15", "--cpu")
+    assert graded.returncode == 3
+    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
+    assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
+    assert "0 of 75 points that could be judged here" in graded.stdout
+    assert (tree / "scorecards" / "ex_15.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_right_part_ends_with_0_and_every_point_that_can_be_judged(tree: Path) -> None:
+    """The whole solution is for the author's gate: it grades every part of every exercise."""
+    graded = grade(tree, "ex_15", "--cpu", "--part", "vector_add", "--submission", str(SOLUTION), "--json", "-", "-q")
+    assert graded.returncode == 0, graded.stderr
+    record = from_json(graded.stdout)
+    assert record.score == record.judged_score == 15
+    assert record.verdict == "pass"
+
+
+@pytest.mark.usefixtures("lent")
+def test_a_failing_case_is_replayed_alone_and_bit_for_bit_by_another_process(tree: Path) -> None:
     mistake = tree / "mistake.py"
     mistake.write_text(resolve(ROOT, "ex_15")[0].mistake("vector_add_last_element").text, encoding="utf-8")
     wrong = str(mistake)
-    graded = grade(tree, "ex_15", "--cpu", "--part", "vector_add", "--submission", wrong, "--json", "-", "-q")
-    assert graded.returncode == 1
-    tail = next(check for check in from_json(graded.stdout).checks if check.id == "vector_add.tail")
+    assert graded("--part", "vector_add", "--submission", wrong, "--json", "failed.json", "-q") == 1
+    failed = from_json((tree / "failed.json").read_text())
+    tail = next(check for check in failed.checks if check.id == "vector_add.tail")
     assert tail.counterexample is not None
     replayed = grade(tree, "replay", tail.counterexample.replay, "--cpu", "--submission", wrong, "--json", "-")
     assert replayed.returncode == 1
@@ -220,31 +255,13 @@ def test_a_failing_case_is_replayed_alone_and_bit_for_bit(tree: Path) -> None:
     assert (again.id, again.status) == ("vector_add.tail", "fail")
 
 
-def test_exit_zero_is_for_adapters_that_want_it(tree: Path) -> None:
-    assert grade(tree, "ex_15", "--cpu", "--exit-zero", "-q").returncode == 0
-
-
-def test_another_seed_draws_another_plan_and_is_recorded(tree: Path) -> None:
-    graded = grade(tree, "ex_15", "--cpu", "--seed", "7", "-q")
-    assert graded.returncode == 3
-    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
-    assert record.seed == "0x7"
-    assert record.command == "grade ex_15 --seed 0x7 --cpu"
-
-
-def test_a_terminal_without_unicode_gets_ascii(tree: Path) -> None:
-    graded = grade(tree, "ex_15", "--cpu", "-q", PYTHONIOENCODING="ascii")
-    assert graded.returncode == 3
-    assert graded.stdout.isascii()
-
-
 def test_the_doctor_runs_a_real_kernel(tree: Path) -> None:
     examined = grade(tree, "doctor")
     assert examined.returncode == 0
     assert "ok      a Triton kernel in mode interpret: right" in examined.stdout
 
 
-@pytest.mark.usefixtures("without_cutlass")
+@pytest.mark.usefixtures("lent", "without_cutlass")
 def test_the_doctor_names_the_parts_that_lack_an_extra_and_is_content(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["doctor"]) == 0
     assert (

@@ -266,12 +266,11 @@ def small(tree: Path) -> Path:
     return tree
 
 
-def test_all_goes_on_after_a_missing_file_and_gives_one_document(small: Path) -> None:
-    command = [sys.executable, "-m", "grader", "all", "--cpu", "-q", "--json", "-"]
-    given = {**os.environ, "PYTHONPATH": str(ROOT)}
-    graded = subprocess.run(command, cwd=small, capture_output=True, text=True, env=given, check=False)
-    assert graded.returncode == 2, graded.stderr
-    document = json.loads(graded.stdout)
+@pytest.mark.usefixtures("lent")
+def test_all_goes_on_after_a_missing_file_and_gives_one_document(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(said(capsys, "all", "--cpu", "-q", "--json", "-", code=2))
     assert (document["schema"], document["exit_code"]) == ("grade/all/v1", 2)
     first, second = document["exercises"]
     assert (first["id"], first["record"]["verdict"]) == ("ex_15", "not_implemented")

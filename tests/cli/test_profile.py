@@ -10,7 +10,7 @@ import pytest
 from grader.cli.main import dispatch
 from tests.compiled_kernels import COPY, HEAD
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("lent")]
 
 ADD = f"""{HEAD}
 @triton.autotune([triton.Config({{"BLOCK": block}}) for block in (512, 1024)], key=["n"])

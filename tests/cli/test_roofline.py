@@ -15,7 +15,7 @@ from grader.speed.counters import Counters, LaunchCounters
 from tests.conftest import ROOT
 from tests.records import samples
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("lent")]
 
 
 def flat(text: str) -> str:

@@ -134,7 +134,7 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
 
 
 @pytest.mark.parametrize(
-    ("number", "moment"), [(signal.SIGTERM, "of 38 checks"), (signal.SIGINT, "quit"), (signal.SIGHUP, "quit")]
+    ("number", "moment"), [(signal.SIGTERM, " checks, "), (signal.SIGINT, "quit"), (signal.SIGHUP, "quit")]
 )
 def test_a_signal_restores_the_terminal_and_leaves_nothing(
     terminal: Terminal, mine: Path, number: signal.Signals, moment: str
