@@ -12,18 +12,27 @@ from pathlib import Path
 
 import pytest
 
+from grader.record import CheckResult, Record
 from tests.claims import MORE_WORK, claim, files, statuses
 from tests.conftest import Grade
 
 # Their kernels are right, and used for large inputs.
 HONEST_AT_SOME_SIZES = {"falls_back_for_small_inputs"}
 CHECKS = tuple(f"vector_add.{name}" for name in ("full_blocks", "tail", "fresh", "kernels"))
+FRESH = "vector_add.fresh"
+
+
+def without_fresh(checks: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in checks if name != FRESH)
 
 
 @pytest.mark.parametrize("path", files("attacks"), ids=lambda path: path.stem)
 def test_work_outside_the_kernels_is_noticed(path: Path, briefly: Grade) -> None:
     status, kind = claim(path)
-    record = briefly(path, *CHECKS)
+    record = briefly(path, *without_fresh(CHECKS))
+    if any(check.status == "pass" for check in record.checks):
+        # Chained calls may show, or wrongly pay for, what single calls let through.
+        record = briefly(path, *CHECKS)
     # Who does the work of a wrong answer is not asked.
     technique = next(check for check in record.checks if check.id == "vector_add.kernels")
     told = technique if technique.status != "pass" else record.checks[0]
@@ -41,10 +50,16 @@ def test_what_cannot_be_recorded_is_open_and_the_card_says_why_and_where(path: P
 
 
 @pytest.mark.parametrize("path", files("hostile"), ids=lambda path: path.stem)
-def test_what_attacks_the_grader_comes_to_what_it_says(path: Path, briefly: Grade) -> None:
-    failed = [check for check in briefly(path, *CHECKS).checks if check.status != "pass"]
+def test_what_attacks_the_grader_comes_to_what_it_says(path: Path, briefly: Grade, hastily: Grade) -> None:
+    grade = hastily if claim(path)[0] == "timeout" else briefly
+    # The first check that fails decides: only what passes the first is asked the others.
+    failed = not_passed(grade(path, CHECKS[0])) or not_passed(grade(path, *CHECKS))
     assert failed
     assert (failed[0].status, failed[0].cause and failed[0].cause.kind) == claim(path), failed[0]
+
+
+def not_passed(record: Record) -> list[CheckResult]:
+    return [check for check in record.checks if check.status != "pass"]
 
 
 @pytest.mark.parametrize("path", files("controls"), ids=lambda path: path.stem)
