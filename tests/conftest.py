@@ -189,6 +189,8 @@ def grader_with(server: ForkServer, entry: Entry) -> Grade:
 
     def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        # A plan leaves out what it does not know without a word.
+        assert {*parts} <= {one.name for one in entry.exercise.parts}, parts
         chosen = default_seed(entry.id) if seed is None else seed
         plan = plan_of(entry, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
         path = "/learner/ex_15.py"

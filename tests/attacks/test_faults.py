@@ -11,11 +11,14 @@ from typing import get_args
 
 import pytest
 
-from grader.record import Status, exit_code
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import default_seed
+from grader.grading import Job, grade
+from grader.record import Record, Status, exit_code
 from grader.sandbox.server import ForkServer
 from tests.canaries import children_left
 from tests.claims import claim, files, statuses
-from tests.conftest import SHORT, Grade, grader_with, limited
+from tests.conftest import SHORT, Grade, grader_with, limited, plan_of
 from tests.recordings import HEAD
 
 # Right, but for half a second per call.
@@ -33,6 +36,14 @@ def named(path: Path) -> str:
     return path.stem
 
 
+def by_checks(server: ForkServer, entry: Entry, source: str, *checks: str) -> Record:
+    """Grade by all cases of the named checks."""
+    whole = plan_of(entry, default_seed(entry.id), gpu=False)
+    plan = replace(whole, checks=tuple(one for one in whole.checks if one.id in checks))
+    told = "/learner/ex_15.py", source, plan, "grade ex_15", ""
+    return grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server)
+
+
 @pytest.mark.parametrize("path", [*files("faults"), *files("escapes")], ids=named)
 def test_a_fault_gets_its_own_status_and_the_other_part_is_still_judged(path: Path, hastily: Grade) -> None:
     status, kind = claim(path)
@@ -47,13 +58,14 @@ def test_a_fault_gets_its_own_status_and_the_other_part_is_still_judged(path: Pa
 
 
 def test_calls_that_take_too_long_together_end_the_part_and_no_other(server: ForkServer) -> None:
-    patient = grader_with(server, limited(replace(SHORT, part_s=0.9)))
+    patient = limited(replace(SHORT, part_s=0.9))
     # One check of the other part: all of them may take as long on a busy machine.
-    record = patient(SLOW, "vector_add", "row_softmax.tail")
+    asked = *(f"vector_add.{name}" for name in ("full_blocks", "tail", "values")), "row_softmax.kernels"
+    record = by_checks(server, patient, SLOW, *asked)
     ended = [check for check in record.checks if check.part == "vector_add"]
-    assert [check.status for check in ended[:3]] == ["timeout", "timeout", "skipped_dependency"]
+    assert [check.status for check in ended] == ["timeout", "timeout", "skipped_dependency"]
     assert ended[0].reason == "The calls of this part took more than the 0.9 s that they may take together."
-    assert not statuses(record, "row_softmax") & {"timeout", "skipped_dependency"}
+    assert statuses(record, "row_softmax") == {"policy"}
 
 
 ONLY_LONG = f"""{HEAD}
@@ -76,9 +88,9 @@ def test_what_a_part_leaves_out_costs_the_checks_that_ask_for_it_alone(hastily: 
 
 
 @pytest.mark.parametrize("path", files("unloadable"), ids=named)
-def test_a_file_that_does_not_load_gets_one_status_throughout(path: Path, graded: Grade) -> None:
+def test_a_file_that_does_not_load_gets_one_status_throughout(path: Path, server: ForkServer) -> None:
     status, _ = claim(path)
-    record = graded(path)
+    record = grader_with(server, limited(replace(SHORT, load_s=2.0)))(path)
     for part in ("vector_add", "fused_multiply_add", "row_softmax", "global_sum"):
         assert statuses(record, part) == {status}
     assert record.verdict == status
@@ -112,8 +124,11 @@ def row_softmax(x):
 """
 
 
-def test_a_part_that_answers_another_case_is_begun_and_leaves_the_first_one_out(graded: Grade) -> None:
-    checks = {check.id: check for check in graded(NOT_SHORT, "vector_add", "row_softmax").checks}
+def test_a_part_that_answers_another_case_is_begun_and_leaves_the_first_one_out(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    asked = "vector_add.full_blocks", "vector_add.tail", "row_softmax.tail"
+    checks = {check.id: check for check in by_checks(server, ex_15, NOT_SHORT, *asked).checks}
     left_out = checks["vector_add.full_blocks"]
     assert left_out.status == "crash"
     assert left_out.cause is not None

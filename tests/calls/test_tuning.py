@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,14 +13,18 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 
 from grader.calls.tuning import Tuning
+from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
+from grader.exercise.plan import default_seed
+from grader.grading import Job, grade
 from grader.protocol.messages import Loaded, Start
+from grader.record import Record
 from grader.sandbox import clock
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
 from grader.sandbox.outcome import CompiledTooLong, TimedOut
 from grader.sandbox.server import ForkServer, Mode, Spawner
 from grader.sandbox.session import Session
-from tests.conftest import Grade
+from tests.conftest import plan_of
 
 # -- which configuration --------------------------------------------------------------------------------------------
 
@@ -151,17 +157,34 @@ def vector_add(x, y):
     add_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, z, x.numel())
     return z
 """
+
+
+@pytest.fixture
+def graded(server: ForkServer, ex_15: Entry) -> Callable[[str], Record]:
+    """Grade vector_add by a case of each of its checks."""
+    whole = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
+    checks = tuple(replace(one, cases=one.cases[:1]) for one in whole.checks if one.part.name == "vector_add")
+
+    def run(source: str) -> Record:
+        told = "/learner/ex_15.py", source, replace(whole, checks=checks), "grade ex_15", ""
+        return grade(Job(ex_15, *told, shrink=False, timed=False, compiled=False), server)
+
+    return run
+
+
 STATIC = 'tl.static_assert(BLOCK < 1024, "BLOCK must stay below 1024")'
 
 
-def test_configurations_whose_static_assert_fails_are_skipped(graded: Grade) -> None:
-    record = graded(TUNED.format(sizes=[4096, 1024, 512], check=STATIC), "vector_add")
+def test_configurations_whose_static_assert_fails_are_skipped(graded: Callable[[str], Record]) -> None:
+    record = graded(TUNED.format(sizes=[4096, 1024, 512], check=STATIC))
     statuses = {check.status for check in record.checks}
     assert statuses == {"pass", "skipped_environment"}, [check.cause for check in record.checks]
 
 
-def test_where_every_static_assert_fails_the_kernel_does_not_compile_and_says_why(graded: Grade) -> None:
-    record = graded(TUNED.format(sizes=[4096, 1024], check=STATIC), "vector_add")
+def test_where_every_static_assert_fails_the_kernel_does_not_compile_and_says_why(
+    graded: Callable[[str], Record],
+) -> None:
+    record = graded(TUNED.format(sizes=[4096, 1024], check=STATIC))
     assert record.verdict == "compile_error"
     cause = record.checks[0].cause
     assert cause is not None
@@ -176,11 +199,11 @@ def anew(configs, named, **_):
 """
 
 
-def test_a_pruner_that_makes_new_configurations_is_asked_once_a_call(graded: Grade) -> None:
+def test_a_pruner_that_makes_new_configurations_is_asked_once_a_call(graded: Callable[[str], Record]) -> None:
     text = TUNED.format(sizes=[4096, 1024, 512], check=STATIC)
     pruned = text.replace('key=["n"])', 'key=["n"], prune_configs_by={"early_config_prune": anew})')
     assert pruned != text
-    record = graded(pruned.replace("\n@triton.autotune", f"{PRUNED}\n@triton.autotune"), "vector_add")
+    record = graded(pruned.replace("\n@triton.autotune", f"{PRUNED}\n@triton.autotune"))
     assert {check.status for check in record.checks} == {"pass", "skipped_environment"}
 
 
@@ -206,13 +229,13 @@ def vector_add(x, y):
 """
 
 
-def test_a_configuration_may_fail_while_only_kernels_see_the_inputs(graded: Grade) -> None:
-    record = graded(MADE_ANEW.format(before=STATIC, after=""), "vector_add")
+def test_a_configuration_may_fail_while_only_kernels_see_the_inputs(graded: Callable[[str], Record]) -> None:
+    record = graded(MADE_ANEW.format(before=STATIC, after=""))
     assert {check.status for check in record.checks} == {"pass", "skipped_environment"}
 
 
-def test_a_plain_assert_is_no_reason_to_pass_over_a_configuration(graded: Grade) -> None:
-    record = graded(TUNED.format(sizes=[4096, 512], check="assert BLOCK < 1024"), "vector_add")
+def test_a_plain_assert_is_no_reason_to_pass_over_a_configuration(graded: Callable[[str], Record]) -> None:
+    record = graded(TUNED.format(sizes=[4096, 512], check="assert BLOCK < 1024"))
     assert record.verdict == "crash"
 
 

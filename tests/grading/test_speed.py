@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.grading import speed, whole
+from grader.exercise.plan import default_seed
+from grader.grading import Job, grade, speed
+from grader.grading import whole as whole_grading
 from grader.judge.failures import Failure
 from grader.protocol.messages import Call, Gauged
 from grader.record import CheckResult, Record
 from grader.sandbox.pair import Pair, RecordedAnswer
+from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.speed.setup import TimingSetup
 from grader.speed.suite import Traced, Verdict
 from grader.speed.verify import impossible_failure
-from tests.conftest import Grade
+from tests.conftest import Grade, plan_of
 from tests.racing import GAUGED
 from tests.records import samples
 
@@ -71,6 +75,22 @@ Set = Callable[..., Suites]
 
 
 @pytest.fixture
+def graded(server: ForkServer, ex_15: Entry) -> Grade:
+    """Grade parts by a case each of the checks on which timing waits, and their speed: graded(source, "vector_add")."""
+    whole = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
+
+    def run(source: str | Path, *parts: str) -> Record:
+        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        names = ("full_blocks", "tail", "kernels", "launches", "speed")
+        wanted = {f"{part}.{name}" for part in parts for name in names}
+        checks = tuple(replace(one, cases=one.cases[:1]) for one in whole.checks if one.id in wanted)
+        told = "/learner/ex_15.py", text, replace(whole, checks=checks), "grade ex_15", ""
+        return grade(Job(ex_15, *told, shrink=False, compiled=False, timed=False), server)
+
+    return run
+
+
+@pytest.fixture
 def lock() -> FakeLock:
     return FakeLock()
 
@@ -117,8 +137,8 @@ def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Set:
             yield TimingSetup(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
 
         monkeypatch.setattr(speed, "Suite", FakeSuite)
-        monkeypatch.setattr(whole, "Session", Submission)
-        monkeypatch.setattr(whole, "open_setup", stadium)
+        monkeypatch.setattr(whole_grading, "Session", Submission)
+        monkeypatch.setattr(whole_grading, "open_setup", stadium)
         logged("record_timed", lambda call: f"recorded {call.recipe.part}")
         logged("precompile", lambda calls: f"compiled {len(calls)}")
         logged("end_all_but_one", lambda: "ended")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from grader.exercise.cases import Case
@@ -70,10 +72,13 @@ def test_where_a_tensor_lies_may_be_asked_and_said(server: ForkServer, ex_15: En
         assert one.record().deeds == ()
 
 
-def test_a_right_answer_that_read_values_earns_nothing(graded: Grade) -> None:
+def test_a_right_answer_that_read_values_earns_nothing(briefly: Grade, tmp_path: Path) -> None:
     text = f"{HEAD}\ndef vector_add(x, y):\n    if torch.isnan(x).any():\n        pass\n    return added(x, y)\n"
-    check = graded(text, "vector_add").checks[0]
+    path = tmp_path / "reads_values.py"
+    path.write_text(text)
+    check, *others = briefly(path, "vector_add.full_blocks", "vector_add.tail", "vector_add.fresh").checks
     assert (check.status, check.points) == ("policy", 0)
+    assert not any(other.points for other in others)
     assert check.cause is not None
     assert "reads values of `x` into Python by `.item()`" in check.cause.rationale
     assert check.cause.help.endswith("Load the value in the kernel: tl.load(x_ptr + …).")

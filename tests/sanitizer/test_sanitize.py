@@ -34,7 +34,7 @@ from grader.sanitizer.text import render
 from grader.sanitizer.words import sightings_of
 from grader.speed.lock import GpuLock
 from tests.claims import SUBMISSIONS
-from tests.conftest import ROOT
+from tests.conftest import ROOT, plan_of
 
 TROUBLES = SUBMISSIONS / "sanitize" / "a_trouble_in_each_part.py"
 PATH = "/learner/ex_15_triton_basics.py"
@@ -45,7 +45,7 @@ Look = Callable[..., Examination]
 def subject(entry: Entry, source: str | Path, *checks: str) -> SanitizeTarget:
     """A submission with the planned cases of the named checks."""
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False)
+    drawn = plan_of(entry, plan.default_seed(entry.id), gpu=False)
     kept = tuple(planned for planned in drawn.checks if planned.id in checks)
     return SanitizeTarget(
         entry, PATH, text, replace(drawn, checks=kept), "grade sanitize ex_15", ("--submission", "my.py")
