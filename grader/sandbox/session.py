@@ -477,11 +477,13 @@ class Session:
         def watch() -> None:
             nonlocal looked
             clock.look()
-            if clock.worked_s > limit_s or clock.elapsed_s > _MOST_PATIENCE * limit_s:
-                raise TimeoutError
-            thoroughly = time.monotonic() - looked > _LOOK_S
+            late = clock.worked_s > limit_s or clock.elapsed_s > _MOST_PATIENCE * limit_s
+            # A call that fills memory or disk until its time is over has exceeded both limits: name what it filled.
+            thoroughly = late or time.monotonic() - looked > _LOOK_S
             if exceeded := self._exceeded(thoroughly=thoroughly):
                 raise _Exceeded(exceeded)
+            if late:
+                raise TimeoutError
             # Measuring many processes takes time: wait again afterwards.
             looked = time.monotonic() if thoroughly else looked
 
