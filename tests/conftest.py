@@ -159,17 +159,29 @@ def plan_of(entry: Entry, seed: int, *, gpu: bool, parts: frozenset[str] | None 
     return _PLANS[key]
 
 
+def answered(server: ForkServer, entry: Entry, source: str | Path, plan: Plan, *, shrink: bool = False) -> Record:
+    """Grade a text or a file by a plan: answers only, for speed and compiled kernels have tests of their own."""
+    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+    path = "/learner/ex_15.py"
+    return grade(Job(entry, path, text, plan, "grade ex_15", "", shrink=shrink, timed=False, compiled=False), server)
+
+
+def plan_with(entry: Entry, *checks: str, cases: int | None = None) -> Plan:
+    """A plan with the first cases (None: all) of the checks that are named."""
+    whole = plan_of(entry, default_seed(entry.id), gpu=False)
+    assert {*checks} <= {one.id for one in whole.checks}, checks
+    return replace(
+        whole, checks=tuple(replace(one, cases=one.cases[:cases]) for one in whole.checks if one.id in checks)
+    )
+
+
 def one_case_each(server: ForkServer, entry: Entry, canaries: Canaries) -> Grade:
     """A function that grades between canaries, by the first case of each of some checks."""
-    whole = plan_of(entry, default_seed(entry.id), gpu=False)
 
     def run(path: Path, *checks: str) -> Record:
-        wanted = [replace(one, cases=one.cases[:1]) for one in whole.checks if one.id in checks]
-        plan = replace(whole, checks=tuple(wanted))
-        told = "/learner/ex_15.py", path.read_text(encoding="utf-8"), plan, "grade ex_15", ""
-        job = Job(entry, *told, shrink=False, timed=False, compiled=False)
+        plan = plan_with(entry, *checks, cases=1)
         with canaries.untouched():
-            record = grade(job, server)
+            record = answered(server, entry, path, plan)
         assert not any(check.status == "grader_error" for check in record.checks), record.checks
         return record
 
@@ -185,16 +197,13 @@ def limited(limits: Limits) -> Entry:
 
 
 def grader_with(server: ForkServer, entry: Entry) -> Grade:
-    """A function that grades with this server: answers only, for speed and compiled kernels have tests of their own."""
+    """A function that grades whole parts with this server."""
 
     def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
         # A plan leaves out what it does not know without a word.
         assert {*parts} <= {one.name for one in entry.exercise.parts}, parts
         chosen = default_seed(entry.id) if seed is None else seed
         plan = plan_of(entry, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
-        path = "/learner/ex_15.py"
-        job = Job(entry, path, text, plan, "grade ex_15", "", shrink=shrink, timed=False, compiled=False)
-        return grade(job, server)
+        return answered(server, entry, source, plan, shrink=shrink)
 
     return run

@@ -12,13 +12,11 @@ from typing import get_args
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.exercise.plan import default_seed
-from grader.grading import Job, grade
-from grader.record import Record, Status, exit_code
+from grader.record import Status, exit_code
 from grader.sandbox.server import ForkServer
 from tests.canaries import children_left
 from tests.claims import claim, files, statuses
-from tests.conftest import SHORT, Grade, grader_with, limited, plan_of
+from tests.conftest import SHORT, Grade, answered, grader_with, limited, plan_with
 from tests.recordings import HEAD
 
 # Right, but for half a second per call.
@@ -34,14 +32,6 @@ def row_softmax(x):
 
 def named(path: Path) -> str:
     return path.stem
-
-
-def by_checks(server: ForkServer, entry: Entry, source: str, *checks: str) -> Record:
-    """Grade by all cases of the named checks."""
-    whole = plan_of(entry, default_seed(entry.id), gpu=False)
-    plan = replace(whole, checks=tuple(one for one in whole.checks if one.id in checks))
-    told = "/learner/ex_15.py", source, plan, "grade ex_15", ""
-    return grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server)
 
 
 @pytest.mark.parametrize("path", [*files("faults"), *files("escapes")], ids=named)
@@ -61,7 +51,7 @@ def test_calls_that_take_too_long_together_end_the_part_and_no_other(server: For
     patient = limited(replace(SHORT, part_s=0.9))
     # One check of the other part: all of them may take as long on a busy machine.
     asked = *(f"vector_add.{name}" for name in ("full_blocks", "tail", "values")), "row_softmax.kernels"
-    record = by_checks(server, patient, SLOW, *asked)
+    record = answered(server, patient, SLOW, plan_with(patient, *asked))
     ended = [check for check in record.checks if check.part == "vector_add"]
     assert [check.status for check in ended] == ["timeout", "timeout", "skipped_dependency"]
     assert ended[0].reason == "The calls of this part took more than the 0.9 s that they may take together."
@@ -128,7 +118,7 @@ def test_a_part_that_answers_another_case_is_begun_and_leaves_the_first_one_out(
     server: ForkServer, ex_15: Entry
 ) -> None:
     asked = "vector_add.full_blocks", "vector_add.tail", "row_softmax.tail"
-    checks = {check.id: check for check in by_checks(server, ex_15, NOT_SHORT, *asked).checks}
+    checks = {check.id: check for check in answered(server, ex_15, NOT_SHORT, plan_with(ex_15, *asked)).checks}
     left_out = checks["vector_add.full_blocks"]
     assert left_out.status == "crash"
     assert left_out.cause is not None

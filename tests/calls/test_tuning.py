@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +13,7 @@ from triton.runtime.errors import OutOfResources
 
 from grader.calls.tuning import Tuning
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Limits
-from grader.exercise.plan import default_seed
-from grader.grading import Job, grade
+from grader.exercise.model import Limits, check_id
 from grader.protocol.messages import Loaded, Start
 from grader.record import Record
 from grader.sandbox import clock
@@ -24,7 +21,7 @@ from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
 from grader.sandbox.outcome import CompiledTooLong, TimedOut
 from grader.sandbox.server import ForkServer, Mode, Spawner
 from grader.sandbox.session import Session
-from tests.conftest import plan_of
+from tests.conftest import answered, plan_with
 
 # -- which configuration --------------------------------------------------------------------------------------------
 
@@ -162,14 +159,8 @@ def vector_add(x, y):
 @pytest.fixture
 def graded(server: ForkServer, ex_15: Entry) -> Callable[[str], Record]:
     """Grade vector_add by a case of each of its checks."""
-    whole = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
-    checks = tuple(replace(one, cases=one.cases[:1]) for one in whole.checks if one.part.name == "vector_add")
-
-    def run(source: str) -> Record:
-        told = "/learner/ex_15.py", source, replace(whole, checks=checks), "grade ex_15", ""
-        return grade(Job(ex_15, *told, shrink=False, timed=False, compiled=False), server)
-
-    return run
+    checks = [check_id(part, check) for part, check in ex_15.exercise.checks() if part.name == "vector_add"]
+    return lambda source: answered(server, ex_15, source, plan_with(ex_15, *checks, cases=1))
 
 
 STATIC = 'tl.static_assert(BLOCK < 1024, "BLOCK must stay below 1024")'

@@ -12,8 +12,8 @@ import pytest
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.plan import default_seed
-from grader.grading import Job, grade, speed
+from grader.exercise.model import check_id
+from grader.grading import speed
 from grader.grading import whole as whole_grading
 from grader.judge.failures import Failure
 from grader.protocol.messages import Call, Gauged
@@ -24,7 +24,7 @@ from grader.sandbox.session import Session
 from grader.speed.setup import TimingSetup
 from grader.speed.suite import Traced, Verdict
 from grader.speed.verify import impossible_failure
-from tests.conftest import Grade, plan_of
+from tests.conftest import Grade, answered, plan_with
 from tests.racing import GAUGED
 from tests.records import samples
 
@@ -77,15 +77,12 @@ Set = Callable[..., Suites]
 @pytest.fixture
 def graded(server: ForkServer, ex_15: Entry) -> Grade:
     """Grade parts by a case each of the checks on which timing waits, and their speed: graded(source, "vector_add")."""
-    whole = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
+    names = "full_blocks", "tail", "kernels", "launches", "speed"
+    known = {check_id(part, check) for part, check in ex_15.exercise.checks()}
 
     def run(source: str | Path, *parts: str) -> Record:
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        names = ("full_blocks", "tail", "kernels", "launches", "speed")
-        wanted = {f"{part}.{name}" for part in parts for name in names}
-        checks = tuple(replace(one, cases=one.cases[:1]) for one in whole.checks if one.id in wanted)
-        told = "/learner/ex_15.py", text, replace(whole, checks=checks), "grade ex_15", ""
-        return grade(Job(ex_15, *told, shrink=False, compiled=False, timed=False), server)
+        checks = known & {f"{part}.{name}" for part in parts for name in names}
+        return answered(server, ex_15, source, plan_with(ex_15, *checks, cases=1))
 
     return run
 

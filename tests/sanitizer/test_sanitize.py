@@ -724,23 +724,9 @@ def test_a_bad_command_line_is_refused_in_one_line(
     assert shown.err.count("\n") == 1
 
 
-class Lent:
-    """A server that is not ended by who gets it."""
-
-    def __init__(self, server: ForkServer) -> None:
-        self._server = server
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._server, name)
-
-    def close(self) -> None:
-        """The owner does that."""
-
-
 @pytest.fixture
-def grade_sanitize(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def grade_sanitize(lent: None) -> Callable[..., int]:
     """Run the command in this process, with the server of all tests: grade_sanitize("--part", …) -> exit code."""
-    monkeypatch.setattr("grader.cli.sanitize.ForkServer", lambda mode: Lent(server))
     return lambda *arguments: dispatch(["sanitize", "ex_15", *arguments])
 
 
