@@ -133,8 +133,9 @@ def _computed_defaults(function: types.FunctionType) -> dict[str, Any]:
     """Return the defaults that are no literals, such as torch.finfo(torch.float16).max, by parameter."""
     if function not in _COMPUTED:
         _COMPUTED[function] = _parameters_with_computed_defaults(function)
-    held = inspect.signature(function).parameters
-    return {name: held[name].default for name in _COMPUTED[function]}
+    names = _COMPUTED[function]
+    held = inspect.signature(function).parameters if names else {}
+    return {name: held[name].default for name in names}
 
 
 def _parameters_with_computed_defaults(function: types.FunctionType) -> tuple[str, ...]:
