@@ -21,7 +21,7 @@ _WITHOUT = ("batch", "cli", "export", "report", "release", "classes", "sanitizer
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What a worker grades with. It must be the same for a whole class, or marks cannot be compared.
+    """The grader, exercises and environment of a worker: the same for a whole class, or marks cannot be compared.
 
     grader: its version and a hash of its code. exercises: their hashes by name. environment: what the machine has, as
     one text (`environment`). What a worker also says before its first task, and may differ: layers: those that confine
