@@ -11,6 +11,9 @@
     memory       hooks on every load, store and atomic, before it happens
     guard        bounds and traffic of one launch
     races        data races between the programs of one launch
+    lockstep     many programs of a launch at once, as long as they do the same
+    groups       the group of programs that runs at present
+    leading_axis operations on the values of many programs
     lowering     a cache of the builder's calls behind each operation
     once         prepares the language once, in a process where nothing else needs it
 

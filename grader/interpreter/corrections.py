@@ -25,6 +25,7 @@ from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
+from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.indices import WrapLoops, numbered
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.lowering import value_was_read
@@ -135,6 +136,9 @@ def _hold_to_promises() -> None:
 
     def checked(self: Any, key: str, value: Any) -> None:
         value_was_read()
+        if key == "tt.divisibility" and any((firsts(self.data) % int(one)).any() for one in value):
+            # The message is about one program.
+            go_alone()
         first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
         for multiple in value if first else ():
             if past := first % int(multiple):

@@ -126,6 +126,7 @@ class Lowerings:
             try:
                 key = (
                     operation,
+                    semantic.builder,
                     tuple([key_of(one, values) for one in operands]),
                     tuple([(name, key_of(one, values)) for name, one in named.items()]) if named else (),
                     _shared(values),

@@ -125,6 +125,7 @@ class Replayer:
             self._watch.install()
             offers()
             patch_language_once()
+            self._watch.run_in_lockstep()
         fill_uninitialised_memory(on=guarded)
 
     def load(self) -> Loaded:
