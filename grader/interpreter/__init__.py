@@ -5,6 +5,7 @@
     numerics     arithmetic in types that the interpreter computes wrongly
     reductions   reductions and scans along a tree
     indices      loop counters with the methods of a scalar
+    gather       loads and stores of whole blocks
     libdevice    CUDA's mathematical functions
     beyond       refuses kernels that only a GPU can run
     patience     gives up a call that has too many programs

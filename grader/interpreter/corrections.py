@@ -25,6 +25,7 @@ from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
+from grader.interpreter.gather import load_and_store_blocks
 from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.indices import WrapLoops, numbered
 from grader.interpreter.libdevice import provide_libdevice
@@ -38,6 +39,7 @@ def apply_corrections() -> None:
     # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
     for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
+    load_and_store_blocks()
     _raise_static_assertions()
     _refuse_numbers_of_warps()
     _poison_masked_loads()
