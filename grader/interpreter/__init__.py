@@ -4,7 +4,7 @@
     corrections  patches, so that a kernel that passes here deserves to pass on a GPU
     numerics     arithmetic in types that the interpreter computes wrongly
     reductions   reductions and scans along a tree
-    indices      loop counters with the methods of a scalar
+    loops        loop counters that are scalars
     gather       loads and stores of whole blocks
     libdevice    CUDA's mathematical functions
     beyond       refuses kernels that only a GPU can run

@@ -27,8 +27,8 @@ from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.gather import load_and_store_blocks
 from grader.interpreter.groups import firsts, go_alone
-from grader.interpreter.indices import WrapLoops, numbered
 from grader.interpreter.libdevice import provide_libdevice
+from grader.interpreter.loops import WrapLoops, numbered, static_range
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.reductions import correct_reductions
@@ -46,7 +46,7 @@ def apply_corrections() -> None:
     _hold_to_promises()
     _keep_closures()
     _answer_launchers()
-    _give_loops_numbers()
+    _make_counters_scalars()
     _find_definitions()
     _let_names_be_imported()
     _let_methods_compute()
@@ -193,9 +193,18 @@ def closure_of(function: types.FunctionType) -> dict[str, Any]:
     return values
 
 
-def _give_loops_numbers() -> None:
-    """Give the counter of `for i in range(…)` a scalar's methods (`i.to(tl.int64)`), as in a compiled kernel."""
+def _make_counters_scalars() -> None:
+    """Make the counters of range and tl.range scalars, as a compiler does; those of tl.static_range are constants."""
+    from triton.runtime import interpreter
     from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+
+    patch = interpreter._patch_lang_core
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_range", static_range)
+
+    interpreter._patch_lang_core = patched
 
     transform = FunctionRewriter._transform_ast
 

@@ -59,7 +59,7 @@ def _places(addresses: Array, dtype: np.dtype[Any]) -> NDArray[np.int64] | None:
     """Return the places of addresses in _memory, or None where an address is no multiple of the element's size."""
     if dtype.itemsize > 1 and (addresses & np.uint64(dtype.itemsize - 1)).any():
         return None
-    return (addresses // np.uint64(dtype.itemsize)).view(np.int64) - 1
+    return (addresses >> np.uint64(dtype.itemsize.bit_length() - 1)).view(np.int64) - 1
 
 
 @cache

@@ -68,11 +68,13 @@ def agreed(data: Array) -> Any:
 
 
 def counters_of_programs(bounds: Sequence[Any]) -> Iterator[Numbers] | None:
-    """Return an iterator over a loop's counters, [P] each, or None where all programs have the same.
+    """Return an iterator over a loop's counters, [P] each, or None where all programs that run have the same.
 
     bounds: stop; start and stop; or start, stop and step: ints and scalars of the language. Programs whose loops have
     different lengths part.
     """
+    if not _RUNNING:
+        return None
     arrays = [one.handle.data.reshape(-1) if hasattr(one, "handle") else np.array([one]) for one in bounds]
     if not 0 < len(arrays) < 4 or all((one == one[0]).all() for one in arrays):
         return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# A loop counter is a constant to the operations in the loop: a long loop needs many entries.
+# The counter of a loop that is unrolled is a constant to the operations in it: a long loop needs many entries.
 _MOST_REMEMBERED = 20_000
 _Key = tuple[Any, ...]
 # Calls whose result depends on constants only, not on the program: their values are made once.
