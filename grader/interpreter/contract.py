@@ -126,6 +126,7 @@ NAMES = (
         "tl.float32",
         "tl.int1",
         "tl.int32",
+        "tl.int64",
         "tl.tensor",
         "tl.core.tensor",
         "tl.range",
