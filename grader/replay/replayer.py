@@ -41,7 +41,7 @@ from grader.protocol.trace import (
 )
 from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels, Text
-from grader.replay.language import offers
+from grader.replay.language import keywords, offers
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.run import Run, first_that_works
 from grader.replay.timing import TraceTimer
@@ -100,7 +100,7 @@ class Replayer:
         # The home of kernels, and the home of functions that run on the CPU even beside a GPU.
         self._home = _Home.on(device, guarded=guarded)
         self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
-        self._raising = Raising(self._path)
+        self._raising = Raising(self._path, keywords)
         self._timing = TraceTimer(device, self)
         self._watch: MemoryWatch | None = None
         self._programs = Programs()
