@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.diagnosis.undefined_lanes import clues_of_undefined_lanes
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.judge.bench import Bench, TriedCase
@@ -54,7 +55,10 @@ class Diagnosis:
         try:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
-            if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
+            is_quick = seconds / calls <= _PROBE_S
+            if is_quick and not any(clue.confirmed for clue in clues):
+                clues += clues_of_undefined_lanes(bench, first)
+            if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
         except Exception:
             return first

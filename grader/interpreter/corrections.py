@@ -30,6 +30,7 @@ from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.reductions import correct_reductions
+from grader.interpreter.undefined import UNDEFINED
 
 
 def apply_corrections() -> None:
@@ -106,7 +107,7 @@ def _refuse_numbers_of_warps() -> None:
 
 
 def _poison_masked_loads() -> None:
-    """Load NaN in masked lanes without `other`: they are undefined on a GPU, but zero in the interpreter."""
+    """Let masked lanes of loads without `other` hold no zeros, as in the interpreter: on a GPU they are undefined."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
     load = InterpreterBuilder.create_masked_load
@@ -117,8 +118,8 @@ def _poison_masked_loads() -> None:
         if other is None:
             kind = ptrs.get_element_ty()
             dtype = np.dtype(_get_np_dtype(kind))
-            undefined = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
-            other = TensorHandle(np.full(ptrs.data.shape, undefined, dtype), kind)
+            lit = np.broadcast_to(mask if isinstance(mask, np.ndarray) else mask.data, ptrs.data.shape)
+            other = TensorHandle(UNDEFINED.lanes(lit, dtype, kind), kind)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load

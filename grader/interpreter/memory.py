@@ -213,7 +213,7 @@ class MemoryWatch:
         x, y, z = self._builder.grid_idx
         guard.grid = self._builder.grid_dim
         program = (x * guard.grid[1] + y) * guard.grid[2] + z
-        return guard.access(access(program=program, where=_where()), pointers, active, values)
+        return guard.access(access(program=program, where=running_line()), pointers, active, values)
 
     def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
         def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
@@ -285,9 +285,9 @@ def _order(semantics: Any) -> Order:
     return "plain" if getattr(semantics, "name", "") == "RELAXED" else "orders"
 
 
-def _where() -> tuple[int, str]:
+def running_line() -> tuple[int, str]:
     """Return the kernel line that is running, and its file; of nested kernel functions, the innermost."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(1)
     for _ in range(_MOST_FRAMES):
         if frame is None:
             break

@@ -34,6 +34,7 @@ from grader.protocol.messages import (
     TOO_SLOW,
     UNTOLD,
     Call,
+    Filling,
     LaunchInfo,
     Raised,
     Recipe,
@@ -577,6 +578,26 @@ class Bench:
         elif not (untold or recorded.deeds):
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
+
+    def refilled(self, recipe: Recipe) -> Callable[[tuple[int, ...], Filling], Outcome | None]:
+        """Record the call of an earlier trial again, and return a function that replays it with defined lanes.
+
+        The function takes the lines of loads without `other`, and the value of their masked lanes. It returns None
+        where the call cannot be replayed.
+        """
+        request = CallRequest(Case(recipe.case), recipe.seed)
+        # Decoys that are the true inputs would let a trace hold the answer.
+        recorded = self._record(replace(request, seed=recipe.seed ^ 1))
+        call = self._call_with_slots(request, recipe)
+
+        def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
+            return (
+                self.pair.replay_filled(recorded, call, lines, filling)
+                if isinstance(recorded, RecordedAnswer)
+                else None
+            )
+
+        return replay
 
     def kernels_matter(self, request: CallRequest) -> bool:
         """Return whether a replay gives another answer when its launches are left out."""

@@ -29,6 +29,7 @@ from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
 from grader.interpreter.patience import PATIENCE
+from grader.interpreter.undefined import UNDEFINED
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
@@ -209,6 +210,7 @@ class Replayer:
         def replay_steps() -> Answer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
+            UNDEFINED.begin(replay.filled, replay.filling)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -251,7 +253,8 @@ class Replayer:
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
         most_bytes = self._home.memory.most_bytes
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken)
+        undefined = UNDEFINED.lines
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, undefined)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():

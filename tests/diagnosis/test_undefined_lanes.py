@@ -1,0 +1,87 @@
+"""Masked lanes of a load without `other` are told where they reach a wrong result, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.diagnosis.undefined_lanes import clues_of_undefined_lanes
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.judge.clue import Clue
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+
+KERNEL = """import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(z_ptr + offsets, x + y, mask=mask)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+SOFTMAX = """import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def softmax(x_ptr, p_ptr, n, stride_x, stride_p, BLOCK: tl.constexpr):
+    row, columns = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride_x + columns, mask=columns < n).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(p_ptr + row * stride_p + columns, e / tl.sum(e, axis=0), mask=columns < n)
+
+def row_softmax(x):
+    p = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    block = triton.next_power_of_2(x.shape[1])
+    softmax[(x.shape[0],)](x, p, x.shape[1], x.stride(0), p.stride(0), BLOCK=block)
+    return p
+"""
+VECTORS = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0})
+ROWS = Case({"M": 3, "N": 70, "dtype": "float32", "values": "normal", "stride": 0})
+
+
+def clues(server: ForkServer, entry: Entry, source: str, part: str = "vector_add", case: Case = VECTORS) -> list[Clue]:
+    """Return the clues of a wrong call."""
+    with bench_of(server, entry, source, part) as bench:
+        failure = bench.try_case(case, 5).failure
+        assert failure is not None
+        return clues_of_undefined_lanes(bench, failure)
+
+
+@pytest.mark.parametrize(("load", "line"), [("x", 9), ("y", 10)])
+def test_of_two_loads_the_one_whose_undefined_lanes_are_summed_is_named(
+    server: ForkServer, ex_15: Entry, load: str, line: int
+) -> None:
+    (clue,) = clues(server, ex_15, KERNEL.replace("x + y,", f"x + y + 0 * tl.sum({load}, axis=0),"))
+    assert (clue.kind, clue.confirmed) == ("padding_counted", True)
+    assert clue.seen == f"With 0 in the lanes that the mask leaves out in the load at line {line}, the answer is right."
+    assert clue.help.endswith(f"Write `other=0` in the load at line {line}.")
+
+
+def test_a_maximum_asks_for_the_smallest_number(server: ForkServer, ex_15: Entry) -> None:
+    (clue,) = clues(server, ex_15, SOFTMAX, "row_softmax", ROWS)
+    assert clue.confirmed
+    assert clue.help.endswith('Write `other=float("-inf")` in the load at line 8.')
+
+
+def test_a_mask_that_leaves_out_an_element_is_asked_about_and_not_condemned(server: ForkServer, ex_15: Entry) -> None:
+    (clue,) = clues(server, ex_15, KERNEL.replace("mask=mask)", "mask=offsets < n - 1)", 1))
+    assert (clue.kind, clue.confirmed) == ("padding_counted", False)
+    assert "in the load at line 9 reach every wrong element" in clue.seen
+
+
+def test_undefined_lanes_that_are_not_stored_are_not_told(server: ForkServer, ex_15: Entry) -> None:
+    assert clues(server, ex_15, KERNEL.replace("x + y,", "x - y,")) == []
+
+
+def test_a_load_with_other_is_not_told(server: ForkServer, ex_15: Entry) -> None:
+    assert clues(server, ex_15, KERNEL.replace("mask=mask)", "mask=offsets < n - 1, other=0.0)", 1)) == []
