@@ -286,6 +286,8 @@ def _indexed_pointer(_: re.Match[str], fault: _Fault) -> Words | None:
     if element is None:
         return None
     base, place = ast.unparse(element.value), ast.unparse(element.slice)
+    if isinstance(element.slice, ast.Tuple):
+        place = "rows * stride + columns"
     if _is_pointer(base):
         return Words(
             "An element is read with brackets",
@@ -297,6 +299,15 @@ def _indexed_pointer(_: re.Match[str], fault: _Fault) -> Words | None:
         f"`{base}` is no list: tl.load follows a pointer, and a block is computed with as a whole.",
         f"Is `{base}` a pointer? Write `tl.load({base} + {place}, mask=mask)`. Is it a block? Use all of its lanes at "
         "once, or sum them: `tl.sum(x, axis=0)`.",
+    )
+
+
+@_rule(r"nsupported tensor index: slice")
+def _sliced(_: re.Match[str], __: _Fault) -> Words:
+    return Words(
+        "A slice of a block",
+        "A block has no slices: its shape is fixed when the kernel is compiled.",
+        "Load the elements that you need, `tl.load(x_ptr + offsets, mask=mask)`, or choose among lanes with tl.where.",
     )
 
 
@@ -349,10 +360,17 @@ def _truth_of_block(_: re.Match[str], fault: _Fault) -> Words:
             "`max` and `min` compare single numbers, and here they get blocks.",
             "Write `tl.maximum(a, b)` or `tl.minimum(a, b)` lane by lane; `tl.max(x, axis=0)` over a block.",
         )
+    if not text:
+        return Words(
+            "A block where one truth value is needed",
+            "`if`, `while`, `and`, `or` and `not` ask for a single truth value, and a block has one for each lane.",
+            "Write `&` for `and`, `|` for `or`, `~` for `not`, with brackets: `(a >= 0) & (a < n)`. For `if`, pass the "
+            "condition as `mask=`, or choose for each lane: `tl.where(condition, a, b)`.",
+        )
     return Words(
         "`and`, `or` or `not` on blocks",
         "`and`, `or` and `not` ask for a single truth value, and a block has one for each lane.",
-        _write(text, "Write `&` for `and`, `|` for `or`, `~` for `not`, with brackets: `(a >= 0) & (a < n)`."),
+        f"Write {text}.",
     )
 
 
@@ -483,6 +501,16 @@ def _two_pointers(_: re.Match[str], __: _Fault) -> Words:
     )
 
 
+@_rule(r"Loop-carried variable (\w+) has initial type (.{1,80}?) but is re-assigned to (.{1,80}?) in loop")
+def _changing_type(found: re.Match[str], _: _Fault) -> Words:
+    return Words(
+        "A variable that changes its type in a loop",
+        f"`{found[1]}` is {found[2]} before the loop, and the loop makes it {found[3]}.",
+        f"Give it the loop's type and shape from the start, such as `{found[1]} = tl.zeros((BLOCK,), "
+        "dtype=tl.float32)`, or convert what you assign to it with `.to(…)`.",
+    )
+
+
 # -- tl.dot ------------------------------------------------------------------------------------------------------------
 
 
@@ -526,7 +554,7 @@ _SIGNS = {"add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", 
 _OTHERWISE = {
     **{name: f"`a {sign} b`" for name, sign in _SIGNS.items()},
     "amax": "`tl.max(x, axis=0)`",
-    "append": "a block, or an accumulator that a loop adds to",
+    "append": "an accumulator that a loop adds to: `acc += x`",
     "bfloat16": "`tl.bfloat16`",
     "clip": "`tl.clamp(x, low, high)`",
     "empty": "`tl.zeros((BLOCK,), dtype=tl.float32)`",

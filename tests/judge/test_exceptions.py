@@ -80,6 +80,14 @@ def said(message: str, code: str, kind: str = "ValueError", *before: str) -> Wor
             "`z_ptr` is no list",
             "`tl.store(z_ptr + offsets, x + y, mask=mask)`",
         ),
+        (
+            "'int' object is not iterable",
+            "x = x_ptr[row, column]",
+            "no list",
+            "`tl.load(x_ptr + rows * stride + columns",
+        ),
+        ("unsupported tensor index: slice(0, 4, None)", "y = x[0:4]", "no slices", "`tl.load(x_ptr + offsets"),
+        (SCALAR, "z = tl.where(a", "`if`, `while`, `and`, `or` and `not`", "`mask=`"),
         (SCALAR, "if offsets < n_elements:", "one for each lane", "`tl.where(condition, a, b)`"),
         (SCALAR, "mask = a >= 0 and a < n", "a single truth value", "`mask = (a >= 0) & (a < n)`"),
         (SCALAR, "mask = not a or b", "a single truth value", "`mask = ~a | b`"),
@@ -154,6 +162,12 @@ def said(message: str, code: str, kind: str = "ValueError", *before: str) -> Wor
             "`tl.store(x_ptr + offsets, …)`",
         ),
         ("cannot add pointers together", "z = tl.load(x_ptr + y_ptr)", "an address", "Load both first"),
+        (
+            "Loop-carried variable s has initial type <['64'], fp16> but is re-assigned to <['64'], fp32> in loop!",
+            "",
+            "`s` is <['64'], fp16> before the loop, and the loop makes it <['64'], fp32>",
+            "`s = tl.zeros((BLOCK,), dtype=tl.float32)`",
+        ),
         (
             "Both operands must be same dtype. Got fp32 and fp16",
             "c = tl.dot(a, w)",
