@@ -209,7 +209,12 @@ class Pair:
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", configurations=configurations))
 
     def replay_filled(
-        self, recorded: RecordedAnswer, call: Call, lines: tuple[int, ...], filling: Filling
+        self,
+        recorded: RecordedAnswer,
+        call: Call,
+        configurations: tuple[int, ...],
+        lines: tuple[int, ...],
+        filling: Filling,
     ) -> Outcome | None:
         """Replay a call with another value in the lanes that loads at these lines leave undefined.
 
@@ -218,7 +223,10 @@ class Pair:
         self._gone |= recorded.storages
         if recorded.found or not recorded.is_replayed:
             return None
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", filled=lines, filling=filling))
+        request = ReplayCall(
+            call, recorded.message, "alone", configurations=configurations, filled=lines, filling=filling
+        )
+        return self._replayers[0].replay(request)
 
     def begin_apart(
         self,

@@ -7,6 +7,7 @@ import pytest
 from grader.diagnosis.undefined_lanes import clues_of_undefined_lanes
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
+from grader.judge.bench import CallRequest
 from grader.judge.clue import Clue
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
@@ -85,3 +86,25 @@ def test_undefined_lanes_that_are_not_stored_are_not_told(server: ForkServer, ex
 
 def test_a_load_with_other_is_not_told(server: ForkServer, ex_15: Entry) -> None:
     assert clues(server, ex_15, KERNEL.replace("mask=mask)", "mask=offsets < n - 1, other=0.0)", 1)) == []
+
+
+def test_a_call_that_has_another_answer_the_next_time_is_not_told(server: ForkServer, ex_15: Entry) -> None:
+    launch = "    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)\n"
+    once = "    global calls\n    calls += 1\n    x, y = (x, y) if calls > 1 else (x, x)\n"
+    source = KERNEL.replace("@triton.jit", "calls = 0\n\n@triton.jit").replace(launch, once + launch)
+    assert clues(server, ex_15, source) == []
+
+
+def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: ForkServer, ex_15: Entry) -> None:
+    configs = "[triton.Config({'BLOCK': 64, 'SUMS': False}), triton.Config({'BLOCK': 64, 'SUMS': True})]"
+    source = (
+        KERNEL.replace("@triton.jit", f"@triton.autotune({configs}, key=[])\n@triton.jit")
+        .replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, SUMS: tl.constexpr")
+        .replace("x + y,", "x + y + (0 * tl.sum(y, axis=0) if SUMS else 0),")
+        .replace(", BLOCK=64)", ")")
+    )
+    with bench_of(server, ex_15, source) as bench:
+        (trial,) = bench.tries([CallRequest(VECTORS, 5, configurations=(1,))])
+        assert trial.failure is not None
+        (clue,) = clues_of_undefined_lanes(bench, trial.failure)
+    assert clue.help.endswith("Write `other=0` in the load at line 11.")
