@@ -11,7 +11,7 @@
     memory       hooks on every load, store and atomic, before it happens
     guard        bounds and traffic of one launch
     races        data races between the programs of one launch
-    undefined    masked lanes of loads without `other`
+    padding      masked lanes of loads
     lowering     a cache of the builder's calls behind each operation
     once         prepares the language once, in a process where nothing else needs it
 

@@ -29,8 +29,8 @@ from grader.interpreter.indices import WrapLoops, numbered
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
+from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
-from grader.interpreter.undefined import UNDEFINED
 
 
 def apply_corrections() -> None:
@@ -115,11 +115,12 @@ def _poison_masked_loads() -> None:
     def create_masked_load(
         self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
     ) -> Any:
-        if other is None:
-            kind = ptrs.get_element_ty()
-            dtype = np.dtype(_get_np_dtype(kind))
-            lit = np.broadcast_to(mask if isinstance(mask, np.ndarray) else mask.data, ptrs.data.shape)
-            other = TensorHandle(UNDEFINED.lanes(lit, dtype, kind), kind)
+        kind = ptrs.get_element_ty()
+        lit = np.broadcast_to(mask if isinstance(mask, np.ndarray) else mask.data, ptrs.data.shape)
+        given = None if other is None else other.data
+        lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
+        if lanes is not given:
+            other = TensorHandle(lanes, kind)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load

@@ -580,10 +580,10 @@ class Bench:
         return recorded, self.call(call), untold
 
     def refilled(self, seen: WrongCall) -> Callable[[tuple[int, ...], Filling], Outcome | None]:
-        """Record an earlier call again, and return a function that replays it with defined lanes.
+        """Record an earlier call again, and return a function that replays it with other values in masked lanes.
 
-        The function takes the lines of loads without `other`, and the value of their masked lanes. It returns None
-        where the call cannot be replayed.
+        The function takes the lines of loads, and the value of their masked lanes. It returns None where the call
+        cannot be replayed.
         """
         recipe, place = seen.recipe, seen.outcome.answer.configuration
         request = CallRequest(Case(recipe.case), recipe.seed)

@@ -168,8 +168,8 @@ class ReplayCall:
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
     autotuner has; (): all, in their own order. cleared: empty allocations hold zeros. patience_s: the time after which
-    an interpreted call of many programs is given up; 0: never. filled: lines of loads without `other`, whose masked
-    lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an infinity.
+    an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes hold
+    `filling` in the interpreter; of integers, the smallest or the largest for an infinity.
     """
 
     call: Call
@@ -467,8 +467,8 @@ class Returned:
     """The function returned; the bytes of every output that fits its slot are in the memory file.
 
     allocated_bytes: the peak size of the tensors that the call allocated, its results included.
-    configuration: which one the first autotuner took, -1 without any. undefined: the lines of the loads without `other`
-    that left masked lanes undefined, in the interpreter.
+    configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
+    masked lanes in the interpreter, without `other` and with it.
     """
 
     answer: Literal["returned"]
@@ -481,6 +481,7 @@ class Returned:
     allocated_bytes: int = 0
     configuration: int = -1
     undefined: tuple[int, ...] = ()
+    padded: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from grader.files import write_atomically
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
+from grader.interpreter.padding import PADDING
 from grader.interpreter.patience import PATIENCE
-from grader.interpreter.undefined import UNDEFINED
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
@@ -210,7 +210,7 @@ class Replayer:
         def replay_steps() -> Answer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
-            UNDEFINED.begin(replay.filled, replay.filling)
+            PADDING.begin(replay.filled, replay.filling)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -252,9 +252,8 @@ class Replayer:
         changed, overrun = self._home.arguments.disturbed(call.mutates)
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
-        most_bytes = self._home.memory.most_bytes
-        undefined = UNDEFINED.lines
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, undefined)
+        most_bytes, masked = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded)
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *masked)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():

@@ -216,7 +216,7 @@ class Pair:
         lines: tuple[int, ...],
         filling: Filling,
     ) -> Outcome | None:
-        """Replay a call with another value in the lanes that loads at these lines leave undefined.
+        """Replay a call with another value in the masked lanes of the loads at these lines.
 
         The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
         """

@@ -5,33 +5,33 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.interpreter.undefined import Undefined
+from grader.interpreter.padding import Padding
 from grader.protocol.messages import Filling
 
 LAST_OF_TWO = np.array([True, False])
 
 
-def loaded(noting: Undefined, dtype: str, kind: str = "", mask: np.ndarray = LAST_OF_TWO) -> np.generic:
+def loaded(noting: Padding, dtype: str, kind: str = "", mask: np.ndarray = LAST_OF_TWO) -> np.generic:
     """Return what a load without `other` puts into its last lane. It stands for a kernel's line: always the same."""
-    return noting.lanes(mask, np.dtype(dtype), kind)[-1]
+    return noting.lanes(mask, np.dtype(dtype), kind, None)[-1]
 
 
 def refilled(filling: Filling, dtype: str, kind: str) -> float:
     """Return the same, with the lanes of that line filled."""
-    noting = Undefined()
+    noting = Padding()
     loaded(noting, dtype, kind)
-    noting.begin(noting.lines, filling)
+    noting.begin(noting.undefined, filling)
     return float(loaded(noting, dtype, kind))
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("int8", -1), ("uint16", 0xFFFF), ("int64", -1)])
 def test_undefined_lanes_of_integers_hold_ones(dtype: str, value: int) -> None:
-    assert loaded(Undefined(), dtype) == value
+    assert loaded(Padding(), dtype) == value
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_undefined_lanes_of_floats_hold_nan(dtype: str) -> None:
-    assert np.isnan(loaded(Undefined(), dtype))
+    assert np.isnan(loaded(Padding(), dtype))
 
 
 @pytest.mark.parametrize(
@@ -53,20 +53,20 @@ def test_a_filled_line_holds_the_value_that_is_asked_for(filling: Filling, dtype
 
 
 def test_another_line_is_not_filled() -> None:
-    noting = Undefined()
+    noting = Padding()
     noting.begin((10**6,), "0")
     assert np.isnan(loaded(noting, "float32"))
 
 
 def test_a_load_whose_lanes_are_all_read_leaves_none_undefined() -> None:
-    noting = Undefined()
+    noting = Padding()
     loaded(noting, "float32", mask=np.array([True, True]))
-    assert noting.lines == ()
+    assert noting.undefined == ()
 
 
 def test_a_new_call_forgets_the_lines_of_the_one_before() -> None:
-    noting = Undefined()
+    noting = Padding()
     loaded(noting, "float32")
-    assert len(noting.lines) == 1
+    assert len(noting.undefined) == 1
     noting.begin((), "0")
-    assert noting.lines == ()
+    assert noting.undefined == ()

@@ -1,10 +1,10 @@
-"""Masked lanes of a load without `other` are told where they reach a wrong result, and only there."""
+"""Masked lanes of a load are told where they reach a wrong result, and only there."""
 
 from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.undefined_lanes import clues_of_undefined_lanes
+from grader.diagnosis.padding import padding_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.bench import CallRequest
@@ -55,7 +55,7 @@ def clues(server: ForkServer, entry: Entry, source: str, part: str = "vector_add
     with bench_of(server, entry, source, part) as bench:
         failure = bench.try_case(case, 5).failure
         assert failure is not None
-        return clues_of_undefined_lanes(bench, failure)
+        return padding_clues(bench, failure)
 
 
 @pytest.mark.parametrize(("load", "line"), [("x", 9), ("y", 10)])
@@ -84,8 +84,26 @@ def test_undefined_lanes_that_are_not_stored_are_not_told(server: ForkServer, ex
     assert clues(server, ex_15, KERNEL.replace("x + y,", "x - y,")) == []
 
 
-def test_a_load_with_other_is_not_told(server: ForkServer, ex_15: Entry) -> None:
+def test_a_load_with_an_other_that_changes_nothing_is_not_told(server: ForkServer, ex_15: Entry) -> None:
     assert clues(server, ex_15, KERNEL.replace("mask=mask)", "mask=offsets < n - 1, other=0.0)", 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("sums", "code", "line"),
+    [
+        ("tl.sum(tl.load(x_ptr + offsets, mask=mask, other=1.0), axis=0) - tl.sum(x0, axis=0)", "0", 13),
+        ("tl.max(tl.load(x_ptr + offsets, mask=mask, other=9.0), axis=0) - tl.max(x1, axis=0)", 'float("-inf")', 13),
+    ],
+)
+def test_an_other_that_counts_is_told_with_one_that_does_not(
+    server: ForkServer, ex_15: Entry, sums: str, code: str, line: int
+) -> None:
+    right = "    x0 = tl.where(mask, x, 0.0)\n    x1 = tl.where(mask, x, -100.0)\n"
+    store = f"    more = {sums}\n    tl.store(z_ptr + offsets, x + y + more, mask=mask)\n"
+    source = KERNEL.replace("    tl.store(z_ptr + offsets, x + y, mask=mask)\n", f"{right}{store}")
+    (clue,) = clues(server, ex_15, source)
+    assert (clue.kind, clue.confirmed) == ("padding_counted", True)
+    assert clue.help.endswith(f"Write `other={code}` in the load at line {line}.")
 
 
 def test_a_call_that_has_another_answer_the_next_time_is_not_told(server: ForkServer, ex_15: Entry) -> None:
@@ -106,5 +124,5 @@ def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: Fo
     with bench_of(server, ex_15, source) as bench:
         (trial,) = bench.tries([CallRequest(VECTORS, 5, configurations=(1,))])
         assert trial.failure is not None
-        (clue,) = clues_of_undefined_lanes(bench, trial.failure)
+        (clue,) = padding_clues(bench, trial.failure)
     assert clue.help.endswith("Write `other=0` in the load at line 11.")
