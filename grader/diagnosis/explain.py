@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.diagnosis.kinds import known_kinds
-from grader.diagnosis.padding import masks_lanes, padding_clues
+from grader.diagnosis.padding import KIND as PADDING
+from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
@@ -58,8 +59,9 @@ class Diagnosis:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             is_quick = seconds / calls <= _PROBE_S
-            if is_quick and not any(clue.confirmed for clue in clues):
-                clues += self._padding_clues(bench, first)
+            if not any(clue.confirmed for clue in clues):
+                known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
+                clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
         except Exception:

@@ -6,7 +6,8 @@ change a sum or a maximum. The failing call is replayed with other values in the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -20,6 +21,8 @@ KIND = "padding_counted"
 _NEUTRAL: Mapping[Filling, str] = {"-inf": 'float("-inf")', "inf": 'float("inf")', "0": "0"}
 # Share of the wrong elements that must change for the masked lanes to be behind all of them.
 _MOST = 0.95
+# Weight of masked lanes that another check of the part has confirmed.
+_ALIKE = 0.9
 
 _Replay = Callable[[tuple[int, ...], Filling], Outcome | None]
 
@@ -48,6 +51,18 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
             # The call depends on more than its inputs, so a change would prove nothing.
             return []
         return [*_without_other(replay, seen, undefined)] or [*_with_other(replay, seen, padded)]
+
+
+def padding_elsewhere(failure: Failure, known: Sequence[Clue]) -> list[Clue]:
+    """Return the clue of another check of the part, for a call that is too slow to be replayed several times."""
+    if not known or not masks_lanes(failure):
+        return []
+    first = known[0]
+    return [replace(first, weight=_ALIKE, confirmed=False, firm=True, seen=f"In another check: {_lower(first.seen)}")]
+
+
+def _lower(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _without_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> list[Clue]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.padding import padding_clues
+from grader.diagnosis.padding import padding_clues, padding_elsewhere
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.bench import CallRequest
 from grader.judge.clue import Clue
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
+from tests.conftest import answered, plan_with
 
 KERNEL = """import torch
 import triton
@@ -126,3 +127,23 @@ def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: Fo
         assert trial.failure is not None
         (clue,) = padding_clues(bench, trial.failure)
     assert clue.help.endswith("Write `other=0` in the load at line 11.")
+
+
+def test_all_checks_that_fail_by_one_load_have_one_card(server: ForkServer, ex_15: Entry) -> None:
+    checks = ("row_softmax.tail", "row_softmax.strides", "row_softmax.combinations")
+    plan = plan_with(ex_15, *checks, cases=1)
+    failed = [check.cause for check in answered(server, ex_15, SOFTMAX, plan).checks if check.status == "fail"]
+    assert len(failed) > 1
+    assert {cause.title for cause in failed if cause} == {"Masked lanes of a load without `other=` reach the result"}
+
+
+def test_a_call_that_is_too_slow_to_repeat_is_told_by_another_check(server: ForkServer, ex_15: Entry) -> None:
+    source = KERNEL.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
+    with bench_of(server, ex_15, source) as bench:
+        failure = bench.try_case(VECTORS, 5).failure
+        assert failure is not None
+        known = padding_clues(bench, failure)
+    (clue,) = padding_elsewhere(failure, known)
+    assert (clue.kind, clue.confirmed, clue.help) == ("padding_counted", False, known[0].help)
+    assert clue.seen.startswith("In another check: with 0 in the lanes")
+    assert padding_elsewhere(failure, []) == []
