@@ -15,6 +15,7 @@
     lockstep     many programs of a launch at once, as long as they do the same
     groups       the group of programs that runs at present
     leading_axis operations on the values of many programs
+    padding      masked lanes of loads
     lowering     a cache of the builder's calls behind each operation
     once         prepares the language once, in a process where nothing else needs it
 

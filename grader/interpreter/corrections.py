@@ -31,6 +31,7 @@ from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.loops import WrapLoops, numbered, static_range
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
+from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
 
 
@@ -109,7 +110,7 @@ def _refuse_numbers_of_warps() -> None:
 
 
 def _poison_masked_loads() -> None:
-    """Load NaN in masked lanes without `other`: they are undefined on a GPU, but zero in the interpreter."""
+    """Let masked lanes of loads without `other` hold no zeros, as in the interpreter: on a GPU they are undefined."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
     load = InterpreterBuilder.create_masked_load
@@ -117,11 +118,12 @@ def _poison_masked_loads() -> None:
     def create_masked_load(
         self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
     ) -> Any:
-        if other is None:
-            kind = ptrs.get_element_ty()
-            dtype = np.dtype(_get_np_dtype(kind))
-            undefined = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
-            other = TensorHandle(np.full(ptrs.data.shape, undefined, dtype), kind)
+        kind = ptrs.get_element_ty()
+        lit = np.broadcast_to(mask if isinstance(mask, np.ndarray) else mask.data, ptrs.data.shape)
+        given = None if other is None else other.data
+        lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
+        if lanes is not given:
+            other = TensorHandle(lanes, kind)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load

@@ -226,14 +226,14 @@ class MemoryWatch:
         guard.grid = self._builder.grid_dim
         programs = programs_at_once()
         if programs is not None:
-            made = access(program=int(programs[0]), where=_where())
+            made = access(program=int(programs[0]), where=running_line())
             addresses = guard.access_in_lockstep(made, programs, pointers, active, values)
             if addresses is None:
                 raise Alone
             return addresses, None
         x, y, z = self._builder.grid_idx
         program = (x * guard.grid[1] + y) * guard.grid[2] + z
-        return guard.access(access(program=program, where=_where()), pointers, active, values)
+        return guard.access(access(program=program, where=running_line()), pointers, active, values)
 
     def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
         def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
@@ -307,9 +307,9 @@ def _order(semantics: Any) -> Order:
     return "plain" if getattr(semantics, "name", "") == "RELAXED" else "orders"
 
 
-def _where() -> tuple[int, str]:
+def running_line() -> tuple[int, str]:
     """Return the kernel line that is running, and its file; of nested kernel functions, the innermost."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(1)
     for _ in range(_MOST_FRAMES):
         if frame is None:
             break
