@@ -175,18 +175,9 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
     if len(group) == 1:
         title = ink(view.line(check.title, 300))
     else:
-        title = ink(
-            "all its checks" if len(group) == total else f"{len(group)} checks: {', '.join(map(_short_name, group))}"
-        )
-    points = view.check_points(check)
-    if len(group) > 1:
-        sums = view.tally(group)
-        points = (
-            f"{view.points(sums.earned)}/{view.points(sums.judged)}"
-            if sums.judged
-            else f"–/{view.points(sums.unjudged)}"
-        )
-    rows.add(symbol, word, title, ink(points))
+        names = ", ".join(map(view.short_name, group))
+        title = ink("all its checks" if len(group) == total else f"{len(group)} checks: {names}")
+    rows.add(symbol, word, title, ink(view.group_points(group)))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
     # A card tells what was counted in its own words; a check that passes in part says it whatever else there is.
@@ -197,10 +188,6 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
         and (said := efficiency.sentence(check))
     ):
         rows.add(Text(), Text(), ink(said, "dim"), Text())
-
-
-def _short_name(check: CheckResult) -> str:
-    return view.line(check.id, 60).removeprefix(f"{check.part}.").replace("_", " ")
 
 
 def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:
