@@ -143,6 +143,7 @@ def write_index(entries: Sequence[Entry]) -> Path:
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),
                 record=record if progress.state in ("begun", "done", "changed", "not started") else None,
+                objectives=tuple(dict.fromkeys(check.objective for _, check in entry.exercise.checks())),
             )
         )
     place = saved.card_of(entries[0]).with_name("index.html")

@@ -13,6 +13,8 @@ from markupsafe import Markup, escape
 
 from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, headline
 from grader.report import chart, copying, kernels, picture, selection, view
+from grader.report.achieved import Finish, achievements
+from grader.report.answers import answers
 from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.isolation import missing
 from grader.report.speedcard import SpeedView, speed_view
@@ -147,17 +149,20 @@ class ObjectiveView:
     evidence: tuple[ObjectiveEvidence, ...]
 
 
-def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
-    """Return the whole page. A page longer than `most_bytes` is shortened and says so."""
+def render(record: Record, finish: Finish | None = None, *, most_bytes: int = MOST_BYTES) -> str:
+    """Return the whole page. A page longer than `most_bytes` is shortened and says so.
+
+    finish: what the page ends in if the exercise is finished, else None.
+    """
     page = ""
     for level, limits in enumerate(_LEVELS):
-        page = disarmed_markup(_page(record, limits, level))
+        page = disarmed_markup(_page(record, finish, limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
             break
     return page
 
 
-def _page(record: Record, limits: _Limits, level: int) -> str:
+def _page(record: Record, finish: Finish | None, limits: _Limits, level: int) -> str:
     parts = _parts(record, limits)
     findings = _findings(parts)
     cut_checks = len(record.checks) - sum(len(part.checks) for part in parts)
@@ -174,7 +179,10 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             unloaded=any(check.status == "invalid_submission" for check in record.checks),
             objectives=_objectives(parts),
             headline=headline(record),
-            step=view.next_step(record),
+            step=_step(record, finish),
+            finish=finish,
+            achieved=achievements(record) if finish else (),
+            answers=answers(finish.questions, {"": record, **finish.records}) if finish else (),
             verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),
@@ -187,6 +195,12 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
         )
         .lstrip()
     )
+
+
+def _step(record: Record, finish: Finish | None) -> view.Step:
+    if finish and finish.command:
+        return view.Step(f"go on with {finish.title}", finish.command)
+    return view.next_step(record)
 
 
 class _Compiled(BytecodeCache):

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record, headline, worst_of
 from grader.report import cause_lines, efficiency, efficiency_lines, kernel_lines, kernels, speed_lines, view
+from grader.report.answers import AnsweredQuestion
 from grader.report.ink import ROOMY, WORD_WIDTH, Ends, Ink, Rows, indent, labelled, quoted, to_text
 from grader.report.status import LOOKS, in_part
 
@@ -67,6 +68,19 @@ def render_kernels(
             kernel_lines.everything(ink, part),
             Text(),
         ]
+    return to_text(Group(*blocks), width, colour)
+
+
+def render_answers(
+    found: Iterable[AnsweredQuestion], *, width: int = 100, colour: bool = False, ascii_only: bool = False
+) -> str:
+    """Return questions, their answers, and the learner's own figures."""
+    ink = Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for one in found:
+        blocks += [ink(one.question, "bold"), *(indent(ink(text), 2) for text in one.paragraphs)]
+        blocks += [indent(labelled(ink, "Yours: ", text), 2) for text in one.own]
+        blocks.append(Text())
     return to_text(Group(*blocks), width, colour)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from grader.cli import saved
 from grader.cli.every import worst, write_index
+from grader.cli.finish import finish_of
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
@@ -277,3 +278,22 @@ def test_all_goes_on_after_a_missing_file_and_gives_one_document(
     assert (second["record"], "grade reset ex_16" in second["why"]) == (None, True)
     page = (small / "scorecards" / "index.html").read_text()
     assert "0 of 2 exercises done" in page
+
+
+def test_the_page_of_a_finished_exercise_leads_to_the_solution_and_the_next_exercise(entry: Entry) -> None:
+    finish = finish_of(entry, keep(entry))
+    assert finish is not None
+    assert (finish.solution, finish.command) == ("grade solution ex_15", "grade watch ex_16")
+    assert finish.questions == entry.questions != ()
+    assert finish_of(entry, keep(entry, "fail")) is None
+    record = keep(entry)
+    assert finish_of(entry, replace(record, checks=record.checks[1:])) is None
+
+
+def test_explain_answers_the_questions_of_an_exercise(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "explain", "ex_15")
+    assert "What is Triton and why use it over CUDA?" in text
+    assert "Next: grade ex_15" in text
+    assert said(capsys, "explain", "ex_16") == "ex_16 has no questions.\n"
+    document = json.loads(said(capsys, "explain", "15", "--json"))
+    assert [one["question"] for one in document["questions"]] == [one.question for one in entry.questions]
