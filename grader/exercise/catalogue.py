@@ -8,6 +8,7 @@ reference/<name>/measured.json  values that the oracle looks up instead of compu
 reference/<name>/interview.py  QUESTIONS = (Question(...), ...), and answers (optional)
 reference/<name>/stub.py       the untouched stub
 reference/<name>/solution.py, honest/*.py
+reference/<name>/commentary.py  COMMENTARY = {part: sentences on its solution} (optional)
 reference/<name>/wrong/         planted mistakes, as grader/exercise/planted.py reads them
 """
 
@@ -116,6 +117,17 @@ class Entry:
         known = {check_id(part, check) for part, check in self.exercise.checks()}
         for one in (figures for question in found for figures in question.figures if not figures.exercise):
             require(one.check_id in known, f"{self.name}/interview.py: Figures.check", "name a check", one.check)
+        return found
+
+    @property
+    def commentary(self) -> dict[str, str]:
+        """Return the author's sentences on the model solution, by part; none without the file. Raises SpecError."""
+        if not (self.folder / "commentary.py").is_file():
+            return {}
+        found = self._defined("commentary.py", "COMMENTARY")
+        known = {part.name for part in self.exercise.parts}
+        if not isinstance(found, dict) or not all(part in known and isinstance(found[part], str) for part in found):
+            raise SpecError(f"{self.name}/commentary.py must define COMMENTARY = {{part: sentences}}, got {found!r}")
         return found
 
     def _defined(self, file: str, name: str) -> object:

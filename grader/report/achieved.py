@@ -52,7 +52,7 @@ def _bytes(checks: Sequence[CheckResult]) -> str:
     worst = min(counted, key=_share)
     moved, needed = efficiency.amount(worst.moved_bytes), efficiency.amount(worst.model_bytes)
     reached = f"{timing.percent(_share(worst))} of the traffic limit"
-    return f"{reached}: {moved} bytes moved at {timing.length_words([worst])[0]}, {needed} needed"
+    return f"{reached}: {moved} bytes moved at {timing.length_words([worst])[0]}; the limit is {needed}"
 
 
 def _share(work: Work) -> float:

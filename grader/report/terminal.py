@@ -15,6 +15,7 @@ from rich.text import Text
 from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record, headline, worst_of
 from grader.report import cause_lines, efficiency, efficiency_lines, kernel_lines, kernels, speed_lines, view
 from grader.report.answers import AnsweredQuestion
+from grader.report.beside import PartBeside
 from grader.report.ink import ROOMY, WORD_WIDTH, Ends, Ink, Rows, indent, labelled, quoted, to_text
 from grader.report.status import LOOKS, in_part
 
@@ -71,6 +72,24 @@ def render_kernels(
     return to_text(Group(*blocks), width, colour)
 
 
+def render_beside(
+    parts: Iterable[PartBeside], *, width: int = 100, colour: bool = False, ascii_only: bool = False
+) -> str:
+    """Return what the learner's solution and the model solution cost, and the author's words on the latter."""
+    ink = Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for part in parts:
+        rows = [(row.name, row.own, row.model) for row in part.costs]
+        blocks.append(ink(view.line(part.title, 200), "bold underline"))
+        if rows:
+            blocks.append(
+                efficiency_lines.table(ink, (f"at {part.case}" if part.case else "cost", "yours", "model"), rows)
+            )
+        blocks += [indent(ink(part.commentary), 2)] if part.commentary else []
+        blocks.append(Text())
+    return to_text(Group(*blocks), width, colour)
+
+
 def render_answers(
     found: Iterable[AnsweredQuestion], *, width: int = 100, colour: bool = False, ascii_only: bool = False
 ) -> str:
@@ -79,7 +98,7 @@ def render_answers(
     blocks: list[RenderableType] = []
     for one in found:
         blocks += [ink(one.question, "bold"), *(indent(ink(text), 2) for text in one.paragraphs)]
-        blocks += [indent(labelled(ink, "Yours: ", text), 2) for text in one.own]
+        blocks += [indent(labelled(ink, "· ", text), 2) for text in one.own]
         blocks.append(Text())
     return to_text(Group(*blocks), width, colour)
 

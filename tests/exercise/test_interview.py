@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,24 @@ def test_figures_of_the_course_name_checks_contenders_and_axes_that_exist(entry:
     assert all(evaluate(formula, case) > 0 for case in cases for formula in figures.values.values())
 
 
+@pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
+def test_the_author_says_something_on_every_part_of_the_solution(entry: Entry) -> None:
+    assert set(entry.commentary) == {part.name for part in entry.exercise.parts}
+    assert all(text.strip().endswith(".") for text in entry.commentary.values())
+
+
+def test_commentary_on_another_part_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "reference").mkdir()
+    shutil.copytree(discover(ROOT)[0].folder, tmp_path / "reference" / "ex_15_triton_basics")
+    entry = Entry(tmp_path, "ex_15_triton_basics")
+    (entry.folder / "commentary.py").write_text("COMMENTARY = {'vector_sub': 'A.'}")
+    with pytest.raises(SpecError, match=r"commentary\.py must define COMMENTARY"):
+        _ = entry.commentary
+
+
 def test_an_exercise_without_the_file_has_no_questions(tmp_path: Path) -> None:
     assert Entry(tmp_path, "ex_2_sums").questions == ()
+    assert Entry(tmp_path, "ex_2_sums").commentary == {}
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_what_was_achieved_is_the_share_of_the_traffic_limit_and_the_time() -> N
     (found,) = achievements(samples.on_paper())
     assert found.title == "Vector addition"
     assert found.sentences == (
-        "95% of the traffic limit: 63,000 bytes moved at N=10000, float16, 60,000 needed",
+        "95% of the traffic limit: 63,000 bytes moved at N=10000, float16; the limit is 60,000",
         "predicted on an H200: 734 µs at N=2^28, float32 (memory-bound)",
     )
     (measured,) = achievements(samples.foretold())
@@ -120,4 +120,4 @@ def test_a_hostile_record_stays_text_in_answers() -> None:
 
 def test_the_terminal_shows_question_answer_and_own_figures() -> None:
     (found,) = answers([Question("Why?", "So.", (Figures(TRAFFIC, "{moved} bytes."),))], {"": samples.on_paper()})
-    assert terminal.render_answers([found]) == "Why?\n  So.\n  Yours: 120,000 bytes.\n"
+    assert terminal.render_answers([found]) == "Why?\n  So.\n  · 120,000 bytes.\n"
