@@ -328,7 +328,7 @@ def _groups(checks: Sequence[CheckView]) -> tuple[CheckGroup, ...]:
 def _row_key(check: CheckView) -> tuple[str, ...]:
     result = check.result
     if result.status == "pass":
-        alone = in_part(result) or check.speed is not None or check.selection is not None
+        alone = in_part(result) or result.speed is not None or result.selection is not None
         return ("pass", check.anchor if alone else "")
     if result.status in UNJUDGED or result.status in ("not_implemented", "invalid_submission", "skipped_dependency"):
         return (result.status, result.reason)

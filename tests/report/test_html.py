@@ -438,3 +438,15 @@ def test_pictures_of_any_size_are_drawn(cells: tuple[tuple[int, ...], ...]) -> N
 
     assert len(drawn) < 6000
     assert "<" not in picture.draw(Picture(((9,),), 1, 1, (1,)), '"><x')[30:60]
+
+
+def test_checks_that_passed_share_a_row_and_those_with_less_than_all_points_do_not() -> None:
+    checks = (
+        samples.check("vector_add.full", "Full", points=1),
+        samples.check("vector_add.wrong", "Wrong", "fail", reason="No."),
+        samples.check("vector_add.tail", "Tail", points=1),
+        samples.check("vector_add.traffic", "Traffic", points=0.5),
+    )
+    text = Page(html.render(samples.record(checks, (samples.VECTOR_ADD,)))).text
+    assert "✓ passed 2 checks: full, tail 2/2 ✓ passed Full" in text
+    assert "◐ partly passed Traffic 0.5/1" in text
