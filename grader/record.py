@@ -153,11 +153,15 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A line of the submission with its neighbours. line: its number. first: the number of the first of `lines`."""
+    """A line of the submission with its neighbours. line: its number. first: the number of the first of `lines`.
+
+    words: what the line does, '' if the cause's sentence names it.
+    """
 
     line: int
     first: int
     lines: tuple[str, ...]
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
                 "grader.report.isolation",
                 # An exercise's questions are answered with figures of a record.
                 "grader.exercise.interview",
+                "grader.exercise.definitions",
                 "grader.exercise.formula",
                 "grader.errors",
                 "grader.protocol.trace",

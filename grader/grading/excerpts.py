@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
+from grader.exercise.definitions import spans_of
 from grader.record import Cause, CheckResult, Excerpt, clean
 
 # Lines before and after the named one: a mask and its use stand within this distance.
@@ -14,16 +16,34 @@ _MOST_LETTERS = 200
 _NAMED = re.compile(r"\b[Ll]ine (\d{1,6})\b")
 
 
-def with_excerpt(check: CheckResult, lines: tuple[str, ...]) -> CheckResult:
+# What puts numbers into an output. An atomic operation does it too.
+_STORES = re.compile(r"\b(?:store|atomic_[a-z]+)\s*\(")
+_WHERE_STORED = "The line that stores the result"
+
+
+def with_excerpt(check: CheckResult, source: str) -> CheckResult:
     """Return the check with the line that its cause names, and the neighbours of that line.
 
-    lines: the submission's text. A cause that names no line of it stays as it is.
+    source: the submission's text. Where values are wrong and no line is named, it is the line that stores them, if the
+    part has only one. Without such a line the check stays as it is.
     """
-    if check.cause is None or (line := _named_line(check.cause, len(lines))) is None:
+    if check.cause is None:
+        return check
+    lines = source.splitlines()
+    line, words = _named_line(check.cause, len(lines)), ""
+    if line is None and check.cause.mismatch is not None:
+        line, words = _only_store(source, lines, check.part), _WHERE_STORED
+    if line is None:
         return check
     first = max(1, line - _NEIGHBOURS)
     shown = tuple(clean(_cut(text)) for text in lines[first - 1 : line + _NEIGHBOURS])
-    return replace(check, cause=replace(check.cause, excerpt=Excerpt(line, first, shown)))
+    return replace(check, cause=replace(check.cause, excerpt=Excerpt(line, first, shown, words)))
+
+
+def _only_store(source: str, lines: Sequence[str], part: str) -> int | None:
+    spans = spans_of(source, part)
+    stores = [line for first, last in spans for line in range(first, last + 1) if _STORES.search(lines[line - 1])]
+    return stores[0] if len(stores) == 1 else None
 
 
 def _cut(text: str) -> str:

@@ -133,9 +133,9 @@ def grade(
     if baseline_process and any(result.status == "grader_error" for result in results.values()):
         # The error may be in this process: the next grading gets another one.
         baseline_process.stop()
-    lines = tuple(job.source.splitlines())
     checks = tuple(
-        with_excerpt(diagnosis.explained(one, speed.predicted(one, results, gpu)), lines) for one in job.plan.checks
+        with_excerpt(diagnosis.explained(one, speed.predicted(one, results, gpu)), job.source)
+        for one in job.plan.checks
     )
     return _record(
         job,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from grader.exercise.definitions import spans_of
 from grader.record import CheckResult, PartInfo, Prediction, Record, Work
 from grader.report import kernels, view
 from grader.report import speed as timing
 from grader.report.efficiency import amount
-from grader.text import ONE_PARSE_AT_A_TIME, disarmed_markup
+from grader.text import disarmed_markup
 
 # Kernels of a part whose registers are shown.
 _MOST_KERNELS = 6
@@ -146,41 +146,6 @@ def _predictions(checks: Iterable[CheckResult]) -> list[Prediction]:
 
 
 def code_of(source: str, part: str) -> str:
-    """Return the part's function and all definitions of the file that it reaches, in the file's order; '' without any.
-
-    A later definition of a name replaces an earlier one, as it does when the file is loaded.
-    """
-    try:
-        with ONE_PARSE_AT_A_TIME:
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return ""
-    definitions = {name: node for node in tree.body for name in _defined_names(node)}
-    reached: set[str] = set()
-    waiting = {part}
-    while waiting:
-        name = waiting.pop()
-        if name in definitions and name not in reached:
-            reached.add(name)
-            waiting |= {node.id for node in ast.walk(definitions[name]) if isinstance(node, ast.Name)}
+    """Return the part's function and all definitions of the file that it reaches; '' without any."""
     lines = source.splitlines()
-    spans = sorted({_span(definitions[name]) for name in reached})
-    return "\n\n".join("\n".join(lines[first - 1 : last]) for first, last in spans)
-
-
-def _defined_names(node: ast.stmt) -> tuple[str, ...]:
-    match node:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            return (name,)
-        case ast.Assign(targets=targets):
-            found = [one for target in targets for one in ast.walk(target)]
-            return tuple(one.id for one in found if isinstance(one, ast.Name))
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return (name,)
-        case _:
-            return ()
-
-
-def _span(node: ast.stmt) -> tuple[int, int]:
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-    return min([node.lineno, *(one.lineno for one in decorators)]), node.end_lineno or node.lineno
+    return "\n\n".join("\n".join(lines[first - 1 : last]) for first, last in spans_of(source, part))

@@ -9,6 +9,7 @@ from grader.record import Cause, CheckResult, Excerpt, Suspect
 from tests.records import samples
 
 LINES = tuple(f"line {number}" for number in range(1, 21))
+SOURCE = "\n".join(LINES)
 
 
 def check(rationale: str, evidence: str = "") -> CheckResult:
@@ -17,7 +18,7 @@ def check(rationale: str, evidence: str = "") -> CheckResult:
 
 
 def excerpt(result: CheckResult) -> Excerpt | None:
-    shown = with_excerpt(result, LINES).cause
+    shown = with_excerpt(result, SOURCE).cause
     assert shown is not None
     return shown.excerpt
 
@@ -43,11 +44,34 @@ def test_without_a_line_of_the_file_nothing_is_shown(words: str) -> None:
 
 def test_a_check_without_a_cause_stays_as_it_is() -> None:
     passed = samples.check("p.c", "C", "pass")
-    assert with_excerpt(passed, LINES) is passed
+    assert with_excerpt(passed, SOURCE) is passed
+
+
+KERNEL = """
+def kernel(x):
+    mask = x < 7
+    tl.store(x, mask)
+
+def other(x):
+    tl.store(x, 1)
+
+def p(x):
+    kernel[(1,)](x)
+"""
+
+
+@pytest.mark.parametrize(("source", "line"), [(KERNEL, 4), (KERNEL.replace("mask = x < 7", "tl.store(x, 7)"), None)])
+def test_wrong_values_without_a_line_show_the_only_store_of_the_part(source: str, line: int | None) -> None:
+    wrong = samples.check("p.c", "C", "fail", cause=samples.vector_mismatch())
+    shown = with_excerpt(wrong, source).cause
+    assert shown is not None
+    assert (shown.excerpt.line if shown.excerpt else None) == line
+    if shown.excerpt:
+        assert shown.excerpt.words == "The line that stores the result"
 
 
 def test_a_long_line_is_cut_and_control_characters_are_removed() -> None:
-    shown = with_excerpt(check("Line 1"), ("\x1b[31m" + "x" * 300,)).cause
+    shown = with_excerpt(check("Line 1"), "\x1b[31m" + "x" * 300).cause
     assert shown is not None
     assert shown.excerpt is not None
     assert shown.excerpt.lines == ("x" * 195 + "…",)
