@@ -35,30 +35,28 @@ def solution(exercise: str, *, show: bool, copy: bool, as_json: bool, open_page:
     entry, _ = resolve(find_root(), exercise)
     if not entry.solution.is_file():
         raise UsageError(f"a solution must be here to be shown, got a student bundle without that of {entry.id}")
-    record = saved.record_of(entry)
-    progress = saved.progress_with(entry, record)
-    done = progress.is_done and record is not None
+    progress = saved.progress_of(entry)
     if as_json:
-        print(json.dumps(_document(entry, progress, record if done else None, copy=copy), indent=1))
-    elif not done:
+        print(json.dumps(_document(entry, progress, copy=copy), indent=1))
+    elif not progress.is_done:
         _refuse(entry, progress)
     elif show:
         print(entry.source("solution.py"), end="")
     elif copy:
         print(_handed(entry, copy=True))
-    elif record is not None:
-        _show(entry, _beside(entry, record), open_page=open_page)
-    return 0 if done else 1
+    else:
+        _show(entry, _beside(entry), open_page=open_page)
+    return 0 if progress.is_done else 1
 
 
-def _document(entry: Entry, progress: Progress, record: Record | None, *, copy: bool) -> dict[str, object]:
-    """Return the document of `--json`. record: the learner's, None while the exercise is not done."""
-    parts = _beside(entry, record) if record else ()
+def _document(entry: Entry, progress: Progress, *, copy: bool) -> dict[str, object]:
+    """Return the document of `--json`."""
+    parts = _beside(entry) if progress.is_done else ()
     return {
         "id": entry.id,
         "state": progress.state,
         "words": progress_words(entry, progress),
-        "solution": str(_handed(entry, copy=copy)) if record else None,
+        "solution": str(_handed(entry, copy=copy)) if progress.is_done else None,
         "open": [{"id": check.id, "title": check.title, "status": check.status} for check in progress.open],
         "parts": [{key: value for key, value in asdict(part).items() if key not in ("own", "model")} for part in parts],
     }
@@ -104,27 +102,33 @@ def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> No
             say(show_in_browser(page.resolve().as_uri()), sys.stderr)
 
 
-def _beside(entry: Entry, record: Record) -> tuple[PartBeside, ...]:
-    own = Solved(record, saved.text_of(entry.stub) or "")
-    return beside.beside(own, Solved(_model_record(entry), entry.source("solution.py")), entry.commentary)
+def _beside(entry: Entry) -> tuple[PartBeside, ...]:
+    source, record = saved.text_of(entry.stub) or "", saved.record_of(entry)
+    # What an earlier text cost says nothing of this one.
+    is_of_it = record is not None and record.submission.sha256 == _sha256(source)
+    own = Solved(record if is_of_it else None, source)
+    return beside.beside(own, _model(entry), entry.commentary)
 
 
 def _page_of(entry: Entry) -> Path:
     return saved.card_of(entry).with_name(f"{entry.id}-beside.html")
 
 
-def _model_record(entry: Entry) -> Record:
-    """Return the record of what the model solution costs: a saved one, unless solution or specification changed."""
+def _sha256(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _model(entry: Entry) -> Solved:
+    """Return the model solution and what it costs: as saved, unless solution or specification changed."""
     page, source = _page_of(entry), entry.source("solution.py")
-    kept = saved.record_beside(page)
-    sha256 = hashlib.sha256(source.encode()).hexdigest()
-    if kept and (kept.submission.sha256, kept.exercise.spec_sha256) == (sha256, entry.sha256()):
-        return kept
-    say(f"Counting what the model solution of {entry.id} costs …", sys.stderr)
-    record = _counted(entry, source)
-    if can_keep(page):
-        write(page.with_suffix(".json"), to_json(record))
-    return record
+    record = saved.record_beside(page)
+    same = _sha256(source), entry.sha256()
+    if record is None or (record.submission.sha256, record.exercise.spec_sha256) != same:
+        say(f"Counting what the model solution of {entry.id} costs …", sys.stderr)
+        record = _counted(entry, source)
+        if can_keep(page):
+            write(page.with_suffix(".json"), to_json(record))
+    return Solved(record, source)
 
 
 def _counted(entry: Entry, source: str) -> Record:

@@ -101,7 +101,7 @@ def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None)
         if card is not None:
             keep(entry, record, card)
         if outputs.html is not None:
-            write_or_print(outputs.html, html.render(record, finish_of(entry, record)))
+            write_or_print(outputs.html, html.render(record, finish=finish_of(entry, record)))
         for target, render in ((outputs.json, to_json), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
@@ -119,7 +119,7 @@ def keep(entry: Entry, record: Record, card: Path) -> str:
     """Write a scorecard and its record beside it, and count the attempt; return the page."""
     from grader.report import html
 
-    page = html.render(record, finish_of(entry, record))
+    page = html.render(record, finish=finish_of(entry, record))
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)

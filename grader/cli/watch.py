@@ -366,7 +366,7 @@ class _Loop:
         else:
             from grader.report import html
 
-            page = html.render(record, finish_of(entry, record))
+            page = html.render(record, finish=finish_of(entry, record))
         if self._live is not None and card == self._card:
             self._live.show(page)
         return saved.attempts(entry)

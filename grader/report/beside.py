@@ -21,10 +21,19 @@ _MOST_KERNELS = 6
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution: the record of its grading, and its text."""
+    """A solution: the record of its grading, None if there is none, and its text."""
 
-    record: Record
+    record: Record | None
     source: str
+
+    @property
+    def parts(self) -> tuple[PartInfo, ...]:
+        """Return the record's parts."""
+        return tuple(view.parts_of(self.record)) if self.record else ()
+
+    def checks(self, part: str) -> tuple[CheckResult, ...]:
+        """Return the results of a part."""
+        return tuple(check for check in self.record.checks if check.part == part) if self.record else ()
 
 
 @dataclass(frozen=True)
@@ -50,13 +59,13 @@ class PartBeside:
 
 def beside(own: Solved, model: Solved, commentary: Mapping[str, str]) -> tuple[PartBeside, ...]:
     """Return the parts of the model solution beside the learner's. commentary: the author's sentences, by part."""
-    return tuple(_part(own, model, part, commentary.get(part.name, "")) for part in view.parts_of(model.record))
+    return tuple(_part(own, model, part, commentary.get(part.name, "")) for part in model.parts)
 
 
 def _part(own: Solved, model: Solved, part: PartInfo, commentary: str) -> PartBeside:
-    own_checks, model_checks = _checks(own.record, part.name), _checks(model.record, part.name)
-    target = kernels.shown_target(model.record.env)
-    registers = _registers(own.record, part.name, target), _registers(model.record, part.name, target)
+    own_checks, model_checks = own.checks(part.name), model.checks(part.name)
+    target = kernels.shown_target(model.record.env) if model.record else ""
+    registers = _registers(own, part.name, target), _registers(model, part.name, target)
     most = _largest(model_checks)
     return PartBeside(
         title=part.title,
@@ -89,10 +98,6 @@ def render(title: str, parts: Iterable[PartBeside]) -> str:
 # -- costs -----------------------------------------------------------------------------------------------------------
 
 
-def _checks(record: Record, part: str) -> list[CheckResult]:
-    return [check for check in record.checks if check.part == part]
-
-
 def _largest(checks: Iterable[CheckResult]) -> Work | None:
     """Return the call that moves most."""
     return max((work for check in checks for work in check.work), key=lambda work: work.moved_bytes, default=None)
@@ -112,9 +117,9 @@ def _amounts(work: Work) -> tuple[str, ...]:
     return tuple(amount(count) for count in (work.launches, work.moved_bytes, work.extra_bytes))
 
 
-def _registers(record: Record, part: str, target: str) -> str:
+def _registers(solved: Solved, part: str, target: str) -> str:
     """Return the registers of each kernel in launch order, a dash without any. The most of several forms counts."""
-    info = next((one for one in record.parts if one.name == part), None)
+    info = next((one for one in solved.parts if one.name == part), None)
     most: dict[str, int] = {}
     for kernel in info.kernels if info else ():
         if kernel.target == target and kernel.occupancy is not None:

@@ -149,7 +149,7 @@ class ObjectiveView:
     evidence: tuple[ObjectiveEvidence, ...]
 
 
-def render(record: Record, finish: Finish | None = None, *, most_bytes: int = MOST_BYTES) -> str:
+def render(record: Record, *, finish: Finish | None = None, most_bytes: int = MOST_BYTES) -> str:
     """Return the whole page. A page longer than `most_bytes` is shortened and says so.
 
     finish: what the page ends in if the exercise is finished, else None.

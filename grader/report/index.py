@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from grader.record import UNJUDGED, CheckResult, Record
+from grader.record import UNJUDGED, CheckResult
 from grader.report import view
 from grader.report.status import StatusMark, Tone
 from grader.text import disarmed_markup
@@ -18,8 +18,8 @@ from grader.text import disarmed_markup
 class ExerciseRow:
     """One exercise.
 
-    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. record: the latest record,
-    None if it is not about the present file. objectives: what all its checks are evidence for.
+    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. checks: the results behind
+    the progress. objectives: what all checks of the exercise are evidence for.
     """
 
     id: str
@@ -29,17 +29,12 @@ class ExerciseRow:
     file: str
     card: str
     attempts: int
-    record: Record | None
+    checks: tuple[CheckResult, ...] = ()
     objectives: tuple[str, ...] = ()
 
     @property
-    def checks(self) -> tuple[CheckResult, ...]:
-        """Return the record's checks, or none without a record."""
-        return self.record.checks if self.record is not None else ()
-
-    @property
     def sums(self) -> view.Tally:
-        """Return the exercise's points."""
+        """Return the exercise's points, or none without a record."""
         return view.tally(self.checks)
 
     @property

@@ -89,7 +89,7 @@ def test_what_was_achieved_is_the_share_of_the_traffic_limit_and_the_time() -> N
 def test_a_finished_page_ends_in_what_was_achieved_the_solution_questions_and_the_next_exercise() -> None:
     question = Question("What is <Triton>?", "A `language`.", (Figures(TRAFFIC, "Yours moved {moved} bytes."),))
     finish = Finish("grade solution ex_15", "ex_16: Triton GEMM", "grade watch ex_16", (question,))
-    text = html.render(samples.on_paper(), finish)
+    text = html.render(samples.on_paper(), finish=finish)
     page = Page(text)
     start, _, end = page.text.partition("What you achieved")
     assert "Next: go on with ex_16: Triton GEMM: grade watch ex_16" in start
@@ -115,7 +115,7 @@ def test_a_hostile_record_stays_text_in_answers() -> None:
     one = samples.check(TRAFFIC, "T", work=works, predictions=predictions)
     record = dataclasses.replace(samples.record((one,), (samples.VECTOR_ADD,)))
     finish = Finish(questions=(Question("Why?", "So.", (Figures(TRAFFIC, "{case} {moved} {size} {gpu}"),)),))
-    assert "<img" not in html.render(record, finish)
+    assert "<img" not in html.render(record, finish=finish)
 
 
 def test_the_terminal_shows_question_answer_and_own_figures() -> None:

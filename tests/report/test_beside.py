@@ -31,7 +31,7 @@ def other():
 """
 
 
-def solved(record: Record, source: str = SOURCE) -> Solved:
+def solved(record: Record | None, source: str = SOURCE) -> Solved:
     return Solved(record, source)
 
 
@@ -49,6 +49,7 @@ def test_costs_of_both_are_those_of_the_call_that_moves_most() -> None:
 
 def test_a_dash_stands_for_what_the_learners_record_lacks() -> None:
     (part,) = beside.beside(solved(samples.fast()), solved(samples.on_paper()), {})
+    assert (part,) == beside.beside(solved(None), solved(samples.on_paper()), {})
     assert {row.own for row in part.costs} == {"–"}
     assert part.commentary == ""
 
