@@ -130,8 +130,11 @@ def _header(ink: Ink, record: Record) -> RenderableType:
     return Group(top, file)
 
 
-def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
-    """Return a part's heading, its checks, and a card per cause; `brief` keeps a part without failures to two lines."""
+def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool, alone: bool = False) -> RenderableType:
+    """Return a part's heading, its checks, and a card per cause; `brief` keeps a part without failures to two lines.
+
+    alone: no part stands above this one.
+    """
     checks = [check for check in record.checks if check.part == part.name]
     heading = Ends(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
     rows = Rows([])
@@ -139,9 +142,8 @@ def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderabl
     calm = brief and all(check.status not in view.LEARNERS for check in checks)
     for group in _lines(checks, calm):
         _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group), counted=not calm)
-    cards = [
-        cause_lines.card(ink, record, group) for group in view.by_kind(check for check in checks if _has_card(check))
-    ]
+    told = [check for check in checks if _has_card(check) and (alone or not _is_told_above(check, record))]
+    cards = [cause_lines.card(ink, record, group) for group in view.by_kind(told)]
     timed = [check for check in checks if check.speed is not None]
     speeds = [
         speed_lines.measured(ink, check, check.speed, brief=brief, several=len(timed) > 1)
@@ -165,7 +167,7 @@ def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[
     yield Group(rows, Text())
     for part in view.parts_of(record):
         if part.name == focus:
-            yield _part(ink, record, part, brief=True)
+            yield _part(ink, record, part, brief=True, alone=True)
     yield _printed(ink, record.printed)
     yield ink(headline(record), "bold")
 
@@ -184,6 +186,12 @@ def _has_card(check: CheckResult) -> bool:
     # Being too slow has no cause beyond the measurements, which have a block of their own.
     is_speed_alone = check.cause is None and check.counterexample is None and check.speed is not None
     return check.status in view.LEARNERS and check.status != "not_implemented" and not is_speed_alone
+
+
+def _is_told_above(check: CheckResult, record: Record) -> bool:
+    """Return whether a part above has told it already: a file that does not load has one error for all parts."""
+    unloaded = (one.part for one in record.checks if one.status == "invalid_submission")
+    return check.status == "invalid_submission" and check.part != next(unloaded)
 
 
 def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
