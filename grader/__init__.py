@@ -1,10 +1,11 @@
 """grade: a grading harness for GPU-kernel exercises.
 
-The names below are what a specification (`reference/<exercise>/spec.py`) is written with.
+The names below are what a specification (`reference/<exercise>/spec.py`, and interview.py beside it) is written with.
 """
 
 from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star, Value
 from grader.exercise.causes import Contrast, Kind
+from grader.exercise.interview import Figures, Question
 from grader.exercise.model import (
     Agrees,
     Allowance,
@@ -38,12 +39,14 @@ __all__ = [
     "Contrast",
     "Curves",
     "Exercise",
+    "Figures",
     "Fresh",
     "Kind",
     "Launches",
     "Limits",
     "Package",
     "Part",
+    "Question",
     "Regret",
     "Size",
     "Space",

@@ -152,11 +152,24 @@ class Suspect:
 
 
 @dataclass(frozen=True)
+class Excerpt:
+    """A line of the submission with its neighbours. line: its number. first: the number of the first of `lines`.
+
+    words: what the line does, '' if the cause's sentence names it.
+    """
+
+    line: int
+    first: int
+    lines: tuple[str, ...]
+    words: str = ""
+
+
+@dataclass(frozen=True)
 class Cause:
     """The reason why a check did not pass: a kind for programs, a title, one sentence, and what to do next.
 
     `case` names, in words, the case of the sentence and the numbers. `suspects` are the possible causes, the likeliest
-    first; `title` and `help` are those of the first.
+    first; `title` and `help` are those of the first. `excerpt` shows the line that the sentence names.
     """
 
     kind: str
@@ -169,6 +182,7 @@ class Cause:
     mismatch: Mismatch | None = None
     case: str = ""
     suspects: tuple[Suspect, ...] = ()
+    excerpt: Excerpt | None = None
 
 
 @dataclass(frozen=True)

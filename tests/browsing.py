@@ -57,14 +57,17 @@ class Violation:
 class Visit:
     """One page, open: what it asked for, said and did, and what can be asked of it."""
 
-    def __init__(self, opened: Any, url: str, width: int, scheme: str) -> None:
+    def __init__(self, opened: Any, url: str, width: int, scheme: str, *, scripts: bool = True) -> None:
         self.url = url
         self.requests: list[str] = []
         self.errors: list[str] = []
         self.dialogs: list[str] = []
         self.width = width
         self.context = opened.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            java_script_enabled=scripts,
         )
         self.page = self.context.new_page()
         self.page.set_default_timeout(20_000)

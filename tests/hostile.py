@@ -9,6 +9,10 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any, TypeVar
 
+from markupsafe import escape
+
+from grader.report import copying
+
 T = TypeVar("T")
 
 TEXTS = {
@@ -72,6 +76,13 @@ def commands_in(text: str) -> list[str]:
 def unseen_in(text: str) -> set[str]:
     """The characters that a terminal would obey or hide, our own colours apart."""
     return set(_UNSEEN.findall(_STYLE.sub("", text)))
+
+
+def without_our_script(page: str) -> str:
+    """The page without the one script that copies commands, which its policy names."""
+    assert page.count(copying.ELEMENT) == 1
+    assert str(escape(f"script-src {copying.SOURCE};")) in page
+    return page.replace(copying.ELEMENT, "")
 
 
 class Skeleton(HTMLParser):

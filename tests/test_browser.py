@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 
 from grader.classes import page as class_page
+from grader.exercise.interview import Figures, Question
 from grader.record import Record, Suspect
-from grader.report import html, index
+from grader.report import beside, html, index
+from grader.report.achieved import Finish
+from grader.report.beside import Solved
 from grader.watch.live import Live
 from tests.browsing import Visit, browser
 from tests.classes import test_page as classes
 from tests.records import samples
+from tests.report.test_beside import SOURCE
+from tests.report.test_html import loading_error
 from tests.test_escaping import everything
 
 pytestmark = pytest.mark.browser
@@ -54,12 +59,30 @@ def suspected() -> Record:
     return replace(record, checks=checks)
 
 
+def finished() -> str:
+    """The page of a finished exercise."""
+    question = Question(
+        "What is Triton?", "A language.", (Figures("vector_add.traffic", "Yours moved {moved} bytes."),)
+    )
+    finish = Finish("grade solution ex_15", "ex_16: Triton GEMM", "grade watch ex_16", (question,))
+    return html.render(samples.on_paper(), finish=finish)
+
+
 def course() -> tuple[index.ExerciseRow, ...]:
     """Exercises in every state."""
     records = {"done": samples.passing(), "begun": samples.failing(), "not started": samples.untouched()}
     states = {**records, "changed": None, "no file": None}
     return tuple(
-        index.ExerciseRow(f"ex_{number}", "Triton basics", state, f"{state}, 3 points", "ex.py", "ex.html", 2, found)
+        index.ExerciseRow(
+            f"ex_{number}",
+            "Triton basics",
+            state,
+            f"{state}, 3 points",
+            "ex.py",
+            "ex.html",
+            2,
+            found.checks if found else (),
+        )
         for number, (state, found) in enumerate(states.items(), 15)
     )
 
@@ -67,6 +90,9 @@ def course() -> tuple[index.ExerciseRow, ...]:
 PAGES: dict[str, Callable[[], str]] = {
     "pass": lambda: html.render(samples.passing()),
     "fail": lambda: html.render(samples.failing()),
+    "finished": finished,
+    "does_not_load": lambda: html.render(loading_error()),
+    "beside": lambda: beside.render("ex_15", beside.beside(*[Solved(samples.on_paper(), SOURCE)] * 2, {})),
     "not_implemented": lambda: html.render(samples.untouched()),
     "every_status": lambda: html.render(samples.every_status()),
     "skipped_gpu": lambda: html.render(samples.on_paper()),
@@ -217,7 +243,7 @@ def test_the_keyboard_reaches_and_opens_everything_and_shows_where_it_is(each: V
     assert all(stop["toggled"] for stop in summaries)
     assert each.ask("document.querySelectorAll('details:not([open])').length") == 0
     assert [stop for stop in stops if not (stop["ring"] and stop["seen"])] == []
-    assert len(stops) == each.ask("document.querySelectorAll('a[href], summary, [tabindex=\"0\"]').length")
+    assert len(stops) == each.ask("document.querySelectorAll('a[href], summary, button, [tabindex=\"0\"]').length")
 
 
 @pytest.mark.parametrize("name", ["fail", "all_figures"])
@@ -233,9 +259,23 @@ def test_the_first_tab_offers_to_skip_to_the_checks(name: str, opened: Any, addr
 
 def test_what_failed_first_leads_to_its_check(opened: Any, address: Callable[[str], str]) -> None:
     visit = Visit(opened, address("fail"), 800, "light")
-    visit.page.click(".first .where a")
+    visit.page.click(".first .eyebrow a")
     top = visit.ask("document.getElementById('check-row_softmax.tail').getBoundingClientRect().top")
     assert 0 <= top < 100
+    visit.close()
+
+
+def test_a_command_is_copied_by_its_button_and_selected_by_a_click(opened: Any, address: Callable[[str], str]) -> None:
+    command = "grade replay ex_15:row_softmax.tail:0x5f"
+    visit = Visit(opened, address("fail"), 800, "light")
+    visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit.page.click(".first .copy")
+    visit.page.wait_for_selector("text=Copied")
+    assert visit.ask("navigator.clipboard.readText()") == command
+    visit.close()
+    visit = Visit(opened, address("fail"), 800, "light", scripts=False)
+    assert not visit.page.is_visible(".copy")
+    assert visit.page.evaluate("getComputedStyle(document.querySelector('.first .command')).userSelect") == "all"
     visit.close()
 
 
@@ -256,7 +296,11 @@ def test_paper_is_white_in_a_dark_room_too_and_holds_what_was_open(
     assert visit.ask("document.scrollingElement.scrollWidth <= innerWidth")
     assert visit.ask(_OVERLAPS) == []
     assert visit.ask("[...document.querySelectorAll('.skip')].every(one => one.checkVisibility() === false)")
-    assert visit.ask("[...document.querySelectorAll('details[open] .body')].every(one => one.checkVisibility())")
+    assert visit.ask(
+        "[...document.querySelectorAll('details[open] .body')]"
+        ".every(one => one.checkVisibility() || one.closest('details:not([open])'))"
+    )
+    assert visit.ask("[...document.querySelectorAll('.copy')].every(one => one.checkVisibility() === false)")
     assert len(visit.page.pdf(format="A4")) > 1000
     visit.close()
 

@@ -142,7 +142,8 @@ def write_index(entries: Sequence[Entry]) -> Path:
                 file=str(entry.stub),
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),
-                record=record if progress.state in ("begun", "done", "changed", "not started") else None,
+                checks=record.checks if record and progress.state not in ("no file", "not graded") else (),
+                objectives=tuple(dict.fromkeys(check.objective for _, check in entry.exercise.checks())),
             )
         )
     place = saved.card_of(entries[0]).with_name("index.html")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from grader import machine
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.saved import card_for, note_attempt
 from grader.cli.say import say
@@ -99,7 +100,9 @@ def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None)
     with spent("write the scorecard"):
         if card is not None:
             keep(entry, record, card)
-        for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
+        if outputs.html is not None:
+            write_or_print(outputs.html, html.render(record, finish=finish_of(entry, record)))
+        for target, render in ((outputs.json, to_json), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
     stream = sys.stderr if "-" in outputs.targets else sys.stdout
@@ -116,7 +119,7 @@ def keep(entry: Entry, record: Record, card: Path) -> str:
     """Write a scorecard and its record beside it, and count the attempt; return the page."""
     from grader.report import html
 
-    page = html.render(record)
+    page = html.render(record, finish=finish_of(entry, record))
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)

@@ -25,6 +25,7 @@ from grader import machine
 from grader.cli import listing, saved, stubs
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
+from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.run import RunOptions, can_keep, job_for, keep, terminal_of
 from grader.cli.say import say
@@ -365,7 +366,7 @@ class _Loop:
         else:
             from grader.report import html
 
-            page = html.render(record)
+            page = html.render(record, finish=finish_of(entry, record))
         if self._live is not None and card == self._card:
             self._live.show(page)
         return saved.attempts(entry)

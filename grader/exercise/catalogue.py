@@ -5,8 +5,10 @@ reference/<name>/spec.py       EXERCISE = Exercise(...)
 reference/<name>/inputs.py     builds the inputs of a case
 reference/<name>/oracle.py     the truth, and honest same-precision computations
 reference/<name>/measured.json  values that the oracle looks up instead of computing them (optional)
+reference/<name>/interview.py  QUESTIONS = (Question(...), ...), and answers (optional)
 reference/<name>/stub.py       the untouched stub
 reference/<name>/solution.py, honest/*.py
+reference/<name>/commentary.py  COMMENTARY = {part: sentences on its solution} (optional)
 reference/<name>/wrong/         planted mistakes, as grader/exercise/planted.py reads them
 """
 
@@ -22,8 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from grader.errors import SpecError, UsageError
-from grader.exercise.model import Exercise
+from grader.errors import SpecError, UsageError, require
+from grader.exercise.interview import Question
+from grader.exercise.model import Exercise, check_id
 from grader.exercise.planted import PlantedMistake, bases, planted
 from grader.protocol.messages import Start
 
@@ -98,22 +101,50 @@ class Entry:
     @cached_property
     def exercise(self) -> Exercise:
         """Return the specification, read and checked. Raises SpecError."""
-        path = self.folder / "spec.py"
-        module_spec = importlib.util.spec_from_file_location(f"grade_spec_{self.name}", path)
+        exercise = self._defined("spec.py", "EXERCISE")
+        if not isinstance(exercise, Exercise):
+            raise SpecError(f"{self.name}/spec.py must define EXERCISE = Exercise(...), got {exercise!r}")
+        return exercise
+
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """Return the questions that the exercise prepares for; none where it has no interview.py. Raises SpecError."""
+        if not (self.folder / "interview.py").is_file():
+            return ()
+        found = self._defined("interview.py", "QUESTIONS")
+        if not isinstance(found, tuple) or not all(isinstance(one, Question) for one in found):
+            raise SpecError(f"{self.name}/interview.py must define QUESTIONS = (Question(...), ...), got {found!r}")
+        known = {check_id(part, check) for part, check in self.exercise.checks()}
+        for one in (figures for question in found for figures in question.figures if not figures.exercise):
+            require(one.check_id in known, f"{self.name}/interview.py: Figures.check", "name a check", one.check)
+        return found
+
+    @property
+    def commentary(self) -> dict[str, str]:
+        """Return the author's sentences on the model solution, by part; none without the file. Raises SpecError."""
+        if not (self.folder / "commentary.py").is_file():
+            return {}
+        found = self._defined("commentary.py", "COMMENTARY")
+        known = {part.name for part in self.exercise.parts}
+        if not isinstance(found, dict) or not all(part in known and isinstance(found[part], str) for part in found):
+            raise SpecError(f"{self.name}/commentary.py must define COMMENTARY = {{part: sentences}}, got {found!r}")
+        return found
+
+    def _defined(self, file: str, name: str) -> object:
+        """Return what one of the folder's files defines under this name; None if nothing. Raises SpecError."""
+        path = self.folder / file
+        module_spec = importlib.util.spec_from_file_location(f"grade_{path.stem}_{self.name}", path)
         if module_spec is None or module_spec.loader is None or not path.is_file():
-            raise SpecError(f"an exercise's folder must hold spec.py, got none at {path}")
+            raise SpecError(f"an exercise's folder must hold {file}, got none at {path}")
         module = importlib.util.module_from_spec(module_spec)
         try:
             module_spec.loader.exec_module(module)
         except SpecError as broken:
-            raise SpecError(f"{self.name}/spec.py: {broken}") from broken
+            raise SpecError(f"{self.name}/{file}: {broken}") from broken
         except Exception as broken:
             # An author's file may fail in any way; the message must name the file.
-            raise SpecError(f"{self.name}/spec.py: {type(broken).__name__}: {broken}") from broken
-        exercise = getattr(module, "EXERCISE", None)
-        if not isinstance(exercise, Exercise):
-            raise SpecError(f"{self.name}/spec.py must define EXERCISE = Exercise(...), got {exercise!r}")
-        return exercise
+            raise SpecError(f"{self.name}/{file}: {type(broken).__name__}: {broken}") from broken
+        return getattr(module, name, None)
 
     def source(self, file: str) -> str:
         """Return the text of one of the folder's files. Raises SpecError if it is missing."""

@@ -8,6 +8,7 @@ source_scan  scans the text for code that no kernel needs
 prefetch     compiles on a GPU what later checks launch
 compilation  judges what needs a compiler
 speed        times the parts with right answers
+excerpts     puts the lines that a cause names beside it
 results      writes outcomes as results of the record
 fitness      finds out what this machine can judge
 job          the request

@@ -22,6 +22,7 @@ from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.compilation import Compilation
+from grader.grading.excerpts import with_excerpt
 from grader.grading.job import Job
 from grader.grading.prefetch import prefetching
 from grader.grading.results import was_run
@@ -132,7 +133,10 @@ def grade(
     if baseline_process and any(result.status == "grader_error" for result in results.values()):
         # The error may be in this process: the next grading gets another one.
         baseline_process.stop()
-    checks = tuple(diagnosis.explained(one, speed.predicted(one, results, gpu)) for one in job.plan.checks)
+    checks = tuple(
+        with_excerpt(diagnosis.explained(one, speed.predicted(one, results, gpu)), job.source)
+        for one in job.plan.checks
+    )
     return _record(
         job,
         checks,

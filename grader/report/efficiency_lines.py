@@ -57,30 +57,30 @@ def section(ink: Ink, one: Section) -> RenderableType:
             (row.words, row.loaded, row.stored, row.moved, row.model, row.allowed, row.none, row.launches)
             for row in view.work
         ]
-        blocks.append(_table(ink, heads, rows))
+        blocks.append(table(ink, heads, rows))
     for head, used, limited in (
         ("different bytes stored", "stored", view.stored if view else ()),
         ("extra memory, bytes", "taken", view.memory if view else ()),
     ):
         if limited:
             cells = [(row.words, row.used, row.allowed, row.none) for row in limited]
-            blocks.append(_table(ink, (head, used, "allowed", "no points"), cells))
+            blocks.append(table(ink, (head, used, "allowed", "no points"), cells))
     if view is not None and view.times:
         times = [(row.words, *(f"{time}\n{bound}" for time, bound in row.times)) for row in view.times]
-        blocks.append(_table(ink, ("predicted", *view.gpus), times))
+        blocks.append(table(ink, ("predicted", *view.gpus), times))
     if one.launches:
-        blocks += [ink(one.caption, "dim"), _table(ink, one.heads, one.launches)]
+        blocks += [ink(one.caption, "dim"), table(ink, one.heads, one.launches)]
     blocks += [indent(ink(note, "dim"), 2) for note in one.notes]
     return Group(*blocks)
 
 
 def roofs(ink: Ink, known: PredictedGpus) -> RenderableType:
     """Return the figures that the predictions use."""
-    return Group(_table(ink, known.heads, known.rows), *(ink(note, "dim") for note in known.notes))
+    return Group(table(ink, known.heads, known.rows), *(ink(note, "dim") for note in known.notes))
 
 
-def _table(ink: Ink, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    """Return the columns that fit, from the left. The JSON document holds all."""
+def table(ink: Ink, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    """Return the columns that fit, from the left."""
     counts = range(len(heads), 1, -1)
     return Padding(Widest(tuple(_columns(ink, heads, rows, count) for count in counts)), (0, 0, 1, 2), expand=False)
 

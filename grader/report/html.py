@@ -1,23 +1,24 @@
-"""Render a record as one self-contained page: nothing to load or run; the template escapes every value."""
+"""Render a record as one self-contained page: nothing to load; the template escapes every value."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
-from grader.record import CheckResult, PartInfo, Picture, Record, headline
-from grader.report import chart, kernels, picture, selection, view
+from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, headline
+from grader.report import chart, copying, kernels, picture, selection, view
+from grader.report.achieved import Finish, achievements
+from grader.report.answers import answers
 from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.isolation import missing
 from grader.report.speedcard import SpeedView, speed_view
-from grader.report.status import LOOKS, PARTLY, StatusMark, in_part, look_of
+from grader.report.status import StatusMark, in_part, look_of
 from grader.text import disarmed_markup
 
 MOST_BYTES = 1_500_000
@@ -72,8 +73,30 @@ class CheckView:
 
 
 @dataclass(frozen=True)
+class CheckGroup:
+    """Checks of a part that share a row: those that passed, failed alike, or were left out for one reason.
+
+    words: the row's text.
+    """
+
+    words: str
+    why: str
+    points: str
+    checks: tuple[CheckView, ...]
+
+    @property
+    def first(self) -> CheckView:
+        """Return the check that gives the row its status."""
+        return self.checks[0]
+
+
+@dataclass(frozen=True)
 class PartView:
-    """A part, its checks, and its points as words. counted: the number of its checks that passed, as words."""
+    """A part, its checks, and its points as words.
+
+    counted: the number of its checks that passed, as words. why: its first cause of failure. open: whether the page
+    shows its checks unasked.
+    """
 
     info: PartInfo
     anchor: str
@@ -81,6 +104,9 @@ class PartView:
     look: StatusMark
     counted: str
     checks: tuple[CheckView, ...]
+    groups: tuple[CheckGroup, ...]
+    why: str = ""
+    open: bool = False
     compiled: CompiledView | None = None
 
 
@@ -123,43 +149,58 @@ class ObjectiveView:
     evidence: tuple[ObjectiveEvidence, ...]
 
 
-def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
-    """Return the whole page. A page longer than `most_bytes` is shortened and says so."""
+def render(record: Record, *, finish: Finish | None = None, most_bytes: int = MOST_BYTES) -> str:
+    """Return the whole page. A page longer than `most_bytes` is shortened and says so.
+
+    finish: what the page ends in if the exercise is finished, else None.
+    """
     page = ""
     for level, limits in enumerate(_LEVELS):
-        page = disarmed_markup(_page(record, limits, level))
+        page = disarmed_markup(_page(record, finish, limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
             break
     return page
 
 
-def _page(record: Record, limits: _Limits, level: int) -> str:
+def _page(record: Record, finish: Finish | None, limits: _Limits, level: int) -> str:
     parts = _parts(record, limits)
+    findings = _findings(parts)
     cut_checks = len(record.checks) - sum(len(part.checks) for part in parts)
     return (
         _environment(limits, record)
         .get_template("scorecard.html.j2")
         .render(
             record=record,
+            copying=copying,
             limits=limits,
             parts=parts,
-            findings=_findings(parts),
+            findings=findings,
+            top=findings[0].check.anchor if findings else "",
+            unloaded=any(check.status == "invalid_submission" for check in record.checks),
             objectives=_objectives(parts),
             headline=headline(record),
-            step=view.next_step(record),
+            step=_step(record, finish),
+            finish=finish,
+            achieved=achievements(record) if finish else (),
+            answers=answers(finish.questions, {"": record, **finish.records}) if finish else (),
             verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),
             # Every process has some layer: without any, the submission did not run.
             unconfined=missing(record.env.isolation) if record.env.isolation else (),
             segments=_segments(record),
-            counts=_counts(record),
             timed=any(check.speed for part in parts for check in part.checks),
             shortened=level > 0 or cut_checks > 0,
             cut_checks=cut_checks,
         )
         .lstrip()
     )
+
+
+def _step(record: Record, finish: Finish | None) -> view.Step:
+    if finish and finish.command:
+        return view.Step(f"go on with {finish.title}", finish.command)
+    return view.next_step(record)
 
 
 class _Compiled(BytecodeCache):
@@ -196,6 +237,7 @@ def _environment(limits: _Limits, record: Record) -> Environment:
     filters: dict[str, Callable[..., object]] = {
         "line": lambda text, most=400: view.line(text, min(most, max(limits.text, 80))),
         "block": lambda text: view.block(text, limits.text),
+        "code": lambda text: view.block(text, 300),
         "points": view.points,
         "number": view.number,
         "pair": lambda difference: view.pair(difference.expected, difference.got),
@@ -203,7 +245,7 @@ def _environment(limits: _Limits, record: Record) -> Environment:
         "index": view.index,
         "moment": view.moment,
         "prose": _prose,
-        "how_wrong": view.how_wrong,
+        "spread": view.spread,
         "replay": lambda example: view.replay_command(example, record),
         "draw": _draw,
         "cell_size": lambda drawn: picture.cell_size(drawn, rows=_ROWS, columns=_COLUMNS),
@@ -233,22 +275,74 @@ def _anchor(kind: str, name: str) -> str:
 
 
 def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
-    shown_checks = record.checks[: limits.checks]
-    parts = []
-    for part in view.parts_of(record):
-        checks = [check for check in shown_checks if check.part == part.name]
-        all_of_it = [check for check in record.checks if check.part == part.name]
-        shown = PartView(
-            info=part,
-            anchor=_anchor("part", part.name),
-            points=view.tally_points(view.tally(all_of_it)),
-            look=view.look_of_all(all_of_it),
-            counted=view.counted(all_of_it),
-            checks=_checks(checks, limits),
-            compiled=_compiled(part, limits.entries),
-        )
-        parts.append(shown)
-    return tuple(parts)
+    """Return all parts. Open is the first that failed, or else each that lacks points: one thing to do at a time."""
+    shown = [_part(record, part, limits) for part in view.parts_of(record)]
+    if any(check.status == "invalid_submission" for check in record.checks):
+        return tuple(shown)
+    failed = next((part for part in shown if part.why), None)
+    return tuple(
+        replace(part, open=part is failed if failed else any(in_part(check.result) for check in part.checks))
+        for part in shown
+    )
+
+
+def _part(record: Record, part: PartInfo, limits: _Limits) -> PartView:
+    checks = _checks([check for check in record.checks[: limits.checks] if check.part == part.name], limits)
+    all_of_it = [check for check in record.checks if check.part == part.name]
+    return PartView(
+        info=part,
+        anchor=_anchor("part", part.name),
+        points=view.tally_points(view.tally(all_of_it)),
+        look=view.look_of_all(all_of_it),
+        counted=_counted(all_of_it),
+        checks=checks,
+        groups=_groups(checks),
+        why=next((_title(check.result) for check in checks if check.result.status in _FAILED), ""),
+        compiled=_compiled(part, limits.entries),
+    )
+
+
+def _counted(checks: Sequence[CheckResult]) -> str:
+    """Return how many of a part's checks passed; '' for a function that is not written yet."""
+    if all(check.status in (*UNJUDGED, "not_implemented") for check in checks):
+        return ""
+    return f"{view.counted(checks)} checks passed"
+
+
+# A function that is not written yet has not failed.
+_FAILED = view.LEARNERS - {"not_implemented"}
+
+
+def _title(check: CheckResult) -> str:
+    return view.line(check.cause.title if check.cause else view.why(check), 200)
+
+
+def _groups(checks: Sequence[CheckView]) -> tuple[CheckGroup, ...]:
+    """Return the checks by row, in the order of their first members."""
+    groups: dict[tuple[str, ...], list[CheckView]] = {}
+    for check in checks:
+        groups.setdefault(_row_key(check), []).append(check)
+    return tuple(_group(group) for group in groups.values())
+
+
+def _row_key(check: CheckView) -> tuple[str, ...]:
+    result = check.result
+    if result.status == "pass":
+        alone = in_part(result) or result.speed is not None or result.selection is not None
+        return ("pass", check.anchor if alone else "")
+    if result.status in UNJUDGED or result.status in ("not_implemented", "invalid_submission", "skipped_dependency"):
+        return (result.status, result.reason)
+    return ("alike", check.alike.anchor) if check.alike else ("alone", check.anchor)
+
+
+def _group(group: Sequence[CheckView]) -> CheckGroup:
+    first, results = group[0], [check.result for check in group]
+    names = ", ".join(map(view.short_name, results))
+    more = f"{len(group)} more {'check' if len(group) == 1 else 'checks'} failed in the same way"
+    words = f"{more}: {names}" if first.alike and first.result.status in _FAILED else f"{len(group)} checks: {names}"
+    # What failed alike has its reason in the card above.
+    why = "" if first.result.status in _FAILED else first.brief
+    return CheckGroup(words, why, view.group_points(results), tuple(group))
 
 
 def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
@@ -317,13 +411,8 @@ def _selection(check: CheckResult, limits: _Limits) -> Markup:
 
 
 def _findings(parts: tuple[PartView, ...]) -> tuple[FailureGroup, ...]:
-    """Return the failures, one for each kind in each part. A function that is not written yet has not failed."""
-    failed = [
-        (part.info.title, check)
-        for part in parts
-        for check in part.checks
-        if check.result.status in view.LEARNERS - {"not_implemented"}
-    ]
+    """Return the failures, one for each kind in each part."""
+    failed = [(part.info.title, check) for part in parts for check in part.checks if check.result.status in _FAILED]
     return tuple(
         FailureGroup(title, check, sum(other.alike is check for _, other in failed))
         for title, check in failed
@@ -346,12 +435,6 @@ def _objective(name: str, parts: tuple[PartView, ...]) -> ObjectiveView:
 def _evidence(part: PartView, group: list[CheckView]) -> ObjectiveEvidence:
     results = [check.result for check in group]
     return ObjectiveEvidence(part.info.title, group[0].anchor, view.look_of_all(results), view.counted(results))
-
-
-def _counts(record: Record) -> tuple[tuple[StatusMark, int], ...]:
-    """Return the number of checks per status, in the order of the table of statuses."""
-    found = Counter(map(look_of, record.checks))
-    return tuple((look, found[look]) for look in dict.fromkeys((LOOKS["pass"], PARTLY, *LOOKS.values())) if found[look])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from grader.record import CheckResult, Record
+from grader.record import UNJUDGED, CheckResult
 from grader.report import view
 from grader.report.status import StatusMark, Tone
 from grader.text import disarmed_markup
@@ -18,8 +18,8 @@ from grader.text import disarmed_markup
 class ExerciseRow:
     """One exercise.
 
-    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. record: the latest record,
-    None if it is not about the present file.
+    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. checks: the results behind
+    the progress. objectives: what all checks of the exercise are evidence for.
     """
 
     id: str
@@ -29,12 +29,13 @@ class ExerciseRow:
     file: str
     card: str
     attempts: int
-    record: Record | None
+    checks: tuple[CheckResult, ...] = ()
+    objectives: tuple[str, ...] = ()
 
     @property
     def sums(self) -> view.Tally:
         """Return the exercise's points, or none without a record."""
-        return view.tally(self.record.checks if self.record is not None else ())
+        return view.tally(self.checks)
 
     @property
     def look(self) -> StatusMark:
@@ -58,11 +59,16 @@ _LOOKS = {
 
 
 @dataclass(frozen=True)
-class ObjectiveRow:
-    """A learning objective over all exercises."""
+class Goal:
+    """A line of the success checklist: a learning objective over all exercises.
+
+    counted: how many of the checks that were judged passed, as words.
+    """
 
     name: str
     exercises: tuple[str, ...]
+    look: StatusMark
+    counted: str
     sums: view.Tally
 
 
@@ -82,10 +88,10 @@ def render(rows: Sequence[ExerciseRow]) -> str:
             "sums": view.tally_points,
         }
     )
-    sums = view.tally(check for row in rows if row.record is not None for check in row.record.checks)
+    sums = view.tally(check for row in rows for check in row.checks)
     done = sum(row.state == "done" for row in rows)
     page = environment.get_template("index.html.j2").render(
-        rows=rows, sums=sums, done=done, objectives=_objectives(rows), headline=_headline(rows, sums, done)
+        rows=rows, done=done, goals=goals(rows), headline=_headline(rows, sums, done)
     )
     return disarmed_markup(page)
 
@@ -96,11 +102,30 @@ def _headline(rows: Sequence[ExerciseRow], sums: view.Tally, done: int) -> str:
     return f"{text}, {view.points(sums.unjudged)} more were not judged." if sums.unjudged else f"{text}."
 
 
-def _objectives(rows: Sequence[ExerciseRow]) -> tuple[ObjectiveRow, ...]:
-    checks: dict[str, list[CheckResult]] = {}
-    exercises: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for check in row.record.checks if row.record is not None else ():
-            checks.setdefault(check.objective, []).append(check)
-            exercises.setdefault(check.objective, {})[row.id] = None
-    return tuple(ObjectiveRow(name, tuple(exercises[name]), view.tally(found)) for name, found in checks.items())
+_PASSED = _look("✓", "+", "passed", "good")
+_PARTLY = _look("◐", "/", "in part", "part")
+_UNJUDGED = _look("–", "-", "not judged here", "quiet")
+
+
+def goals(rows: Sequence[ExerciseRow]) -> tuple[Goal, ...]:
+    """Return the success checklist: every objective of the course, in its order."""
+    named = [(row, (*row.objectives, *(check.objective for check in row.checks))) for row in rows]
+    names = dict.fromkeys(name for _, objectives in named for name in objectives)
+    return tuple(_goal(name, [row for row, objectives in named if name in objectives]) for name in names)
+
+
+def _goal(name: str, rows: Sequence[ExerciseRow]) -> Goal:
+    groups = [[check for check in row.checks if check.objective == name] for row in rows]
+    checks = [check for group in groups for check in group]
+    counted = view.counted(checks) if checks else ""
+    return Goal(name, tuple(row.id for row in rows), _ticked(groups), counted, view.tally(checks))
+
+
+def _ticked(groups: Sequence[Sequence[CheckResult]]) -> StatusMark:
+    """Return a goal's mark. groups: its checks by exercise; empty for an exercise without a record."""
+    judged = [[check.status == "pass" for check in group if check.status not in UNJUDGED] for group in groups]
+    if all(groups) and not any(judged):
+        return _UNJUDGED
+    if not any(map(any, judged)):
+        return _OPEN
+    return _PASSED if all(groups) and all(map(all, judged)) else _PARTLY

@@ -1,7 +1,7 @@
 """Render the scorecard as a page that updates itself: the scorecard plus a short script that asks for news.
 
-The scorecard on disk has no script, and its policy forbids scripts. The server sends a policy that allows this script
-alone.
+The policy of the scorecard on disk forbids all scripts but its own (grader.report.copying). The server sends a policy
+that allows this script as well.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from grader.report import copying
+
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 _END = "</body>"
 
 
 def policy(nonce: str) -> str:
-    """Return the page's Content-Security-Policy: its own script, its own styles, requests to its own server."""
+    """Return the page's Content-Security-Policy: its own scripts and styles, requests to its own server."""
     rules = (
         "default-src 'none'",
         "style-src 'unsafe-inline'",
-        f"script-src 'nonce-{nonce}'",
+        f"script-src 'nonce-{nonce}' {copying.SOURCE}",
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record, headline, worst_of
 from grader.report import cause_lines, efficiency, efficiency_lines, kernel_lines, kernels, speed_lines, view
+from grader.report.answers import AnsweredQuestion
+from grader.report.beside import PartBeside
 from grader.report.ink import ROOMY, WORD_WIDTH, Ends, Ink, Rows, indent, labelled, quoted, to_text
 from grader.report.status import LOOKS, in_part
 
@@ -70,6 +72,37 @@ def render_kernels(
     return to_text(Group(*blocks), width, colour)
 
 
+def render_beside(
+    parts: Iterable[PartBeside], *, width: int = 100, colour: bool = False, ascii_only: bool = False
+) -> str:
+    """Return what the learner's solution and the model solution cost, and the author's words on the latter."""
+    ink = Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for part in parts:
+        rows = [(row.name, row.own, row.model) for row in part.costs]
+        blocks.append(ink(view.line(part.title, 200), "bold underline"))
+        if rows:
+            blocks.append(
+                efficiency_lines.table(ink, (f"at {part.case}" if part.case else "cost", "yours", "model"), rows)
+            )
+        blocks += [indent(ink(part.commentary), 2)] if part.commentary else []
+        blocks.append(Text())
+    return to_text(Group(*blocks), width, colour)
+
+
+def render_answers(
+    found: Iterable[AnsweredQuestion], *, width: int = 100, colour: bool = False, ascii_only: bool = False
+) -> str:
+    """Return questions, their answers, and the learner's own figures."""
+    ink = Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for one in found:
+        blocks += [ink(one.question, "bold"), *(indent(ink(text), 2) for text in one.paragraphs)]
+        blocks += [indent(labelled(ink, "· ", text), 2) for text in one.own]
+        blocks.append(Text())
+    return to_text(Group(*blocks), width, colour)
+
+
 def render_rooflines(
     sections: Iterable[efficiency_lines.Section],
     roofs: efficiency_lines.PredictedGpus,
@@ -97,8 +130,11 @@ def _header(ink: Ink, record: Record) -> RenderableType:
     return Group(top, file)
 
 
-def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> RenderableType:
-    """Return a part's heading, its checks, and a card per cause; `brief` keeps a part without failures to two lines."""
+def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool, alone: bool = False) -> RenderableType:
+    """Return a part's heading, its checks, and a card per cause; `brief` keeps a part without failures to two lines.
+
+    alone: no part stands above this one.
+    """
     checks = [check for check in record.checks if check.part == part.name]
     heading = Ends(ink(view.line(part.title, 200), "bold"), ink(view.tally_points(view.tally(checks))))
     rows = Rows([])
@@ -106,9 +142,8 @@ def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool) -> Renderabl
     calm = brief and all(check.status not in view.LEARNERS for check in checks)
     for group in _lines(checks, calm):
         _add_line(ink, rows, group, len(checks), why=any(check.id in unsaid for check in group), counted=not calm)
-    cards = [
-        cause_lines.card(ink, record, group) for group in view.by_kind(check for check in checks if _has_card(check))
-    ]
+    told = [check for check in checks if _has_card(check) and (alone or not _is_told_above(check, record))]
+    cards = [cause_lines.card(ink, record, group) for group in view.by_kind(told)]
     timed = [check for check in checks if check.speed is not None]
     speeds = [
         speed_lines.measured(ink, check, check.speed, brief=brief, several=len(timed) > 1)
@@ -132,7 +167,7 @@ def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[
     yield Group(rows, Text())
     for part in view.parts_of(record):
         if part.name == focus:
-            yield _part(ink, record, part, brief=True)
+            yield _part(ink, record, part, brief=True, alone=True)
     yield _printed(ink, record.printed)
     yield ink(headline(record), "bold")
 
@@ -151,6 +186,12 @@ def _has_card(check: CheckResult) -> bool:
     # Being too slow has no cause beyond the measurements, which have a block of their own.
     is_speed_alone = check.cause is None and check.counterexample is None and check.speed is not None
     return check.status in view.LEARNERS and check.status != "not_implemented" and not is_speed_alone
+
+
+def _is_told_above(check: CheckResult, record: Record) -> bool:
+    """Return whether a part above has told it already: a file that does not load has one error for all parts."""
+    unloaded = (one.part for one in record.checks if one.status == "invalid_submission")
+    return check.status == "invalid_submission" and check.part != next(unloaded)
 
 
 def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
@@ -175,18 +216,9 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
     if len(group) == 1:
         title = ink(view.line(check.title, 300))
     else:
-        title = ink(
-            "all its checks" if len(group) == total else f"{len(group)} checks: {', '.join(map(_short_name, group))}"
-        )
-    points = view.check_points(check)
-    if len(group) > 1:
-        sums = view.tally(group)
-        points = (
-            f"{view.points(sums.earned)}/{view.points(sums.judged)}"
-            if sums.judged
-            else f"–/{view.points(sums.unjudged)}"
-        )
-    rows.add(symbol, word, title, ink(points))
+        names = ", ".join(map(view.short_name, group))
+        title = ink("all its checks" if len(group) == total else f"{len(group)} checks: {names}")
+    rows.add(symbol, word, title, ink(view.group_points(group)))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
     # A card tells what was counted in its own words; a check that passes in part says it whatever else there is.
@@ -197,10 +229,6 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
         and (said := efficiency.sentence(check))
     ):
         rows.add(Text(), Text(), ink(said, "dim"), Text())
-
-
-def _short_name(check: CheckResult) -> str:
-    return view.line(check.id, 60).removeprefix(f"{check.part}.").replace("_", " ")
 
 
 def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:

@@ -79,8 +79,19 @@ def points(value: float) -> str:
 
 def check_points(check: CheckResult) -> str:
     """Return a check's points: "3/4", or "–/4" if it was not judged."""
-    earned = "–" if check.status in UNJUDGED else points(check.points)
-    return f"{earned}/{points(check.max_points)}"
+    return group_points((check,))
+
+
+def group_points(checks: Sequence[CheckResult]) -> str:
+    """Return the points of checks that share a line: "3/4", or "–/4" if none was judged."""
+    sums = tally(checks)
+    earned = "–" if all(check.status in UNJUDGED for check in checks) else points(sums.earned)
+    return f"{earned}/{points(sums.judged or sums.unjudged)}"
+
+
+def short_name(check: CheckResult) -> str:
+    """Return a check's name within its part, in words: "full blocks"."""
+    return line(check.id, 60).removeprefix(f"{check.part}.").replace("_", " ")
 
 
 def tally_points(sums: Tally) -> str:
@@ -150,6 +161,17 @@ def how_wrong(mismatch: Mismatch) -> str:
         return text
     relative = "" if isinstance(mismatch.max_rel, float) and mismatch.max_rel > 1e9 else f" ({ratio(mismatch.max_rel)})"
     return f"{text}: off by {number(mismatch.max_abs)}{relative}"
+
+
+def spread(mismatch: Mismatch) -> str:
+    """Return the share, the place and the greatest error of the wrong elements: what the other words leave open."""
+    part = share(mismatch.count, mismatch.total)
+    text = f"{part[:1].upper()}{part[1:]} of {line(mismatch.output, 60)} differs, {where(mismatch)}"
+    if mismatch.tile:
+        text += f" ({line(mismatch.tile, 80)})"
+    if len(mismatch.first) == 1 and mismatch.count == 1:
+        return f"{text}; an error of {number(mismatch.first[0].allowed, 3)} is allowed"
+    return text if mismatch.max_abs == "nan" else f"{text}; off by up to {number(mismatch.max_abs)}"
 
 
 def ratio(value: Number) -> str:

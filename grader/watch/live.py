@@ -65,7 +65,7 @@ class Live:
         return int(self._server.server_address[1])
 
     def show(self, card: str) -> None:
-        """Show this scorecard from now on. `card` is a whole page without a script."""
+        """Show this scorecard from now on. `card` is a whole page."""
         with self._news:
             self._card = card
             self._version += 1

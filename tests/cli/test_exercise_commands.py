@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import saved
+from grader.cli import model_solution, saved
 from grader.cli.every import worst, write_index
+from grader.cli.finish import finish_of
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
@@ -85,7 +86,20 @@ def test_the_list_follows_the_file_and_the_record(entry: Entry, capsys: pytest.C
     assert "no file; grade reset ex_15 brings the stub back" in said(capsys, "list")
 
 
-def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_solution_is_for_whoever_has_one(
+    entry: Entry, tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(entry: Entry, source: str) -> Record:
+        """Stand for a grading of the solution."""
+        record = samples.on_paper()
+        sha256 = hashlib.sha256(source.encode()).hexdigest()
+        return replace(
+            record,
+            exercise=replace(record.exercise, spec_sha256=entry.sha256()),
+            submission=replace(record.submission, sha256=sha256),
+        )
+
+    monkeypatch.setattr(model_solution, "_counted", counted)
     assert dispatch(["solution", "ex_15"]) == 1
     told = capsys.readouterr()
     assert (told.out, "not started" in told.err) == ("", True)
@@ -94,7 +108,17 @@ def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: p
     told = capsys.readouterr()
     assert "open: vector_add: Right for lengths that fill every block" in told.err
     keep(entry)
-    assert said(capsys, "solution", "ex_15") == f"{entry.solution}\n"
+    text = said(capsys, "solution", "ex_15")
+    assert "yours" in text
+    assert "Nothing can be saved here: three elements move for each result." in " ".join(text.split())
+    assert text.endswith(f"\n{entry.solution}\n")
+    page = (tree / "scorecards" / "ex_15-beside.html").read_text()
+    assert "def vector_add_kernel(" in page
+    # What the solution costs is counted once, as long as solution and specification stay the same.
+    monkeypatch.setattr(model_solution, "_counted", None)
+    assert said(capsys, "solution", "ex_15") == text
+    document = json.loads(said(capsys, "solution", "ex_15", "--json"))
+    assert [part["title"] for part in document["parts"]] == ["Vector addition"]
     assert said(capsys, "solution", "ex_15", "--print") == entry.solution.read_text()
     copy = tree / "solutions" / "ex_15_triton_basics.py"
     assert said(capsys, "solution", "ex_15", "--write") == f"{copy}\n"
@@ -277,3 +301,22 @@ def test_all_goes_on_after_a_missing_file_and_gives_one_document(
     assert (second["record"], "grade reset ex_16" in second["why"]) == (None, True)
     page = (small / "scorecards" / "index.html").read_text()
     assert "0 of 2 exercises done" in page
+
+
+def test_the_page_of_a_finished_exercise_leads_to_the_solution_and_the_next_exercise(entry: Entry) -> None:
+    finish = finish_of(entry, keep(entry))
+    assert finish is not None
+    assert (finish.solution, finish.command) == ("grade solution ex_15", "grade watch ex_16")
+    assert finish.questions == entry.questions != ()
+    assert finish_of(entry, keep(entry, "fail")) is None
+    record = keep(entry)
+    assert finish_of(entry, replace(record, checks=record.checks[1:])) is None
+
+
+def test_explain_answers_the_questions_of_an_exercise(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "explain", "ex_15")
+    assert "What is Triton and why use it over CUDA?" in text
+    assert "Next: grade ex_15" in text
+    assert said(capsys, "explain", "ex_16") == "ex_16 has no questions.\n"
+    document = json.loads(said(capsys, "explain", "15", "--json"))
+    assert [one["question"] for one in document["questions"]] == [one.question for one in entry.questions]

@@ -9,9 +9,20 @@ from html.parser import HTMLParser
 
 import pytest
 
-from grader.record import CheckResult, Counterexample, Picture, PrintedOutput, Suspect, headline
+from grader.record import (
+    Cause,
+    CheckResult,
+    Counterexample,
+    Excerpt,
+    Picture,
+    PrintedOutput,
+    Record,
+    Suspect,
+    headline,
+)
 from grader.report import html, picture
 from grader.report.status import LOOKS
+from tests.hostile import without_our_script
 from tests.records import samples
 
 pytestmark = pytest.mark.process
@@ -38,7 +49,7 @@ TAGS = {
     ),
     *("ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary"),
     *("a", "b", "i", "small", "strong", "code", "pre", "bdi", "figure", "figcaption", "svg", "desc", "rect", "text"),
-    *("g", "defs", "path", "use"),
+    *("g", "defs", "path", "use", "button", "script"),
 }
 
 
@@ -68,7 +79,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open[-1:] != ["style"]:
+        if self.open[-1:] not in (["style"], ["script"]):
             self.pieces.append(data)
 
     @property
@@ -138,19 +149,25 @@ def test_a_page_without_whole_parts_claims_no_pass() -> None:
 def test_hostile_text_is_shown_as_text() -> None:
     text = html.render(samples.hostile())
 
-    assert "<script" not in text
+    assert "<script" not in without_our_script(text)
     assert "<img" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7 * 7 }}" in Page(text).text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
 
 
-def test_only_failed_checks_are_open() -> None:
-    page = Page(html.render(samples.failing()))
-    opened = sum(attribute == "open" for _, attribute, _ in page.attributes)
+def opened(text: str) -> list[str]:
+    """The ids of the parts and checks that are open."""
+    return re.findall(r'<details class="\w+" id="([^"]*)" open', text)
 
-    # The mismatch, the crash, and the first of three checks that are not implemented.
-    assert opened == 3
+
+def test_only_the_first_part_that_failed_is_open() -> None:
+    text = html.render(samples.failing())
+    page = Page(text)
+
+    # The mismatch stands at the top of the page, beside its help; the crash of the same part is open.
+    assert [one for one in opened(text) if one.startswith("part-")] == ["part-row_softmax"]
+    assert "check-row_softmax.tail" not in opened(text)
     assert "Same cause as Right for lengths that fill every block ." in page.text
 
 
@@ -163,7 +180,7 @@ def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> N
         "A neighbour that passes M=24, N=1024",
         "[0, 1024] 0.25 1.75 1.19e-07",
         "Help Which lanes of the last program have no data?",
-        "Replay grade replay ex_15:row_softmax.tail:0x5f",
+        "grade replay ex_15:row_softmax.tail:0x5f",
         "NameError: name 'inf' is not defined",
         "Needs a CUDA device; this machine has none.",
         "94000 bytes are cut from the middle.",
@@ -173,17 +190,64 @@ def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> N
 
 def test_the_page_begins_with_what_failed_first_why_and_what_to_do_next() -> None:
     text = Page(html.render(samples.failing())).text
-    start = text.partition("What failed first")[2].partition("Parts part")[0]
+    start = text.partition("What failed first")[2].partition("Parts")[0]
 
     for words in (
         "Right for rows that do not fill a block in Softmax over rows",
-        "wrong only in the last, partly filled tile. Every full tile is right",
-        "Smallest failing case: M=24, N=1025, float32 ; passes for M=24, N=1024",
+        "wrong only in the last, partly filled tile Every full tile is right",
+        "Smallest failing case M=24, N=1025, float32 A neighbour that passes M=24, N=1024",
+        "Help Which lanes of the last program have no data?",
         "Also: Stable for large scores, shifted rows and entries of -inf in Softmax over rows : your code raised",
         "Next: run the first failing case again: grade replay ex_15:row_softmax.tail:0x5f",
     ):
         assert words in start, words
     assert "not implemented" not in start
+    # The command that the card ends in is its replay: it stands there once.
+    assert start.count("grade replay") == 1
+
+
+@pytest.mark.parametrize("name", ["passing", "untouched"])
+def test_parts_that_passed_or_are_not_begun_are_one_line_each(name: str) -> None:
+    assert opened(html.render(getattr(samples, name)())) == []
+
+
+def loading_error() -> Record:
+    cause = Cause(
+        "invalid_submission",
+        "The file does not load",
+        "SyntaxError (line 2): '(' was never closed",
+        "Fix this line first: nothing else could be judged. This costs no attempt.",
+        traceback="SyntaxError: '(' was never closed",
+        excerpt=Excerpt(2, 1, ("import torch", "def f(x:", "    pass")),
+    )
+    checks = [
+        samples.check(f"{part.name}.full", "Right", "invalid_submission", reason=cause.rationale, cause=cause)
+        for part in (samples.VECTOR_ADD, samples.SOFTMAX)
+    ]
+    return samples.record(tuple(checks), (samples.VECTOR_ADD, samples.SOFTMAX))
+
+
+def test_a_file_that_does_not_load_is_headed_by_the_error_and_tells_it_once() -> None:
+    text = html.render(loading_error())
+
+    assert re.search(r'<h2 id="first">SyntaxError \(line 2\): &#39;\(&#39; was never closed</h2>', text)
+    assert '<span class="marked"><i>2</i>def f(x:</span>' in text
+    assert text.count("Fix this line first") == 1
+    assert opened(text) == []
+
+
+def test_the_line_that_a_cause_names_is_marked_among_its_neighbours() -> None:
+    cause = Cause("out_of_bounds", "A store", "Line 2 (k), `b <c>`.", excerpt=Excerpt(2, 1, ("a", "  b <c>", "d")))
+    text = html.render(samples.record((samples.check("vector_add.a", "A", "fail", cause=cause),), ()))
+
+    assert '<span><i>1</i>a</span><span class="marked"><i>2</i>  b &lt;c&gt;</span><span><i>3</i>d</span></pre>' in text
+
+
+def test_every_command_has_a_button_and_the_only_script_copies() -> None:
+    text = html.render(samples.failing())
+
+    assert text.count('class="command"') == text.count('class="copy"') == len(re.findall("<button", text))
+    assert text.count("<script") == 1
 
 
 @pytest.mark.parametrize("name", ["passing", "untouched"])
@@ -204,9 +268,9 @@ def test_of_checks_that_failed_alike_only_the_first_is_open_and_the_others_name_
     page = Page(html.render(samples.record(checks, (samples.VECTOR_ADD,))))
 
     assert [name for _, name, _ in page.attributes].count("open") == 1
-    assert "2 more checks of this part failed in the same way." in page.text
+    assert "2 more checks failed in the same way: two, three" in page.text
     assert "wrong only in the last, partly filled tile; fails for N=66" in page.text
-    assert page.text.count("Replay grade replay") == 3
+    assert page.text.count("Replay grade replay") == 2
 
 
 def test_every_objective_names_its_points_and_the_evidence_of_every_part() -> None:
@@ -224,7 +288,7 @@ def test_every_objective_names_its_points_and_the_evidence_of_every_part() -> No
 def test_what_opens_a_section_holds_phrases_and_headings_only(name: str) -> None:
     heads = re.findall(r"<summary.*?</summary>", html.render(getattr(samples, name)()), re.DOTALL)
 
-    assert {tag for head in heads for tag in Page(head).tags} <= {"summary", "span", "h3", "code"}
+    assert {tag for head in heads for tag in Page(head).tags} <= {"summary", "span", "h2", "h3", "h4", "code"}
 
 
 def test_headings_lead_down_one_level_at_a_time() -> None:
@@ -374,3 +438,15 @@ def test_pictures_of_any_size_are_drawn(cells: tuple[tuple[int, ...], ...]) -> N
 
     assert len(drawn) < 6000
     assert "<" not in picture.draw(Picture(((9,),), 1, 1, (1,)), '"><x')[30:60]
+
+
+def test_checks_that_passed_share_a_row_and_those_with_less_than_all_points_do_not() -> None:
+    checks = (
+        samples.check("vector_add.full", "Full", points=1),
+        samples.check("vector_add.wrong", "Wrong", "fail", reason="No."),
+        samples.check("vector_add.tail", "Tail", points=1),
+        samples.check("vector_add.traffic", "Traffic", points=0.5),
+    )
+    text = Page(html.render(samples.record(checks, (samples.VECTOR_ADD,)))).text
+    assert "✓ passed 2 checks: full, tail 2/2 ✓ passed Full" in text
+    assert "◐ partly passed Traffic 0.5/1" in text

@@ -11,6 +11,7 @@ from grader.record import Counterexample, PrintedOutput, Record, Suspect, headli
 from grader.report import terminal, view
 from grader.report.status import LOOKS
 from tests.records import samples
+from tests.report.test_html import loading_error
 
 
 def flat(text: str) -> str:
@@ -271,3 +272,10 @@ def test_a_replay_names_the_file_and_the_mode_that_failed() -> None:
 
     wanted = "grade replay ex_15:row_softmax.tail:N=65:0x5f --submission 'my file.py' --cpu"
     assert view.replay_command(example, record) == wanted
+
+
+def test_a_file_that_does_not_load_has_its_error_told_once_or_in_the_part_that_is_shown() -> None:
+    record = loading_error()
+    assert terminal.render(record).count("Fix this line first") == 1
+    for part in record.parts:
+        assert terminal.render(record, focus=part.name).count("Fix this line first") == 1

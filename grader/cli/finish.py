@@ -1,0 +1,39 @@
+"""Gather what a finished exercise's page ends in: the model solution, the next exercise, and questions to answer."""
+
+from __future__ import annotations
+
+from grader.cli import saved
+from grader.exercise.catalogue import Entry, discover
+from grader.exercise.model import check_id
+from grader.record import Record
+from grader.report.achieved import Finish
+
+
+def finish_of(entry: Entry, record: Record) -> Finish | None:
+    """Return the end of the page; None unless the record is of all parts, and all that was judged passed."""
+    checks = {check_id(part, check) for part, check in entry.exercise.checks()}
+    if record.verdict != "pass" or checks - {check.id for check in record.checks}:
+        return None
+    following = _next_open(entry)
+    return Finish(
+        solution=f"grade solution {entry.id}" if entry.solution.is_file() else "",
+        title=f"{following.id}: {following.exercise.title}" if following else "",
+        command=f"grade watch {following.id}" if following else "",
+        questions=entry.questions,
+        records=records_for(entry),
+    )
+
+
+def records_for(entry: Entry) -> dict[str, Record]:
+    """Return the learner's records of the other exercises that the answers refer to, by id."""
+    named = {figures.exercise for question in entry.questions for figures in question.figures}
+    found = {one.id: saved.record_of(one) for one in discover(entry.root) if one.id in named}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _next_open(entry: Entry) -> Entry | None:
+    """Return the next exercise that is not done: after this one, or else before it."""
+    entries = discover(entry.root)
+    place = entries.index(entry)
+    others = (*entries[place + 1 :], *entries[:place])
+    return next((one for one in others if not saved.progress_of(one).is_done), None)

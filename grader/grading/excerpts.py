@@ -1,0 +1,56 @@
+"""Put the submission's own lines beside the causes that name them. Takes the results and the text; runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.exercise.definitions import spans_of
+from grader.record import Cause, CheckResult, Excerpt, clean
+
+# Lines before and after the named one: a mask and its use stand within this distance.
+_NEIGHBOURS = 3
+_MOST_LETTERS = 200
+# Every sentence of the grader names a line of the submission in this form: "Line 19 (add_kernel), …", "… (line 6): …".
+_NAMED = re.compile(r"\b[Ll]ine (\d{1,6})\b")
+
+
+# What puts numbers into an output. An atomic operation does it too.
+_STORES = re.compile(r"\b(?:store|atomic_[a-z]+)\s*\(")
+_WHERE_STORED = "The line that stores the result"
+
+
+def with_excerpt(check: CheckResult, source: str) -> CheckResult:
+    """Return the check with the line that its cause names, and the neighbours of that line.
+
+    source: the submission's text. Where values are wrong and no line is named, it is the line that stores them, if the
+    part has only one. Without such a line the check stays as it is.
+    """
+    if check.cause is None:
+        return check
+    lines = source.splitlines()
+    line, words = _named_line(check.cause, len(lines)), ""
+    if line is None and check.cause.mismatch is not None:
+        line, words = _only_store(source, lines, check.part), _WHERE_STORED
+    if line is None:
+        return check
+    first = max(1, line - _NEIGHBOURS)
+    shown = tuple(clean(_cut(text)) for text in lines[first - 1 : line + _NEIGHBOURS])
+    return replace(check, cause=replace(check.cause, excerpt=Excerpt(line, first, shown, words)))
+
+
+def _only_store(source: str, lines: Sequence[str], part: str) -> int | None:
+    spans = spans_of(source, part)
+    stores = [line for first, last in spans for line in range(first, last + 1) if _STORES.search(lines[line - 1])]
+    return stores[0] if len(stores) == 1 else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
+
+
+def _named_line(cause: Cause, count: int) -> int | None:
+    texts = (cause.rationale, *(suspect.evidence for suspect in cause.suspects[:1]))
+    named = (int(found[1]) for text in texts for found in _NAMED.finditer(text))
+    return next((line for line in named if 1 <= line <= count), None)

@@ -1,0 +1,77 @@
+"""The submission's own lines stand beside the causes that name them."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.grading.excerpts import with_excerpt
+from grader.record import Cause, CheckResult, Excerpt, Suspect
+from tests.records import samples
+
+LINES = tuple(f"line {number}" for number in range(1, 21))
+SOURCE = "\n".join(LINES)
+
+
+def check(rationale: str, evidence: str = "") -> CheckResult:
+    suspects = (Suspect("a", "A", evidence, "help"),) if evidence else ()
+    return samples.check("p.c", "C", "fail", cause=Cause("kind", "Title", rationale, suspects=suspects))
+
+
+def excerpt(result: CheckResult) -> Excerpt | None:
+    shown = with_excerpt(result, SOURCE).cause
+    assert shown is not None
+    return shown.excerpt
+
+
+@pytest.mark.parametrize("words", ["Line 9 (add_kernel), `x`: …", "NameError (line 9): x", "see lane 3 at line 9."])
+def test_a_named_line_is_shown_with_three_neighbours_on_either_side(words: str) -> None:
+    assert excerpt(check(words)) == Excerpt(9, 6, LINES[5:12])
+
+
+def test_neighbours_end_where_the_file_ends() -> None:
+    assert excerpt(check("Line 1")) == Excerpt(1, 1, LINES[:4])
+    assert excerpt(check("Line 20")) == Excerpt(20, 17, LINES[16:])
+
+
+def test_a_line_that_the_evidence_names_is_shown_too() -> None:
+    assert excerpt(check("Wrong.", "The store on line 4 has no mask.")) == Excerpt(4, 1, LINES[:7])
+
+
+@pytest.mark.parametrize("words", ["No place.", "Line 0", "Line 21", "16 lines", "outline 3x"])
+def test_without_a_line_of_the_file_nothing_is_shown(words: str) -> None:
+    assert excerpt(check(words)) is None
+
+
+def test_a_check_without_a_cause_stays_as_it_is() -> None:
+    passed = samples.check("p.c", "C", "pass")
+    assert with_excerpt(passed, SOURCE) is passed
+
+
+KERNEL = """
+def kernel(x):
+    mask = x < 7
+    tl.store(x, mask)
+
+def other(x):
+    tl.store(x, 1)
+
+def p(x):
+    kernel[(1,)](x)
+"""
+
+
+@pytest.mark.parametrize(("source", "line"), [(KERNEL, 4), (KERNEL.replace("mask = x < 7", "tl.store(x, 7)"), None)])
+def test_wrong_values_without_a_line_show_the_only_store_of_the_part(source: str, line: int | None) -> None:
+    wrong = samples.check("p.c", "C", "fail", cause=samples.vector_mismatch())
+    shown = with_excerpt(wrong, source).cause
+    assert shown is not None
+    assert (shown.excerpt.line if shown.excerpt else None) == line
+    if shown.excerpt:
+        assert shown.excerpt.words == "The line that stores the result"
+
+
+def test_a_long_line_is_cut_and_control_characters_are_removed() -> None:
+    shown = with_excerpt(check("Line 1"), "\x1b[31m" + "x" * 300).cause
+    assert shown is not None
+    assert shown.excerpt is not None
+    assert shown.excerpt.lines == ("x" * 195 + "…",)
