@@ -59,7 +59,16 @@ def course() -> tuple[index.ExerciseRow, ...]:
     records = {"done": samples.passing(), "begun": samples.failing(), "not started": samples.untouched()}
     states = {**records, "changed": None, "no file": None}
     return tuple(
-        index.ExerciseRow(f"ex_{number}", "Triton basics", state, f"{state}, 3 points", "ex.py", "ex.html", 2, found)
+        index.ExerciseRow(
+            f"ex_{number}",
+            "Triton basics",
+            state,
+            f"{state}, 3 points",
+            "ex.py",
+            "ex.html",
+            2,
+            found.checks if found else (),
+        )
         for number, (state, found) in enumerate(states.items(), 15)
     )
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from grader import machine
+from grader.cli import listing
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
 from grader.cli.moment import now
-from grader.cli.saved import card_for, note_attempt
+from grader.cli.saved import card_for, keep_results, note_attempt
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
@@ -30,6 +31,7 @@ from grader.timeline import age_s, spent
 
 if TYPE_CHECKING:
     from grader.grading import Job
+    from grader.report.view import Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,22 +90,22 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
             processes.check()
         record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
-        _hand_out(record, outputs, entry, card if keeps_card else None)
+        _hand_out(record, source, outputs, entry, card if keeps_card else None)
     return exit_code(record)
 
 
-def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None) -> None:
-    """Write and print what was asked for. card: where the scorecard goes, None for nowhere."""
+def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card: Path | None) -> None:
+    """Write and print what was asked for. source: the graded text. card: where the scorecard goes, None for nowhere."""
     from grader.report import html, junit
 
     with spent("write the scorecard"):
         if card is not None:
-            keep(entry, record, card)
+            keep(entry, record, source, card)
         for target, render in ((outputs.json, to_json), (outputs.html, html.render), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
     stream = sys.stderr if "-" in outputs.targets else sys.stdout
-    show(record, stream)
+    show(record, stream, listing.step_after(entry, record))
     if outputs.timeline:
         show_timeline(record, stream)
     if card is not None:
@@ -112,11 +114,15 @@ def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None)
             say(show_in_browser(card.resolve().as_uri()), sys.stderr)
 
 
-def keep(entry: Entry, record: Record, card: Path) -> str:
-    """Write a scorecard and its record beside it, and count the attempt; return the page."""
+def keep(entry: Entry, record: Record, source: str, card: Path) -> str:
+    """Write a scorecard and its record beside it, keep the parts' results, and count the attempt; return the page.
+
+    source: the text that was graded.
+    """
     from grader.report import html
 
-    page = html.render(record)
+    keep_results(entry, record, source)
+    page = html.render(record, step=listing.step_after(entry, record))
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)
@@ -211,12 +217,13 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
         return grade(job, server, on_result, baselines)
 
 
-def show(record: Record, stream: object) -> None:
-    """Print the result as this terminal can show it."""
+def show(record: Record, stream: object, step: Step | None = None) -> None:
+    """Print the result as this terminal can show it. step: what comes next, if it is not what the record says."""
     from grader.report import terminal
 
     colour, ascii_only, width = terminal_of(stream)
-    print(terminal.render(record, width=width, colour=colour, ascii_only=ascii_only), file=stream)  # type: ignore[call-overload]
+    text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step)
+    print(text, file=stream)  # type: ignore[call-overload]
 
 
 def terminal_of(stream: object) -> tuple[bool, bool, int]:

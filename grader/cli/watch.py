@@ -253,10 +253,7 @@ class _Loop:
 
         After the last exercise the search goes on from the first. If none is left, say so.
         """
-        names = [entry.name for entry in self._entries]
-        place = names.index(self._entry.name)
-        after = [*self._entries[place + 1 :], *self._entries[:place]]
-        following = next((entry for entry in after if not saved.progress_of(entry).is_done), None)
+        following = listing.next_exercise(self._entry)
         if following is None:
             self._post(StatusLine("Every exercise is done."))
             return
@@ -304,7 +301,7 @@ class _Loop:
 
         def run(token: CancelToken) -> None:
             record = self._grade(token, entry, path, effect.source, effect.run, effect.first)
-            attempts = self._store_card(entry, path, record)
+            attempts = self._store_card(entry, path, record, effect.source)
             self._post(Graded(effect.run, record, attempts, self._every_progress()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
             self._processes.ready(entry)[0].beside("compile")
@@ -354,14 +351,14 @@ class _Loop:
             self._truths[entry.name] = truth_of(entry, on_gpu=on_gpu, keep=_KNOWN_CASES)
         return self._truths[entry.name]
 
-    def _store_card(self, entry: Entry, path: Path, record: Record) -> int:
-        """Write the scorecard of a file, if it can be written, and show it on the page that is served.
+    def _store_card(self, entry: Entry, path: Path, record: Record, source: str) -> int:
+        """Write the scorecard of a file, whose text is `source`, if it can be written; show it on the page.
 
         Returns the number of attempts so far.
         """
         card = saved.card_for(entry, path)
         if self._keeps:
-            page = keep(entry, record, card)
+            page = keep(entry, record, source, card)
         else:
             from grader.report import html
 
@@ -402,7 +399,7 @@ class _Loop:
                 with suppress(UsageError):
                     source = read_submission(entry.stub)
                     record = self._grade(token, entry, entry.stub, source, effect.run)
-                    self._store_card(entry, entry.stub, record)
+                    self._store_card(entry, entry.stub, record, source)
             from grader.cli.every import write_index
 
             if self._keeps:

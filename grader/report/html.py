@@ -123,17 +123,20 @@ class ObjectiveView:
     evidence: tuple[ObjectiveEvidence, ...]
 
 
-def render(record: Record, *, most_bytes: int = MOST_BYTES) -> str:
-    """Return the whole page. A page longer than `most_bytes` is shortened and says so."""
+def render(record: Record, *, step: view.Step | None = None, most_bytes: int = MOST_BYTES) -> str:
+    """Return the whole page. A page longer than `most_bytes` is shortened and says so.
+
+    step: what comes next, if it is not what the record says.
+    """
     page = ""
     for level, limits in enumerate(_LEVELS):
-        page = disarmed_markup(_page(record, limits, level))
+        page = disarmed_markup(_page(record, step or view.next_step(record), limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
             break
     return page
 
 
-def _page(record: Record, limits: _Limits, level: int) -> str:
+def _page(record: Record, step: view.Step, limits: _Limits, level: int) -> str:
     parts = _parts(record, limits)
     cut_checks = len(record.checks) - sum(len(part.checks) for part in parts)
     return (
@@ -146,7 +149,7 @@ def _page(record: Record, limits: _Limits, level: int) -> str:
             findings=_findings(parts),
             objectives=_objectives(parts),
             headline=headline(record),
-            step=view.next_step(record),
+            step=step,
             verdict=view.verdict_look(record),
             verdict_words=view.verdict_words(record),
             device=view.device(record.env),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from grader.record import CheckResult, Record
+from grader.record import CheckResult
 from grader.report import view
 from grader.report.status import StatusMark, Tone
 from grader.text import disarmed_markup
@@ -18,8 +18,8 @@ from grader.text import disarmed_markup
 class ExerciseRow:
     """One exercise.
 
-    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. record: the latest record,
-    None if it is not about the present file.
+    state, words: the learner's progress. card: the scorecard's file beside this page, or ''. checks: the results behind
+    the progress.
     """
 
     id: str
@@ -29,12 +29,12 @@ class ExerciseRow:
     file: str
     card: str
     attempts: int
-    record: Record | None
+    checks: tuple[CheckResult, ...] = ()
 
     @property
     def sums(self) -> view.Tally:
         """Return the exercise's points, or none without a record."""
-        return view.tally(self.record.checks if self.record is not None else ())
+        return view.tally(self.checks)
 
     @property
     def look(self) -> StatusMark:
@@ -82,7 +82,7 @@ def render(rows: Sequence[ExerciseRow]) -> str:
             "sums": view.tally_points,
         }
     )
-    sums = view.tally(check for row in rows if row.record is not None for check in row.record.checks)
+    sums = view.tally(check for row in rows for check in row.checks)
     done = sum(row.state == "done" for row in rows)
     page = environment.get_template("index.html.j2").render(
         rows=rows, sums=sums, done=done, objectives=_objectives(rows), headline=_headline(rows, sums, done)
@@ -100,7 +100,7 @@ def _objectives(rows: Sequence[ExerciseRow]) -> tuple[ObjectiveRow, ...]:
     checks: dict[str, list[CheckResult]] = {}
     exercises: dict[str, dict[str, None]] = {}
     for row in rows:
-        for check in row.record.checks if row.record is not None else ():
+        for check in row.checks:
             checks.setdefault(check.objective, []).append(check)
             exercises.setdefault(check.objective, {})[row.id] = None
     return tuple(ObjectiveRow(name, tuple(exercises[name]), view.tally(found)) for name, found in checks.items())

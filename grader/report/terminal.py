@@ -22,19 +22,29 @@ _NOTES = 4
 
 
 def render(
-    record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False, focus: str | None = None
+    record: Record,
+    *,
+    width: int = 100,
+    colour: bool = False,
+    ascii_only: bool = False,
+    focus: str | None = None,
+    step: view.Step | None = None,
 ) -> str:
     """Return the whole result as text that ends in a newline.
 
     focus: the one part that is shown in full. The other parts get a line each, and there is no next step. The loop
-    shows this after every save.
+    shows this after every save. step: what comes next, if it is not what the record says.
     """
     ink = Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
     blocks: list[RenderableType] = [_header(ink, record), Text()]
     if focus is None:
         blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
-        blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+        blocks += [
+            _printed(ink, record.printed),
+            _notes(ink, record.checks),
+            _footer(ink, record, step or view.next_step(record)),
+        ]
     else:
         blocks += _focused(ink, record, focus, narrow=width < ROOMY)
     return to_text(Group(*blocks), width, colour)
@@ -232,8 +242,7 @@ def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
     return Group(*lines, Text()) if lines else Group()
 
 
-def _footer(ink: Ink, record: Record) -> RenderableType:
-    step = view.next_step(record)
+def _footer(ink: Ink, record: Record, step: view.Step) -> RenderableType:
     return Group(ink(headline(record), "bold"), labelled(ink, f"Next: {step.words}: ", step.command, "bold"))
 
 

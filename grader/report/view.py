@@ -332,7 +332,8 @@ def next_step(record: Record) -> Step:
     if command:
         return Step("run the first failing case again", command)
     if blamed:
-        return Step(f"edit {line(record.submission.path, 300)}, then", again)
+        verb = "edit" if failed else f"write {line(blamed[0].part, 60)} in"
+        return Step(f"{verb} {line(record.submission.path, 300)}, then", again)
     statuses = {check.status for check in record.checks}
     if "grader_error" in statuses:
         return Step("try again: your code was not the cause", again)

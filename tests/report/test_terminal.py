@@ -62,7 +62,7 @@ def test_the_headline_stands_before_the_next_command() -> None:
     ("name", "command"),
     [
         ("failing", "grade replay ex_15:row_softmax.tail:0x5f"),
-        ("untouched", "edit /home/ada/course/exercises/ex_15_triton_basics.py, then: grade ex_15"),
+        ("untouched", "write vector_add in /home/ada/course/exercises/ex_15_triton_basics.py, then: grade ex_15"),
         ("passing", "grade list"),
         ("without_parts", "see what this machine lacks: grade doctor"),
     ],
