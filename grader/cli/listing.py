@@ -17,7 +17,7 @@ _BAR = 20
 # What to do with a part that comes next, by its state.
 _TO_DO: dict[PartState, str] = {
     "open": "repair",
-    "changed": "grade the change in",
+    "changed": "grade the new",
     "not graded": "grade",
     "not started": "write",
 }

@@ -15,6 +15,7 @@ import pytest
 
 from grader.cli import saved
 from grader.cli.every import worst, write_index
+from grader.cli.listing import step_after
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
@@ -83,6 +84,60 @@ def test_the_list_follows_the_file_and_the_record(entry: Entry, capsys: pytest.C
     assert rows(capsys)["ex_15"]["state"] == "changed"
     entry.stub.unlink()
     assert "no file; grade reset ex_15 brings the stub back" in said(capsys, "list")
+
+
+def graded(entry: Entry, path: Path, **statuses: Status) -> Record:
+    """Let the parts of a file be graded, each with one status for all its checks."""
+    checks = tuple(
+        samples.check(check_id(part, check), check.title, statuses[part.name], check.points, check.points)
+        for part, check in entry.exercise.checks()
+        if part.name in statuses
+    )
+    whole = samples.record(checks, ())
+    record = replace(
+        whole,
+        exercise=replace(whole.exercise, id=entry.id, spec_sha256=entry.sha256()),
+        submission=replace(whole.submission, path=str(path.resolve())),
+    )
+    saved.card_of(entry).parent.mkdir(exist_ok=True)
+    saved.keep_results(entry, record, path.read_text())
+    return record
+
+
+def write_part(entry: Entry, part: str) -> None:
+    """Write the part's function in the learner's file: in the stub it raises."""
+    before, _, after = entry.stub.read_text().partition(f'raise NotImplementedError("{part}')
+    entry.stub.write_text(f"{before}return x\n{after.partition(chr(10))[2]}")
+
+
+def test_parts_that_are_graded_one_by_one_add_up(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [part.name for part in entry.exercise.parts]
+    for i, name in enumerate(names):
+        write_part(entry, name)
+        record = graded(entry, entry.stub, **{name: "pass"})
+        following = step_after(entry, record)
+        assert following is not None
+        command = f"grade ex_15 --part {names[i + 1]}" if i + 1 < len(names) else "grade watch ex_16"
+        assert following.command == command
+    assert rows(capsys)["ex_15"]["state"] == "done"
+    assert "Next: write matmul: grade watch ex_16" in said(capsys, "list")
+    entry.stub.write_text(entry.stub.read_text().replace("    return x\n", "    return y\n", 1))
+    assert f"changed since: {names[0]}" in said(capsys, "list")
+    assert f"Next: grade the new {names[0]}: grade watch ex_15" in said(capsys, "list")
+
+
+def test_what_anybody_elses_file_earned_is_not_the_learners(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    write_part(entry, "vector_add")
+    for path in (entry.solution, *entry.honest):
+        record = graded(entry, path, **{part.name: "pass" for part in entry.exercise.parts})
+        assert step_after(entry, record) is None
+    assert rows(capsys)["ex_15"]["state"] == "not graded"
+
+
+def test_what_fails_is_repaired_before_anything_is_written(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    write_part(entry, "row_softmax")
+    graded(entry, entry.stub, row_softmax="fail")
+    assert "Next: repair row_softmax: grade watch ex_15" in said(capsys, "list")
 
 
 def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
