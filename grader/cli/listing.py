@@ -100,11 +100,7 @@ def next_exercise(entry: Entry) -> Entry | None:
     entries = discover(entry.root)
     place = [one.name for one in entries].index(entry.name)
     after = [*entries[place + 1 :], *entries[:place]]
-    return next((one for one in after if _has_something_to_do(saved.progress_of(one))), None)
-
-
-def _has_something_to_do(progress: Progress) -> bool:
-    return progress.state == "no file" or progress.next_part is not None
+    return next((one for one in after if saved.has_something_to_do(saved.progress_of(one))), None)
 
 
 def progress_words(entry: Entry, progress: Progress) -> str:

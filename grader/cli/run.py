@@ -19,19 +19,19 @@ from grader.cli import listing
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
 from grader.cli.moment import now
-from grader.cli.saved import card_for, keep_results, note_attempt
+from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
+from grader.report import view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
 from grader.timeline import age_s, spent
 
 if TYPE_CHECKING:
     from grader.grading import Job
-    from grader.report.view import Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +140,16 @@ def can_keep(card: Path) -> bool:
     return True
 
 
-def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
-    """Run the one case that a token names; the exit code. json: where its record goes."""
+def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
+    """Run the one case that a token names; the exit code.
+
+    token_text: None means the last failure of the learner's own file. json: where its record goes.
+    """
+    if token_text is None:
+        if submission is not None:
+            raise UsageError(f"a token must be given with --submission, got only {submission}")
+        token_text = last_failure(current(find_root()))
+        say(f"Replaying {token_text} …", sys.stderr)
     from grader.exercise import plan
 
     token = plan.parse_token(token_text)
@@ -159,7 +167,10 @@ def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | No
         record = grade(job, server)
     if json is not None:
         write_or_print(json, to_json(record))
-    show(record, sys.stderr if json == "-" else sys.stdout)
+    part = record.checks[0].part
+    passed = view.Step("grade all cases of the part", f"grade {entry.id} --part {part}")
+    stream = sys.stderr if json == "-" else sys.stdout
+    show(record, stream, passed if record.verdict == "pass" else None, one_case=True)
     return exit_code(record)
 
 
@@ -217,12 +228,15 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
         return grade(job, server, on_result, baselines)
 
 
-def show(record: Record, stream: object, step: Step | None = None) -> None:
-    """Print the result as this terminal can show it. step: what comes next, if it is not what the record says."""
+def show(record: Record, stream: object, step: view.Step | None = None, *, one_case: bool = False) -> None:
+    """Print the result as this terminal can show it.
+
+    step: what comes next, if it is not what the record says. one_case: a case was run again, and its inputs are shown.
+    """
     from grader.report import terminal
 
     colour, ascii_only, width = terminal_of(stream)
-    text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step)
+    text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)
     print(text, file=stream)  # type: ignore[call-overload]
 
 

@@ -13,10 +13,12 @@ from collections.abc import Collection
 from pathlib import Path
 
 from grader.cli.files import write
-from grader.exercise.catalogue import Entry
+from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
 from grader.progress import File, Kept, Progress, kept_from_json, kept_to_json, merged, progress_of_file
 from grader.record import Record, from_json
+from grader.report.view import LEARNERS
 
 # Nothing that was tried: a file that does not load, or in which nothing is written yet, is no attempt.
 _NO_ATTEMPT = frozenset({"invalid_submission", "not_implemented", "skipped_environment", "grader_error"})
@@ -72,6 +74,37 @@ def keep_results(entry: Entry, record: Record, source: str) -> None:
     """Keep the results of a record of the learner's own file, whose text was `source`; leave another's alone."""
     if is_own(entry, record):
         write(_kept_path(entry), kept_to_json(merged(_kept_of(entry), record, source)))
+
+
+def current(root: Path) -> Entry:
+    """Return the exercise that the learner works on.
+
+    It is the one that was graded last, if it is not done; else the first in which something is to be done; else the
+    first. Raises UsageError if there is no exercise.
+    """
+    entries = discover(root)
+    if not entries:
+        raise UsageError(f"there must be an exercise, got none in {root}")
+    graded = [entry for entry in entries if _kept_path(entry).is_file()]
+    latest = max(graded, key=lambda entry: _kept_path(entry).stat().st_mtime_ns, default=entries[0])
+    return next((entry for entry in (latest, *entries) if has_something_to_do(progress_of(entry))), entries[0])
+
+
+def has_something_to_do(progress: Progress) -> bool:
+    """Return whether something of an exercise fails, is not written, or was not judged though it could be."""
+    return progress.state == "no file" or progress.next_part is not None
+
+
+def last_failure(entry: Entry) -> str:
+    """Return the token of the first case that failed when its part was graded last. Raises UsageError."""
+    kept = _kept_of(entry)
+    for part in entry.exercise.parts:
+        for check in kept.parts[part.name].checks if kept is not None and part.name in kept.parts else ():
+            if check.status in LEARNERS and check.counterexample is not None and check.counterexample.replay:
+                return check.counterexample.replay
+    raise UsageError(
+        f"a case must have failed to be replayed, got none in {entry.id}; grade {entry.id} grades your file"
+    )
 
 
 def _kept_of(entry: Entry) -> Kept | None:

@@ -56,6 +56,7 @@ from grader.watch.state import (
     StatusLine,
     TextShown,
     WatchedExercise,
+    passing_parts,
     step,
 )
 
@@ -74,13 +75,14 @@ _KNOWN_CASES = 2000
 def watch(exercise: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
     """Grade after every save, until the user leaves; return the exit code.
 
-    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the first exercise that is not
-    done. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
+    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the one that the learner works
+    on. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
 
     Returns 0, or 128 plus the number of the signal that ended the loop. Raises UsageError for an unknown name.
     """
     root = find_root()
-    entry, path = resolve(root, exercise) if exercise is not None else _first_open(root)
+    entry = saved.current(root) if exercise is None else resolve(root, exercise)[0]
+    path = entry.stub if exercise is None else resolve(root, exercise)[1]
     with ExitStack() as stack:
         # A terminal that is closed ends it as a signal to end does: with nothing left behind.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
@@ -95,16 +97,6 @@ def _served(title: str) -> Live:
     from grader.watch.live import Live
 
     return Live(title)
-
-
-def _first_open(root: Path) -> tuple[Entry, Path]:
-    """Return the first exercise that is not done, and its stub; the first exercise if all are done.
-
-    Raises UsageError if there is no exercise.
-    """
-    entries = discover(root)
-    entry = next((one for one in entries if not saved.progress_of(one).is_done), entries[0] if entries else None)
-    return (entry, entry.stub) if entry is not None else resolve(root, "")
 
 
 class _Loop:
@@ -278,7 +270,12 @@ class _Loop:
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
         self._state = State(
-            subject, self._every_progress(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry)
+            subject,
+            self._every_progress(),
+            run=self._runs + 1,
+            record=mine,
+            passed=passing_parts(mine),
+            attempts=saved.attempts(entry),
         )
         self._shown = None
         if self._live is not None:
@@ -385,9 +382,7 @@ class _Loop:
             record = grade(job, CancellableServer(server, token), truth=truth)
             token.check()
             paper = self._paper()
-            text = terminal.render(
-                record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only, focus=record.parts[0].name
-            )
+            text = terminal.render_case(record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only)
             self._post(TextShown(effect.run, text))
 
         return run

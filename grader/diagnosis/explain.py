@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.judge.bench import Bench, TriedCase
@@ -56,6 +57,7 @@ class Diagnosis:
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
+            shown = with_surroundings(shown, planned.part, self._truth)
         except Exception:
             return first
         self._clues[planned.id] = clues

@@ -122,9 +122,11 @@ def _part_state(
 ) -> PartState:
     checks = current.get(name, ())
     judged = [check for check in checks if check.status not in _ELSEWHERE]
-    if name in untouched or (judged and all(check.status == "not_implemented" for check in judged)):
+    if judged and all(check.status == "not_implemented" for check in judged):
         return "not started"
     if not checks:
+        if name in untouched:
+            return "not started"
         return "changed" if name in earlier else "not graded"
     if any(map(_is_open, checks)) or ids - {check.id for check in checks}:
         return "open"

@@ -19,7 +19,7 @@ from grader.cli.listing import step_after
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
-from grader.record import Record, Status, to_json
+from grader.record import Counterexample, Record, Status, to_json
 from tests.records import samples
 
 pytestmark = pytest.mark.process
@@ -188,6 +188,62 @@ def test_hints_are_data_as_well_and_name_the_next_command(tree: Path, capsys: py
     assert [hint["part"] for hint in told["hints"]] == ["global_sum"]
     assert told["next"] == "grade hint ex_15 --part global_sum --level 3"
     assert "Next: grade watch ex_15" in said(capsys, "hint", "ex_15", "--level", "3")
+
+
+def test_a_hint_without_an_exercise_is_for_the_part_that_comes_next(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, "hint").startswith("vector_add (hint 1 of 3): ")
+    write_part(entry, "row_softmax")
+    graded(entry, entry.stub, row_softmax="fail")
+    assert said(capsys, "hint").startswith("row_softmax (hint 1 of 3): ")
+    other, _ = resolve(entry.root, "ex_16")
+    write_part(other, other.exercise.parts[0].name)
+    graded(other, other.stub, **{other.exercise.parts[0].name: "fail"})
+    assert said(capsys, "hint").startswith(f"{other.exercise.parts[0].name} (hint 1 of 3): ")
+
+
+def test_the_exercise_that_is_worked_on_is_the_last_graded_one_unless_it_is_done(entry: Entry) -> None:
+    other, _ = resolve(entry.root, "ex_16")
+    assert saved.current(entry.root) == entry
+    write_part(other, other.exercise.parts[0].name)
+    graded(other, other.stub, **{other.exercise.parts[0].name: "fail"})
+    assert saved.current(entry.root) == other
+    graded(other, other.stub, **{part.name: "pass" for part in other.exercise.parts})
+    assert saved.current(entry.root) == entry
+
+
+def test_the_last_failure_is_the_first_failing_case_that_is_kept(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch(["replay"]) == 2
+    assert "a case must have failed to be replayed, got none in ex_15" in capsys.readouterr().err
+    token = "ex_15:row_softmax.tail:M=1,N=3:0x5f"
+    record = graded(entry, entry.stub, vector_add="pass", row_softmax="fail")
+    checks = (
+        replace(check, counterexample=Counterexample({}, "M=1, N=3", token) if check.status == "fail" else None)
+        for check in record.checks
+    )
+    saved.keep_results(entry, replace(record, checks=tuple(checks)), entry.stub.read_text())
+    assert saved.last_failure(entry) == token
+    # An edit does not take it away: it is what the edit is tried on.
+    write_part(entry, "row_softmax")
+    assert saved.last_failure(entry) == token
+
+
+def test_another_file_is_replayed_by_a_token_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["replay", "--submission", "ada.py"]) == 2
+    assert "a token must be given with --submission, got only ada.py" in capsys.readouterr().err
+
+
+def test_help_is_a_command_too_and_keeps_learners_and_instructors_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = said(capsys, "help")
+    assert shown == said(capsys, "--help")
+    learners, instructors = shown.split("Commands for learners:")[1].split("Commands for authors and instructors:")
+    assert "  watch " in learners
+    assert "  batch " in instructors
+    assert "  batch " not in learners
+    assert said(capsys, "help", "watch") == said(capsys, "watch", "--help")
 
 
 @pytest.mark.parametrize(
