@@ -264,6 +264,7 @@ class _Loop:
             {part.name: part.hints for part in entry.exercise.parts},
             tuple(one.id for one in self._entries),
             entry.solution.is_file(),
+            path.resolve() == entry.stub.resolve(),
         )
         latest = saved.record_beside(self._card)
         # What failed when this was left is what the learner came back for.

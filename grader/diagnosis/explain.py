@@ -57,11 +57,13 @@ class Diagnosis:
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
-            shown = with_surroundings(shown, planned.part, self._truth)
         except Exception:
             return first
         self._clues[planned.id] = clues
-        return shown
+        try:
+            return with_surroundings(shown, planned.part, self._truth)
+        except Exception:
+            return shown
 
     def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:
         """Return the result of the check with the suspects behind its failure, by all that was seen of the part."""

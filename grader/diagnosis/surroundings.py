@@ -80,7 +80,9 @@ def input_words(name: str, value: object) -> str:
     kind = f"{name} {list(value.shape)} {str(value.dtype).removeprefix('torch.')}"
     if 0 < value.numel() <= _FEW:
         return f"{kind}: {', '.join(f'{float(one):.6g}' for one in value.flatten())}"
-    finite = value[value.isfinite()] if value.is_floating_point() else value.flatten()
+    # Not every operation exists for the short dtypes.
+    wide = value.double()
+    finite = wide[wide.isfinite()]
     said = f"{kind}, {float(finite.min()):.4g} … {float(finite.max()):.4g}" if finite.numel() else kind
     beyond = value.numel() - finite.numel()
     return f"{said}, {beyond} infinite or NaN" if beyond else said

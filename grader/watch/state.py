@@ -27,7 +27,7 @@ class WatchedExercise:
     """The watched exercise.
 
     hints: three texts for every part. course: the ids of all exercises. has_solution: False in a student bundle, which
-    has no model solution.
+    has no model solution. is_own: whether the file is the learner's own, of which the progress tells.
     """
 
     id: str
@@ -36,6 +36,7 @@ class WatchedExercise:
     hints: dict[str, tuple[str, ...]]
     course: tuple[str, ...]
     has_solution: bool = True
+    is_own: bool = True
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class State:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the watched exercise is done."""
-        return any(
+        """Return whether the watched exercise is done by the learner's own file, and that is the file on the screen."""
+        return self.subject.is_own and any(
             name == self.subject.id and one.is_done
             for name, one in zip(self.subject.course, self.progress, strict=False)
         )

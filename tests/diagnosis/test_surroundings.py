@@ -58,6 +58,7 @@ def test_a_value_that_json_cannot_hold_is_text() -> None:
         (torch.cat([torch.arange(9.0), torch.tensor([torch.inf])]), "x [10] float32, 0 … 8, 1 infinite or NaN"),
         (torch.arange(12).reshape(3, 4), "x [3, 4] int64, 0 … 11"),
         (torch.ones(9) > 2, "x [9] bool, 0 … 0"),
+        (torch.ones(9).to(torch.float8_e4m3fn), "x [9] float8_e4m3fn, 1 … 1"),
         (torch.empty(0), "x [0] float32"),
         (0.5, "x = 0.5"),
         (None, "x = None"),

@@ -9,7 +9,18 @@ import pytest
 from grader.progress import Progress
 from grader.record import CheckResult, Counterexample
 from grader.watch.screen import Paper, Screen, draw, paint, plain
-from grader.watch.state import CheckDecided, Graded, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
+from grader.watch.state import (
+    CheckDecided,
+    Graded,
+    Pressed,
+    Saved,
+    State,
+    TextShown,
+    Unreadable,
+    WatchedExercise,
+    keys,
+    step,
+)
 from tests.records import samples
 from tests.watch.test_state import FAILED, PASSED, SUBJECT, UNDONE, after, failing, record
 
@@ -149,6 +160,13 @@ def test_a_done_exercise_says_where_the_model_solution_is_if_there_is_one() -> N
     assert "grade solution ex_1" in draw(done, PLAIN).body
     bundle = replace(done, subject=replace(SUBJECT, has_solution=False))
     assert "grade solution" not in draw(bundle, PLAIN).body
+
+
+def test_somebody_elses_file_is_not_done_because_the_learners_own_is() -> None:
+    other = State(replace(SUBJECT, is_own=False), UNDONE)
+    shown = after(Saved("a"), Graded(1, record(PASSED), 1, DONE), start=other)
+    assert "Done." not in draw(shown, PLAIN).body
+    assert ("n", "next") not in keys(shown)
 
 
 def test_a_missing_file_is_all_there_is_to_see() -> None:
