@@ -45,6 +45,8 @@ def _row(entry: Entry) -> dict[str, object]:
         "parts": [part.name for part in entry.exercise.parts],
         "path": str(entry.stub),
         "state": progress.state,
+        "part_states": {part.name: part.state for part in progress.parts},
+        "next_part": progress.next_part.name if progress.next_part is not None else None,
         "words": progress_words(entry, progress),
         "points": progress.earned,
         "judged_points": progress.judged,

@@ -81,8 +81,7 @@ def watch(exercise: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
     Returns 0, or 128 plus the number of the signal that ended the loop. Raises UsageError for an unknown name.
     """
     root = find_root()
-    entry = saved.current(root) if exercise is None else resolve(root, exercise)[0]
-    path = entry.stub if exercise is None else resolve(root, exercise)[1]
+    entry, path = resolve(root, exercise if exercise is not None else saved.current(root).name)
     with ExitStack() as stack:
         # A terminal that is closed ends it as a signal to end does: with nothing left behind.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))

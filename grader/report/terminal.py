@@ -174,7 +174,7 @@ def _focused(
     yield _printed(ink, record.printed)
     yield ink(headline(record), "bold")
     if is_unwritten:
-        yield labelled(ink, f"Next: write {view.line(focus, 60)}: ", view.why(unwritten[0]))
+        yield labelled(ink, f"Next: write {view.line(focus, 60)}", view.left_to_write(unwritten[0]))
 
 
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:

@@ -138,6 +138,14 @@ def test_what_fails_is_repaired_before_anything_is_written(entry: Entry, capsys:
     write_part(entry, "row_softmax")
     graded(entry, entry.stub, row_softmax="fail")
     assert "Next: repair row_softmax: grade watch ex_15" in said(capsys, "list")
+    row = rows(capsys)["ex_15"]
+    assert row["next_part"] == "row_softmax"
+    assert row["part_states"] == {
+        "vector_add": "not started",
+        "fused_multiply_add": "not started",
+        "row_softmax": "open",
+        "global_sum": "not started",
+    }
 
 
 def test_the_solution_is_for_whoever_has_one(entry: Entry, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

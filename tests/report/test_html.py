@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from grader.record import CheckResult, Counterexample, Picture, PrintedOutput, Suspect, headline
-from grader.report import html, picture
+from grader.report import html, picture, view
 from grader.report.status import LOOKS
 from tests.records import samples
 
@@ -184,6 +184,12 @@ def test_the_page_begins_with_what_failed_first_why_and_what_to_do_next() -> Non
     ):
         assert words in start, words
     assert "not implemented" not in start
+
+
+def test_the_page_names_the_step_that_it_is_given() -> None:
+    page = html.render(samples.on_paper(), step=view.Step("write row_softmax", "grade ex_15 --part row_softmax"))
+    assert "grade ex_15 --part row_softmax" in page
+    assert "grade list" not in page
 
 
 @pytest.mark.parametrize("name", ["passing", "untouched"])

@@ -101,7 +101,7 @@ def test_the_card_of_what_fails_first_is_shown_and_the_other_parts_take_a_line()
 
 def unwritten(part: str) -> CheckResult:
     return samples.check(
-        f"{part}.full", "Full", "not_implemented", reason=f"NotImplementedError (line 9): {part}: write"
+        f"{part}.full", "Full", "not_implemented", reason=f"NotImplementedError (line 9): {part}: a kernel"
     )
 
 
@@ -109,7 +109,7 @@ def test_a_part_that_is_not_written_takes_a_line_and_the_next_one_is_named() -> 
     state = after(Saved("a"), Graded(1, record(PASSED, unwritten("q"), unwritten("r")), 1, UNDONE))
     shown = draw(state, PLAIN).body
     assert shown.count("not implemented") == 2
-    assert "Next: write q: NotImplementedError (line 9): q: write" in shown
+    assert "Next: write q (line 9): a kernel" in shown
 
 
 def test_a_part_that_has_just_passed_shows_its_checks_once() -> None:
