@@ -12,6 +12,7 @@ from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.judge.bench import Bench, TriedCase
@@ -67,7 +68,10 @@ class Diagnosis:
         except Exception:
             return first
         self._clues[planned.id] = clues
-        return shown
+        try:
+            return with_surroundings(shown, planned.part, self._truth)
+        except Exception:
+            return shown
 
     def _padding_clues(self, bench: Bench, failure: Failure) -> list[Clue]:
         """Return the clues of masked lanes. A part where they mattered in no earlier failure is not probed again."""
